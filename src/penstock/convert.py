@@ -1,0 +1,132 @@
+"""Conversions that provider tables share; one value in, one value out."""
+
+import base64
+from collections.abc import Callable, Sequence
+from math import log
+from typing import Any
+
+from penstock.values import SHORT_SIDES, Frame, Reference
+
+# --------------------------------------------------------------------------------------------------------------- shape
+
+
+def closest(*choices: str) -> Callable[[Frame], str]:
+    """The choice nearest in shape and, among equals, in area; for lists such as `16:9` or `1024x1024`."""
+    frames = {choice: Frame.parse(choice) for choice in choices}
+    return lambda frame: min(frames, key=lambda choice: _distance(frames[choice], frame))
+
+
+def relabelled(choices: dict[str, str]) -> Callable[[Frame], str]:
+    """As `closest`, for providers with words of their own for their shapes: {`16:9`: `landscape`}."""
+    pick = closest(*choices)
+    return lambda frame: choices[pick(frame)]
+
+
+def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
+    shape = abs(log(choice.width / choice.height) - log(wanted.width / wanted.height))
+    if not (choice.exact and (wanted.exact or wanted.resolution)):
+        return round(shape, 6), 0.0
+    aim = wanted.scaled(1024)
+    return round(shape, 6), abs(log(choice.width * choice.height) - log(aim.width * aim.height))
+
+
+def pixels(
+    short_side: int = 1024, multiple: int = 1, smallest: int = 16, largest: int = 16_384, most: int | None = None
+) -> Callable[[Frame], tuple[int, int]]:
+    """Width and height, rounded to a multiple and moved into the limits without leaving the shape; `most` caps the area."""
+
+    def fit(frame: Frame) -> tuple[int, int]:
+        width, height = frame.scaled(short_side).sides
+        scale = min(1.0, largest / max(width, height))
+        if most:
+            scale = min(scale, (most / (width * height)) ** 0.5)
+        scale = max(scale, smallest / min(width, height)) if min(width, height) * scale < smallest else scale
+        rounded = (max(smallest, round(side * scale / multiple) * multiple) for side in (width, height))
+        wide, high = (min(side, largest // multiple * multiple) for side in rounded)
+        return wide, high
+
+    return fit
+
+
+def joined(by: Callable[[Frame], tuple[int, int]], separator: str = "x") -> Callable[[Frame], str]:
+    """Pixels as one word: `1024x768`, `1024*768`."""
+    return lambda frame: separator.join(map(str, by(frame)))
+
+
+def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | None]:
+    """The provider's word for a resolution, such as `720p`, `1080P` or `2K`, nearest to what was asked for."""
+    sides = {name: _short_side(name) for name in names}
+
+    def pick(frame: Frame) -> str | None:
+        if frame.resolution:
+            wanted = SHORT_SIDES[frame.resolution]
+        elif frame.exact:
+            wanted = min(frame.sides)
+        else:
+            return default
+        return min(sides, key=lambda name: abs(log(sides[name]) - log(wanted)))
+
+    return pick
+
+
+def _short_side(name: str) -> int:
+    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "4k": 2160, "hd": 720, "fhd": 1080}
+    return words.get(name.lower()) or int(name.lower().rstrip("p"))
+
+
+# ------------------------------------------------------------------------------------------------------------ duration
+
+
+def legal_seconds(*choices: float, form: Callable[[float], Any] = round) -> Callable[[float], Any]:
+    """The shortest legal duration that is not shorter than the one asked for; the longest when all are."""
+    ordered = sorted(choices)
+    return lambda seconds: form(next((choice for choice in ordered if choice >= seconds - 1e-9), ordered[-1]))
+
+
+def seconds_between(low: float, high: float, form: Callable[[float], Any] = round) -> Callable[[float], Any]:
+    return lambda seconds: form(min(max(seconds, low), high))
+
+
+def number_word(value: float) -> str:
+    """`5`, `7.5`: a number as providers that want text write it."""
+    return f"{value:g}"
+
+
+def with_unit(unit: str) -> Callable[[float], str]:
+    return lambda value: f"{value:g}{unit}"
+
+
+# ---------------------------------------------------------------------------------------------------------- references
+
+
+def data_uri(reference: Reference) -> str:
+    return f"data:{reference.content_type};base64,{plain_base64(reference)}"
+
+
+def plain_base64(reference: Reference) -> str:
+    return base64.b64encode(reference.data).decode("ascii")
+
+
+def first(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], Any]:
+    return lambda references: by(references[0])
+
+
+def each(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], list[Any]]:
+    return lambda references: [by(reference) for reference in references]
+
+
+def inline_part(reference: Reference) -> dict[str, str]:
+    """Google's form of a picture inside a message."""
+    return {"mimeType": reference.content_type, "data": plain_base64(reference)}
+
+
+# --------------------------------------------------------------------------------------------------------------- words
+
+
+def on_off(on: Any, off: Any) -> Callable[[str], Any]:
+    return lambda value: on if value == "on" else off
+
+
+def word(table: dict[Any, Any]) -> Callable[[Any], Any]:
+    """The provider's word for ours; a value without one is not sent."""
+    return table.get

@@ -1,0 +1,246 @@
+"""The vocabulary a provider file is written in: parameters, operations, prices, models, provider."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+Task = Literal["image", "edit", "upscale", "video", "chat"]
+Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
+Kind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable"]
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """One row of a parameter table: what happens to one field of the caller's request."""
+
+    name: str
+    handling: Handling
+    to: tuple[str, ...] = ()  # the provider's field or fields; dots nest; empty means never sent
+    by: Callable[[Any], Any] | None = None
+    one_of: tuple[Any, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    longest: int | None = None
+    required: bool = False
+    most: int | None = None  # how many items a list may have
+    value: Any = None  # for `fixed`
+    default: Any = None  # what the model does when the field is absent; documentation only
+
+
+def passthrough(name: str, **limits: Any) -> Param:
+    """Sent as is, under the same name."""
+    return Param(name=name, handling="passthrough", to=(name,), **limits)
+
+
+def renamed(name: str, to: str, **limits: Any) -> Param:
+    """Sent as is, under the provider's name."""
+    return Param(name=name, handling="renamed", to=(to,), **limits)
+
+
+def converted(name: str, to: str | tuple[str, ...], by: Callable[[Any], Any], **limits: Any) -> Param:
+    """Sent in the provider's format; `by` returns one value for each name in `to`, and None sends nothing."""
+    return Param(name=name, handling="converted", to=(to,) if isinstance(to, str) else to, by=by, **limits)
+
+
+def emulated(name: str, to: str | None = None, **limits: Any) -> Param:
+    """Made to work by the gateway; also sent, up to `high`, where the provider has it."""
+    return Param(name=name, handling="emulated", to=(to,) if to else (), **limits)
+
+
+def ignored(*names: str) -> tuple[Param, ...]:
+    """Accepted and dropped: this provider would reject or misread them."""
+    return tuple(Param(name=name, handling="ignored") for name in names)
+
+
+def refused(*names: str) -> tuple[Param, ...]:
+    """Answered with a 400: dropping them would silently change what the caller asked for."""
+    return tuple(Param(name=name, handling="refused") for name in names)
+
+
+def fixed(to: str, value: Any) -> Param:
+    """Always sent with this value."""
+    return Param(name="", handling="fixed", to=(to,), value=value)
+
+
+# ------------------------------------------------------------------------------------------------------------ exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file part of a multipart form."""
+
+    data: bytes
+    content_type: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An HTTP request to a provider, complete but for being sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    form: tuple[tuple[str, str | Upload], ...] = ()  # multipart, instead of a body
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A provider's HTTP answer, already read; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @cached_property
+    def json(self) -> Any:
+        """Raises msgspec.DecodeError when the body is something else."""
+        return msgspec.json.decode(self.body)
+
+
+# -------------------------------------------------------------------------------------------------------------- result
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One produced image or video: where to fetch it, or its bytes."""
+
+    url: str | None = None
+    data: bytes | str | None = None  # raw bytes, or base64 text
+    content_type: str | None = None
+    revised_prompt: str | None = None
+    private: bool = False  # fetching it needs the provider's credentials
+
+    @property
+    def is_base64(self) -> bool:
+        return isinstance(self.data, str)
+
+
+Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a provider answered, in the gateway's terms."""
+
+    status: Status = "completed"
+    files: tuple[File, ...] = ()
+    ref: Mapping[str, str] = field(default_factory=dict)  # fills {names} in poll, fetch and cancel
+    upstream_id: str | None = None
+    kind: Kind = "broken"  # of a failure: `refused` is a matter of content, and stops the routing
+    message: str | None = None
+    cost_usd: str | None = None  # what the provider says it charged; preferred over our table
+    usage: Mapping[str, int] = field(default_factory=dict)  # billable quantities it reports, by unit
+    progress: float | None = None
+    poll_after_seconds: float | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.status in ("completed", "failed", "cancelled")
+
+
+# ----------------------------------------------------------------------------------------------------------- operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing a provider can do: where to send it, how to fill it in, how to read the answer."""
+
+    task: Task
+    send: str  # "POST /path/{model}"
+    params: tuple[Param, ...]
+    read: Callable[[Reply], Result]
+    poll: str | None = None
+    fetch: str | None = None  # a last GET, for providers whose status and result live apart
+    cancel: str | None = None
+    body: Literal["json", "form"] = "json"
+    shape: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the last word on the body's form
+    model_field: str | None = "model"  # where the model id goes when it is not in the path
+    modes: tuple[str, ...] = ()  # derived from the task when empty
+    priced_extras: frozenset[str] = frozenset()  # undeclared fields that would change the price: refused
+    resubmits: bool = False  # sending twice makes one job or costs nothing, so an unknown outcome may be retried
+    poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
+    settings: Mapping[str, Any] = field(default_factory=dict)  # quirks an engine module reads, such as chat's
+
+    def param(self, name: str) -> Param | None:
+        return next((param for param in self.params if param.name == name), None)
+
+    @property
+    def native_n(self) -> int:
+        """How many outputs one call can make."""
+        row = self.param("n")
+        return int(row.high or 1) if row and row.to else 1
+
+
+# --------------------------------------------------------------------------------------------------------------- price
+
+Unit = Literal["image", "megapixel", "second", "token", "call"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars for a unit of output and, where it is charged, of input."""
+
+    unit: Unit
+    usd: str
+    input_usd: str = "0"
+    when: Mapping[str, Any] = field(default_factory=dict)  # canonical values this row is for; empty: any
+    most: int = 0  # token prices of media: the ceiling of tokens one output can use
+    note: str = ""  # source and date
+
+
+# ------------------------------------------------------------------------------------------------------------ provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model of one provider under its public id."""
+
+    id: str
+    upstream: str
+    op: Operation
+    prices: tuple[Price, ...]
+    name: str = ""
+    description: str = ""
+    priority: int = 0  # lower groups are tried first
+    weight: int = 1  # inside a group
+    created: int = 1_767_225_600  # when it was added: 2026-01-01 unless said
+    aliases: tuple[str, ...] = ()
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A vendor: its origin, its credential and its models."""
+
+    slug: str
+    name: str
+    docs: str
+    base_url: str
+    models: tuple[Model, ...]
+    key: str | None = None  # the environment's name for its credential; None: needs none
+    auth: Callable[[str], Mapping[str, str]] = lambda key: {}
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error: Callable[[Reply], str | None] | None = None  # its own words for a failure
+    kind: Callable[[Reply], Kind | None] | None = None  # where the status alone would mislead
+    base_url_env: str | None = None  # self-hosted: the environment's name for its address
+    retired: Mapping[str, str] = field(default_factory=dict)  # ids that were shut down, and what replaces them
+
+
+def bearer(key: str) -> Mapping[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+def header(name: str, prefix: str = "") -> Callable[[str], Mapping[str, str]]:
+    return lambda key: {name: prefix + key}
+
+
+def under(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Shape: every field nested under one name."""
+    return lambda fields: {name: fields}

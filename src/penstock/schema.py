@@ -1,0 +1,356 @@
+"""Canonical requests and results, field by field as in the interface."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.values import NOTHING, Frame, Nanos
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One row of an endpoint's parameter table: what a caller may send, before any model has its say."""
+
+    name: str
+    types: tuple[str, ...]
+    about: str
+    required: bool = False
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    one_of: tuple[Any, ...] = ()
+    longest: int | None = None
+    handling: str | None = None
+    same_as: str | None = None  # another name of this field
+    per_model: bool = False  # a model's own list of values, where it has one, replaces `one_of`
+
+
+Table = Mapping[str, Field]
+
+
+def _table(*rows: Field) -> Table:
+    return {row.name: row for row in rows}
+
+
+def _text(name: str, about: str, **rest: Any) -> Field:
+    return Field(name=name, types=("string",), about=about, **rest)
+
+
+def _whole(name: str, about: str, **rest: Any) -> Field:
+    return Field(name=name, types=("integer",), about=about, **rest)
+
+
+def _number(name: str, about: str, **rest: Any) -> Field:
+    return Field(name=name, types=("number",), about=about, **rest)
+
+
+OUTPUT_FORMATS = ("png", "jpeg", "gif", "webp", "avif")
+_THINKING = ("off", "on", "minimal", "high")
+_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
+
+_MODEL = _text("model", "Model identifier.", required=True, longest=256)
+_KEEPING = (
+    _text("user", "Identifier of your end user.", handling="passthrough", longest=512),
+    _text("session_id", "Groups requests in the records.", longest=256),
+)
+_LATER = (
+    _text("webhook_url", "Told when an asynchronous request ends.", longest=2048),
+    _text("media_retention", "How long produced media is kept, such as `12h` or `7d`."),
+)
+_SHAPE = (
+    _text("aspect_ratio", "Proportion such as `16:9`, when `size` gives no pixels.", handling="converted"),
+    _text("resolution", "Short side, when `size` gives no pixels.", one_of=("720p", "1080p"), handling="converted"),
+)
+_FINISH = (
+    _text("response_format", "How images come back.", one_of=("url", "b64_json"), default="url", handling="emulated"),
+    _text("output_format", "File format.", one_of=OUTPUT_FORMATS, default="png", handling="emulated"),
+    _whole(
+        "output_compression", "Quality of jpeg, webp and avif.", low=1, high=100, default=100, handling="emulated"
+    ),
+)
+_MIND = (
+    _text("thinking", "How hard the model thinks.", one_of=_THINKING, handling="converted", per_model=True),
+    _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, same_as="thinking", per_model=True),
+    _text("prompt_enhancement", "Let the provider rewrite the prompt.", one_of=("on", "off"), handling="converted"),
+)
+
+IMAGE = _table(
+    _text("prompt", "What to make, in words.", required=True, handling="renamed"),
+    _MODEL,
+    _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
+    *_SHAPE,
+    _text("quality", "Effort.", one_of=_QUALITIES, default="standard", handling="passthrough", per_model=True),
+    _text("style", "Manner.", one_of=("vivid", "natural"), default="vivid", handling="passthrough", per_model=True),
+    *_FINISH,
+    *_MIND,
+    *_KEEPING,
+    *_LATER,
+)
+
+EDIT = _table(
+    Field(
+        name="image",
+        types=("file", "array"),
+        about="PNG, WebP or JPEG; repeat as `image[]`; in JSON a data URI or an HTTPS address.",
+        required=True,
+        handling="renamed",
+    ),
+    _text("prompt", "What to change; not needed by upscale models.", handling="renamed"),
+    _MODEL,
+    Field(
+        name="mask",
+        types=("file", "string", "object"),
+        about="PNG of the image's dimensions; where it is fully transparent, the image is edited.",
+        handling="passthrough",
+    ),
+    _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
+    *_SHAPE,
+    _text("quality", "Effort.", one_of=_QUALITIES, default="auto", handling="passthrough", per_model=True),
+    *_FINISH,
+    _number("scale_factor", "Upscale models: multiplies each dimension.", low=1, high=16, handling="renamed"),
+    *_MIND,
+    *_KEEPING,
+    *_LATER,
+)
+
+VIDEO = _table(
+    _text("prompt", "What to show, in words.", required=True, handling="renamed"),
+    _MODEL,
+    Field(name="seconds", types=("string", "number"), about="Duration.", handling="converted"),
+    Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", same_as="seconds"),
+    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", handling="converted"),
+    _whole("n", "How many videos.", low=1, high=4, default=1, handling="emulated"),
+    *_SHAPE,
+    Field(
+        name="input_reference",
+        types=("object", "array", "string", "file"),
+        about="Reference pictures: `{image_url}` with an HTTPS address or data URI, or files in a form.",
+        handling="renamed",
+    ),
+    _text("negative_prompt", "What to avoid.", longest=5000, handling="renamed"),
+    *_LATER,
+    _text("idempotency_key", "Repeating it returns the first video.", longest=256),
+    Field(name="metadata", types=("object",), about="Your own string-to-string pairs, kept with the video."),
+    *_KEEPING,
+)
+
+CHAT = _table(
+    _MODEL,
+    Field(name="messages", types=("array",), about="The conversation.", required=True),
+    Field(name="stream", types=("boolean",), about="Answer as server-sent events.", default=False),
+    _number("temperature", "Randomness.", low=0, high=2, default=1),
+    _whole("max_tokens", "Most tokens to write.", low=1),
+    _number("top_p", "Nucleus sampling.", low=0, high=1, default=1),
+    _number("frequency_penalty", "Against repetition.", low=-2, high=2, default=0),
+    _number("presence_penalty", "Towards new topics.", low=-2, high=2, default=0),
+    Field(name="stop", types=("string", "array"), about="Up to 4 sequences that end the answer."),
+    Field(name="tools", types=("array",), about="Functions the model may call."),
+    Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one function."),
+    Field(name="response_format", types=("object",), about="`{type: json_object}` asks for JSON."),
+    _whole("seed", "For repeatable answers, where supported."),
+    _text("user", "Identifier of your end user.", longest=512),
+    Field(name="logprobs", types=("boolean",), about="Return log probabilities.", default=False),
+    _whole("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
+    Field(name="stream_options", types=("object",), about="`include_usage` adds a last chunk with usage."),
+    _text("session_id", "Groups requests in the records.", longest=256),
+)
+
+TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}
+MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video"}
+
+# --------------------------------------------------------------------------------------------------------------- calls
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling: an active key and its organization."""
+
+    org_id: str
+    key_id: str
+    scopes: frozenset[str] = frozenset()
+    prepaid: bool = True
+    calls_a_minute: int | None = None
+    calls_at_once: int | None = None
+    nanos_a_day: int | None = None
+    replay_mode: str | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return not (self.calls_a_minute is None and self.calls_at_once is None and self.nanos_a_day is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A file as it came in over HTTP."""
+
+    data: bytes
+    filename: str = ""
+    content_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What came in over HTTP, read and authenticated but not yet understood."""
+
+    id: str
+    caller: Caller
+    endpoint: str
+    at_ms: int
+    started: float  # monotonic
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    is_form: bool = False
+    form: tuple[tuple[str, str | Sent], ...] = ()
+    size_bytes: int = 0
+    base_url: str = ""
+
+    @property
+    def dry_run(self) -> bool:
+        return self.query.get("dryRun", "").lower() in ("true", "1")
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
+class Input(msgspec.Struct, frozen=True):
+    """A picture that came with a request, kept until the request has ended."""
+
+    role: Literal["image", "mask", "reference"]
+    media_id: str
+    content_type: str
+    width: int
+    height: int
+    size_bytes: int
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call's wishes in one form for every provider."""
+
+    task: str
+    model: str
+    values: dict[str, Any]  # what the caller said, under the interface's names, checked
+    extras: dict[str, Any] = {}  # fields that the interface does not name; for the provider
+    inputs: tuple[Input, ...] = ()
+    metadata: dict[str, str] = {}
+
+    @property
+    def n(self) -> int:
+        return int(self.values.get("n", 1))
+
+    @property
+    def frame(self) -> Frame | None:
+        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions."""
+        size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
+        resolution = self.values.get("resolution")
+        if size and "x" in size:
+            return Frame.parse(size)
+        shape = size or ratio
+        if shape or resolution:
+            proportion = Frame.parse(shape or ("16:9" if self.task == "video" else "1:1"))
+            return Frame(proportion.width, proportion.height, exact=False, resolution=resolution)
+        default = TABLES[self.task]["size"].default if "size" in TABLES[self.task] else None
+        return Frame.parse(default) if default and self.task != "upscale" else None
+
+    @property
+    def seconds(self) -> float | None:
+        return self.values.get("seconds")
+
+
+# -------------------------------------------------------------------------------------------------------------- quotes
+
+
+class Component(msgspec.Struct, frozen=True):
+    """One line of a price."""
+
+    type: Literal["output", "input"]
+    metric: str
+    quantity: float
+    billable_quantity: float
+    unit_usd: str
+    total: Nanos
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """What a request may cost at most, at the prices of this moment."""
+
+    components: tuple[Component, ...]
+    total: Nanos = NOTHING
+
+
+# ----------------------------------------------------------------------------------------------------------- generation
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One way to serve a request, with the price rows of the moment it was accepted."""
+
+    provider: str
+    model: str  # public id
+    upstream: str  # the provider's own id
+    prices: tuple[dict[str, Any], ...] = ()
+    hold: Nanos = NOTHING
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The choices in the order they will be tried."""
+
+    choices: tuple[Choice, ...]
+    forced: bool = False  # the caller named the provider: no failover
+    replay: str | None = None  # the recording, or `mock`, that stands in for the providers
+    due_ms: tuple[int, int] = (0, 0)  # when a replayed answer starts and ends
+
+
+class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A produced file in our own store."""
+
+    media_id: str
+    content_type: str
+    size_bytes: int
+    width: int | None = None
+    height: int | None = None
+    revised_prompt: str | None = None
+
+
+class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of `metadata.attempts`."""
+
+    provider: str
+    model: str
+    outcome: str
+    message: str | None = None
+
+
+class Settled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a generation ended well: what was made, by whom, for how much."""
+
+    provider: str
+    provider_name: str
+    executed_model: str
+    cost: Nanos
+    files: tuple[Kept, ...]
+    upstream_id: str | None = None
+    seconds: float | None = None
+    tried: tuple[Tried, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What goes back over HTTP: a JSON value, ready bytes, or bytes as they come."""
+
+    status: int = 200
+    json: Any = None
+    body: bytes | None = None
+    chunks: AsyncIterator[bytes] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
