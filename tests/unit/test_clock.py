@@ -1,0 +1,71 @@
+"""The real clock agrees with the system; the manual one moves only when told."""
+
+import asyncio
+import time
+
+import pytest
+
+from penstock.clock import Clock, ManualClock
+
+
+def test_real_clock_tells_the_time() -> None:
+    clock = Clock()
+    assert abs(clock.now_ms() - time.time() * 1000) < 1000
+    assert abs(clock.steady_ms() - clock.now_ms()) < 1000
+    before = clock.monotonic()
+    asyncio.run(clock.sleep(0.01))
+    assert 0.01 <= clock.monotonic() - before < 5
+
+
+def test_steady_time_ignores_a_jump_of_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 10**9)
+    assert clock.now_ms() - clock.steady_ms() > 3_590_000
+
+
+def test_sleepers_wake_in_the_order_of_their_moments() -> None:
+    woken: list[str] = []
+
+    async def main() -> None:
+        clock = ManualClock()
+
+        async def sleeper(name: str, seconds: float) -> None:
+            await clock.sleep(seconds)
+            woken.append(name)
+
+        tasks = [asyncio.create_task(sleeper(name, seconds)) for name, seconds in (("c", 9), ("a", 0.1), ("b", 5))]
+        await asyncio.sleep(0)
+        assert clock.sleeping == 3
+        clock.advance(4.9)
+        clock.advance(0.1)
+        await asyncio.sleep(0)
+        assert (woken, clock.sleeping) == (["a", "b"], 1)
+        clock.advance(4)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+    assert woken == ["a", "b", "c"]
+
+
+def test_a_cancelled_sleeper_is_forgotten() -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        task = asyncio.create_task(clock.sleep(1))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert clock.sleeping == 0
+        clock.advance(2)
+        await clock.sleep(0)
+
+    asyncio.run(main())
+
+
+def test_time_passes_together_and_jumps_alone() -> None:
+    clock = ManualClock(at_ms=1000)
+    started = clock.monotonic()
+    clock.advance(1.5)
+    assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (2500, 2500, 1.5)
+    clock.jump(-1)
+    assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (1500, 2500, 1.5)
