@@ -1,0 +1,103 @@
+"""What every test may use: coroutines as tests, a real Postgres, a free port."""
+
+import asyncio
+import inspect
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests import postgres
+from tests.ports import unused_port
+
+pytest_plugins = ["pytester"]
+
+# A task that is about to end gets this many turns of the loop to do so before it counts as left over.
+LAST_TURNS = 3
+
+ASYNCIO = str(Path(asyncio.__file__).parent)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Let `async def` tests run; pytest's own hook then calls what it takes for a plain function."""
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        pyfuncitem.obj = plain(test)
+    elif inspect.iscoroutinefunction(inner := getattr(getattr(test, "hypothesis", None), "inner_test", None)):
+        test.hypothesis.inner_test = plain(inner)
+
+
+def plain(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """The test as a plain function with a loop of its own."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        # Debug mode remembers where each task was created, and refuses calls from the wrong thread.
+        asyncio.run(alone(test(*args, **kwargs)), debug=True)
+
+    return run
+
+
+async def alone(test: Awaitable[None]) -> None:
+    """Run a test and fail it for work it started and neither awaited nor cancelled, or whose failure nobody saw."""
+    unseen: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(told(context)))
+    await test
+    left = await still_running()
+    if left:
+        pytest.fail(f"{len(left)} task(s) left running:\n" + "\n".join(where(task) for task in left), pytrace=False)
+    if unseen:
+        pytest.fail("failed where nobody looked:\n" + "\n".join(unseen), pytrace=False)
+
+
+async def still_running() -> list[asyncio.Task[Any]]:
+    for _ in range(LAST_TURNS):
+        await asyncio.sleep(0)
+    return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+def where(task: asyncio.Task[Any]) -> str:
+    """What a task is, where our code created it and where it waits."""
+    created = [
+        f"\n    created in {frame.name}, line {frame.lineno} of {frame.filename}"
+        for frame in getattr(task, "_source_traceback", None) or ()  # kept by debug mode
+        if not frame.filename.startswith(ASYNCIO)
+    ][-1:]
+    waits = [
+        f"\n    waits in {frame.f_code.co_qualname}, line {frame.f_lineno} of {frame.f_code.co_filename}"
+        for frame in task.get_stack()
+    ]
+    return f"  {task.get_name()}: {task.get_coro()!r}" + "".join(created + waits)
+
+
+def told(context: dict[str, Any]) -> str:
+    problem = context.get("exception")
+    return f"  {context['message']}" + (f": {problem!r}" if problem else "")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """Address of a Postgres server without a database name; started by the first test that asks, once per worker."""
+    with postgres.server() as address:
+        yield address
+
+
+@pytest.fixture
+def fresh_database(postgres_url: str) -> Iterator[str]:
+    """Address of an empty database that belongs to this test alone."""
+    name = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(f"{postgres_url}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield f"{postgres_url}/{name}"
+        # A test that breaks connections on purpose may leave some open.
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def free_port() -> int:
+    return unused_port()

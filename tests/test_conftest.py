@@ -1,0 +1,110 @@
+"""The tests' own ground: coroutine tests fail when they should, and databases are real and separate."""
+
+import socket
+from pathlib import Path
+
+import psycopg
+import pytest
+from pytest_socket import SocketConnectBlockedError
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def lab(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder where tests run under the hooks of our conftest and nothing else of it."""
+    pytester.makeconftest(f"import sys\nsys.path.insert(0, {str(HERE.parent)!r})\nfrom tests.conftest import *")
+    return pytester
+
+
+def outcome(lab: pytest.Pytester, source: str) -> pytest.RunResult:
+    lab.makepyfile(f"import asyncio, gc\n{source}")
+    return lab.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+
+
+def test_coroutine_passes(lab: pytest.Pytester) -> None:
+    source = "async def test_it(tmp_path):\n    await asyncio.sleep(0)\n    assert tmp_path"
+    outcome(lab, source).assert_outcomes(passed=1)
+
+
+def test_coroutine_fails(lab: pytest.Pytester) -> None:
+    outcome(lab, "async def test_it():\n    await asyncio.sleep(0)\n    assert 0").assert_outcomes(failed=1)
+
+
+def test_coroutine_with_parameters(lab: pytest.Pytester) -> None:
+    source = "import pytest\n@pytest.mark.parametrize('n', [1, 2, 3])\nasync def test_it(n):\n    assert n < 3"
+    outcome(lab, source).assert_outcomes(passed=2, failed=1)
+
+
+@pytest.mark.parametrize(("claim", "expected"), [("n >= 0", {"passed": 1}), ("n < 10", {"failed": 1})])
+def test_coroutine_under_hypothesis(lab: pytest.Pytester, claim: str, expected: dict[str, int]) -> None:
+    source = f"""
+from hypothesis import given, settings, strategies
+@settings(database=None)
+@given(n=strategies.integers(0, 20))
+async def test_it(n):
+    await asyncio.sleep(0)
+    assert {claim}
+"""
+    outcome(lab, source).assert_outcomes(**expected)
+
+
+def test_task_left_running(lab: pytest.Pytester) -> None:
+    source = """
+async def forever():
+    await asyncio.Event().wait()
+async def test_it():
+    task = asyncio.create_task(forever(), name="the forgotten one")
+"""
+    result = outcome(lab, source)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*1 task(s) left running*",
+            "*the forgotten one*",
+            "*created in test_it, line 6 of *test_task_left_running.py",
+            "*waits in forever, line 4 of *test_task_left_running.py",
+        ]
+    )
+
+
+def test_task_about_to_end_is_forgiven(lab: pytest.Pytester) -> None:
+    source = "async def test_it():\n    task = asyncio.create_task(asyncio.sleep(0))"
+    outcome(lab, source).assert_outcomes(passed=1)
+
+
+def test_failure_nobody_saw(lab: pytest.Pytester) -> None:
+    source = """
+async def fail():
+    raise ValueError("unseen")
+async def test_it():
+    asyncio.create_task(fail())
+    await asyncio.sleep(0.01)
+    gc.collect()
+"""
+    result = outcome(lab, source)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*failed where nobody looked*", "*ValueError('unseen')*"])
+
+
+def test_own_failure_wins_over_tasks_left(lab: pytest.Pytester) -> None:
+    source = "async def test_it():\n    task = asyncio.create_task(asyncio.sleep(9))\n    raise ValueError('its own')"
+    outcome(lab, source).stdout.fnmatch_lines(["*ValueError: its own*"])
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_databases_are_separate(fresh_database: str, turn: int) -> None:
+    with psycopg.connect(fresh_database) as connection:
+        connection.execute("CREATE TABLE once (turn integer)")
+        connection.execute("INSERT INTO once VALUES (%s)", [turn])
+        assert connection.execute("SELECT turn FROM once").fetchall() == [(turn,)]
+
+
+def test_free_port_is_free(free_port: int) -> None:
+    with socket.create_server(("127.0.0.1", free_port)) as listening:
+        assert listening.getsockname()[1] == free_port
+
+
+def test_no_network_beyond_this_machine() -> None:
+    with socket.socket() as outside, pytest.raises(SocketConnectBlockedError):
+        outside.connect(("192.0.2.1", 9))
