@@ -1,32 +1,114 @@
-# `make help` lists what can be asked for.
+# `make help` lists what can be asked for. Everything happens in .venv; nothing is installed outside this folder.
+
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 HOST ?= 127.0.0.1
 PORT ?= 8080
 DATA ?= ./data
 
-VENV := .venv
-BIN := $(VENV)/bin
+# The interpreter to build .venv with; empty: the first suitable one found.
+PYTHON ?=
+# More words for pytest or the benchmark, as in `make test ARGS="-k webhook"`.
+ARGS ?=
+
+BIN := .venv/bin
 RUN := $(BIN)/python -m
 
-.PHONY: setup lock
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.dev-installed ## Prepare .venv with everything needed to run, change and test
+## ------------------------------------------------------------------------------------------------------ preparing
+
+.PHONY: setup
+setup: .venv/.ready-to-test ## Prepare .venv with all that running, changing and testing need
+
+.venv/.ready-to-serve: requirements.lock pyproject.toml | $(BIN)/python
+	$(call install,requirements.lock)
+
+.venv/.ready-to-test: requirements-dev.lock pyproject.toml | $(BIN)/python
+	$(call install,requirements-dev.lock)
+	@touch .venv/.ready-to-serve
+
+# Wheels only, and only those whose hashes the lock names. uv does in seconds what takes pip a minute; pip brings it in,
+# from the same lock. uv does not read pip's configuration, so where only pip knows the way to an index, pip does it all.
+define install
+	@echo "Installing $(1)"
+	@if $(RUN) pip install --quiet $(LOCKED) -r <(awk '/^uv==/ { on = 1 } on; on && !/\\$$/ { exit }' $(1)) \
+		&& $(BIN)/uv pip install --quiet --python $(BIN)/python $(LOCKED) -r $(1); then \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python $(OURSELVES); \
+	else \
+		echo "uv could not; installing with pip"; \
+		$(RUN) pip install --quiet $(LOCKED) -r $(1); \
+		$(RUN) pip install --quiet $(OURSELVES); \
+	fi
+	@touch $@
+endef
+LOCKED := --require-hashes --only-binary :all:
+OURSELVES := --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:
-	@python3 -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Penstock needs Python 3.11 or newer")'
-	python3 -m venv $(VENV)
+	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+		if "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then \
+			exec "$$python" -m venv --clear .venv; \
+		fi; \
+	done; \
+	echo "Penstock needs Python 3.11, 3.12, 3.13 or 3.14; name one with: make setup PYTHON=/path/to/python"; exit 1
 
-$(VENV)/.dev-installed: requirements-dev.lock pyproject.toml | $(BIN)/python
-	$(RUN) pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
-	$(RUN) pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+.PHONY: lock
+lock: setup ## Resolve the newest dependencies and write both locks
+	$(COMPILE) --group dev -o requirements-dev.lock
+	$(COMPILE) -c requirements-dev.lock -o requirements.lock
 
-LOCK := uv pip compile pyproject.toml --group build --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+# One resolution for both files: what is served is what was tested. Hashes of all platforms' wheels, and no addresses.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --upgrade --quiet --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-lock: ## Resolve the dependencies anew and write both locks
-	env -u PIP_FIND_LINKS $(BIN)/$(LOCK) --upgrade --group dev -o requirements-dev.lock
-	env -u PIP_FIND_LINKS $(BIN)/$(LOCK) --upgrade -c requirements-dev.lock -o requirements.lock
+.PHONY: clean
+clean: ## Remove .venv and caches; data stays
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+## -------------------------------------------------------------------------------------------------------- running
+
+.PHONY: serve
+serve: .venv/.ready-to-serve ## Run the gateway (HOST, PORT, DATA)
+	@exec $(RUN) penstock serve --host "$(HOST)" --port "$(PORT)" --data "$(DATA)"
+
+## -------------------------------------------------------------------------------------------------------- checking
+
+.PHONY: test
+test: lint ## Check style and types, then run every test that needs no browser and breaks nothing
+	$(RUN) pytest -n auto $(ARGS)
+
+.PHONY: lint
+lint: setup ## Check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(RUN) mypy
+
+.PHONY: format
+format: setup ## Repair what can be repaired of style and formatting
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: test-faults
+test-faults: setup ## Break the process, the network and the disk, and see that nothing is lost
+	$(RUN) pytest -m faults tests/faults $(ARGS)
+
+.PHONY: test-browser
+test-browser: setup ## Drive the pages in a real browser
+	$(RUN) pytest -m browser tests/browser $(ARGS)
+
+.PHONY: bench
+bench: setup ## Measure speed
+	$(RUN) bench $(ARGS)
+
+.PHONY: docs
+docs: setup ## Write the generated pages of docs/ anew
+	$(RUN) docs.generate
