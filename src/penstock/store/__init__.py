@@ -1,0 +1,1 @@
+"""Where everything is kept: one interface, SQLite or Postgres behind it."""

@@ -1,0 +1,159 @@
+"""Read a file of named SQL into the queries of each dialect, refusing at once what would fail later."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.store.base import DIALECTS, Dialect, QueryMisused, StorageMisconfigured
+
+QUERIES = Path(__file__).with_name("queries.sql")
+
+_NAME = re.compile(r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)\])?\s*")
+
+# Whatever may hide a colon or a semicolon is matched first, so that the last two groups mean what they say.
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> --[^\n]* | /\*.*?\*/ )
+    | (?P<quoted>  \b[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$ )
+    | (?P<cast>    :: )
+    | :(?P<parameter> [A-Za-z_]\w* )
+    | (?P<end>     ; )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WRITES = re.compile(
+    r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)UPDATE)\s",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement, ready for the driver of its dialect."""
+
+    name: str
+    description: str
+    sql: str
+    accepts: frozenset[str]
+    writes: bool
+
+    def refuse(self, values: dict[str, Any]) -> QueryMisused:
+        missing, unknown = sorted(self.accepts - values.keys()), sorted(values.keys() - self.accepts)
+        return QueryMisused(f"{self.name} misses {missing} and has no place for {unknown}.")
+
+    def only_reads(self) -> QueryMisused:
+        return QueryMisused(f"{self.name} changes nothing; read it with `one` or `all`.")
+
+
+class Queries(dict[str, Query]):
+    """The queries of one dialect by name."""
+
+    def __missing__(self, name: str) -> Query:
+        raise QueryMisused(f"There is no query named {name}.")
+
+    def reading(self, name: str) -> Query:
+        """A query for use outside a transaction."""
+        query = self[name]
+        if query.writes:
+            raise QueryMisused(f"{name} writes, so it belongs in a transaction.")
+        return query
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """A whole file: every query in both dialects."""
+
+    sqlite: Queries
+    postgres: Queries
+
+
+def read_queries(path: Path = QUERIES) -> QueryFile:
+    return parse_queries(path.read_text(encoding="utf-8"), path.name)
+
+
+def parse_queries(text: str, source: str = "queries") -> QueryFile:
+    found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
+    for line, name, only, body in _blocks(text, source):
+        where = f"{source}:{line}: {name}"
+        for dialect in DIALECTS if only is None else (only,):
+            if name in found[dialect]:
+                raise StorageMisconfigured(f"{where} exists twice for {dialect}.")
+            found[dialect][name] = _query(where, name, body, dialect)
+    for name in sorted(found["sqlite"].keys() | found["postgres"].keys()):
+        _check_pair(source, name, found)
+    return QueryFile(**found)
+
+
+def _blocks(text: str, source: str) -> Iterator[tuple[int, str, Dialect | None, list[str]]]:
+    """Each `-- name:` line, with its number, and the lines up to the next one."""
+    start, name, only, body = 0, "", None, list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"--\s*name\b", line):
+            if name:
+                yield start, name, only, body
+            named = _NAME.fullmatch(line)
+            if named is None:
+                raise StorageMisconfigured(f"{source}:{number}: not of the form `-- name: verb_noun [dialect]`.")
+            start, name, only, body = number, named["name"], _dialect(named["dialect"]), []
+        elif name or not line.strip() or line.startswith("--"):
+            body.append(line)
+        else:
+            raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")
+    if name:
+        yield start, name, only, body
+
+
+def _dialect(word: str | None) -> Dialect | None:
+    return next((dialect for dialect in DIALECTS if dialect == word), None)
+
+
+def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:
+    height = next((at for at, line in enumerate(body) if not line.startswith("--")), len(body))
+    description = " ".join(line.removeprefix("--").strip() for line in body[:height]).strip()
+    if not description:
+        raise StorageMisconfigured(f"{where} needs a description.")
+    sql, parameters = _translate(where, "\n".join(body[height:]), dialect)
+    return Query(name, description, sql, parameters, bool(_WRITES.match(_blank(sql))))
+
+
+def _blank(sql: str) -> str:
+    """The statement without what is quoted, on single spaces."""
+    return re.sub(r"\s+", " ", _TOKEN.sub(" ", sql))
+
+
+def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[str]]:
+    """SQL as the driver wants it, without comments, and the names of its parameters."""
+    pieces, parameters, position, ended = list[str](), set[str](), 0, False
+    for token in _TOKEN.finditer(text):
+        between = text[position : token.start()]
+        if ended and (between.strip() or not token["comment"]):
+            raise StorageMisconfigured(f"{where} holds more than one statement.")
+        pieces.append(_literal(between, dialect))
+        position, ended = token.end(), ended or token["end"] is not None
+        if token["parameter"]:
+            parameters.add(token["parameter"])
+            pieces.append(f"%({token['parameter']})s" if dialect == "postgres" else token[0])
+        else:
+            pieces.append(" " if token["comment"] or token["end"] else _literal(token[0], dialect))
+    if ended and text[position:].strip():
+        raise StorageMisconfigured(f"{where} holds more than one statement.")
+    sql = "".join([*pieces, _literal(text[position:], dialect)]).strip()
+    if not sql:
+        raise StorageMisconfigured(f"{where} has no SQL.")
+    return sql, frozenset(parameters)
+
+
+def _literal(text: str, dialect: Dialect) -> str:
+    """psycopg looks for placeholders inside quotes too."""
+    return text.replace("%", "%%") if dialect == "postgres" else text
+
+
+def _check_pair(source: str, name: str, found: dict[Dialect, Queries]) -> None:
+    for dialect in DIALECTS:
+        if name not in found[dialect]:
+            raise StorageMisconfigured(f"{source}: {name} does not exist for {dialect}.")
+    one, other = found["sqlite"][name], found["postgres"][name]
+    if one.accepts != other.accepts or one.writes != other.writes:
+        raise StorageMisconfigured(f"{source}: the two dialects of {name} differ in parameters or in what they do.")

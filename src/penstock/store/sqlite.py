@@ -1,0 +1,168 @@
+"""Keep everything in one SQLite file: one connection writes for all, others read."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import apsw
+
+from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Transaction, single
+from penstock.store.migrate import Migration, migrate_sqlite
+from penstock.store.queries import Queries, QueryFile
+from penstock.store.sqlite_session import Session, open_session, translated
+from penstock.store.sqlite_writer import Writer
+
+T = TypeVar("T")
+
+SLOW_READERS: Final = 2
+# How long purging waits for readers of old states.
+PURGE_SECONDS: Final = 10.0
+BACKUP_PAGES: Final = 256
+
+
+async def open_sqlite(path: Path, queries: QueryFile, migrations: tuple[Migration, ...]) -> "SqliteStore":
+    """Open or create the file, check its settings and bring its schema up to date."""
+
+    def prepare() -> Session:
+        session = open_session(path, queries.sqlite)
+        try:
+            migrate_sqlite(session.connection, migrations)
+        except BaseException:
+            session.connection.close()
+            raise
+        return session
+
+    return SqliteStore(path, queries.sqlite, await asyncio.to_thread(prepare))
+
+
+class SqliteStore:
+    """A store on one file, for one process at a time that serves and any number that lend a hand."""
+
+    dialect: Literal["sqlite"] = "sqlite"
+
+    def __init__(self, path: Path, queries: Queries, session: Session) -> None:
+        self._path = path
+        self._queries = queries
+        self._reader = open_session(path, queries, read_only=True)
+        self._writer = Writer(session, self._interrupt_slow)
+        self._threads = ThreadPoolExecutor(SLOW_READERS, thread_name_prefix="penstock-read")
+        self._of_thread = threading.local()
+        self._slow_sessions: list[Session] = []
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        return await self._writer.write(work)
+
+    async def one(self, name: str, /, **values: Any) -> Row | None:
+        return single(name, await self.all(name, **values))
+
+    async def all(self, name: str, /, **values: Any) -> list[Row]:
+        if self._writer.working:
+            raise QueryMisused(f"{name} was read outside the transaction of the work that needed it.")
+        try:
+            return self._reader.rows(self._queries.reading(name), values)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    async def slow(self, name: str, /, **values: Any) -> list[Row]:
+        query = self._queries.reading(name)
+
+        def read() -> list[Row]:
+            return self._slow_session().rows(query, values)
+
+        loop = asyncio.get_running_loop()
+        try:
+            try:
+                return await loop.run_in_executor(self._threads, read)
+            except apsw.InterruptError:
+                # It kept the log from starting over. Once more, when that has happened.
+                await self._writer.between(_copy_log)
+                return await loop.run_in_executor(self._threads, read)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def _slow_session(self) -> Session:
+        session: Session | None = getattr(self._of_thread, "session", None)
+        if session is None:
+            session = self._of_thread.session = open_session(self._path, self._queries, read_only=True)
+            self._slow_sessions.append(session)
+        return session
+
+    def _interrupt_slow(self) -> None:
+        for session in self._slow_sessions:
+            session.connection.interrupt()
+
+    async def purge_traces(self) -> None:
+        """Empty the write-ahead log, where old versions of pages live on; the database itself overwrites."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + PURGE_SECONDS
+        while True:
+            try:
+                await self._writer.between(_empty_log)
+                return
+            except apsw.BusyError as error:
+                if loop.time() >= give_up:
+                    raise StorageUnavailable("Storage is unavailable: old states are still being read.") from error
+            await asyncio.sleep(0.01)
+
+    async def backup(self, path: Path) -> None:
+        """Copy page by page between commits; pages that change meanwhile are copied again by SQLite."""
+        partial = path.with_name(path.name + ".partial")
+        try:
+            copy = await asyncio.to_thread(_start_backup, partial, path)
+            try:
+                backup = await self._writer.between(lambda session: copy.backup("main", session.connection, "main"))
+                try:
+                    while not backup.done:
+                        await self._writer.between(lambda _: backup.step(BACKUP_PAGES))
+                finally:
+                    await self._writer.between(lambda _: backup.close(True))
+                await asyncio.to_thread(_finish_backup, copy, partial, path)
+            finally:
+                await asyncio.to_thread(_drop_partial, copy, partial)
+        except (OSError, apsw.Error) as error:
+            raise BackupRefused(f"No backup was written to {path}: {error}") from error
+
+    async def close(self) -> None:
+        self._interrupt_slow()
+        await asyncio.to_thread(self._threads.shutdown)
+        for session in (*self._slow_sessions, self._reader):
+            session.connection.close()
+        await self._writer.close()
+
+
+def _copy_log(session: Session) -> None:
+    session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+
+def _empty_log(session: Session) -> None:
+    session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def _start_backup(partial: Path, path: Path) -> apsw.Connection:
+    if path.exists():
+        raise BackupRefused(f"{path} exists; a backup overwrites nothing.")
+    partial.unlink(missing_ok=True)
+    partial.touch(0o600)
+    return apsw.Connection(str(partial))
+
+
+def _drop_partial(copy: apsw.Connection, partial: Path) -> None:
+    copy.close()
+    partial.unlink(missing_ok=True)
+
+
+def _finish_backup(copy: apsw.Connection, partial: Path, path: Path) -> None:
+    verdict = copy.pragma("quick_check")
+    copy.close()
+    if verdict != "ok":
+        raise BackupRefused(f"No backup was written to {path}: the copy is damaged: {verdict}")
+    partial.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

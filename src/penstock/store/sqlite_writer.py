@@ -1,0 +1,301 @@
+"""Group commit for SQLite: many writers, one transaction, one wait for the disk."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from typing import Any, Final, NoReturn, TypeVar
+
+import apsw
+
+from penstock.store.base import QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
+from penstock.store.sqlite_session import Session, translated
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+# How long a write waits for another process that writes to the same file.
+BUSY_SECONDS: Final = 5.0
+# The event loop belongs to everybody: works that do not fit into this much time go into the next commit.
+BATCH_SECONDS: Final = 0.005
+# Pages of 4 KiB in the write-ahead log: at 4 MiB it is copied into the database, so that it can start over; at 128 MiB
+# it could not for a long time, and whoever in this process still reads from it has to stop.
+CHECKPOINT_PAGES: Final = 1_000
+CROWDED_PAGES: Final = 32_000
+
+_Work = Callable[[Transaction], Awaitable[Any]]
+_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+class TransactionLost(Exception):
+    """SQLite rolled back the whole batch by itself; the cause says why."""
+
+
+class SqliteTransaction:
+    """The statements of one work, inside its own savepoint."""
+
+    __slots__ = ("_session", "failure")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        # After some errors SQLite has rolled everything back by itself, and one more statement would be committed
+        # alone; so the first failure is the last statement.
+        self.failure: Exception | None = None
+
+    async def one(self, name: str, /, **values: Any) -> Row | None:
+        return single(name, await self.all(name, **values))
+
+    async def all(self, name: str, /, **values: Any) -> list[Row]:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return self._session.rows(self._session.queries[name], values)
+        except Exception as error:
+            self._fail(error)
+
+    async def run(self, name: str, /, **values: Any) -> int:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return self._session.run(self._session.queries[name], values)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self.failure = translated(error)
+        if self.failure is error:
+            raise error
+        raise self.failure from error
+
+
+class Writer:
+    """The only connection that writes, and the order in which it does.
+
+    Works run on the event loop, because running SQL there is cheaper than handing it over; COMMIT, which waits for
+    the disk, runs in a thread, and meanwhile the next works gather. Works never suspend, so nothing gets in between.
+    """
+
+    def __init__(self, session: Session, crowded: Callable[[], None]) -> None:
+        self.working = False
+        self._session = session
+        self._crowded = crowded
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-commit")
+        self._waiting: deque[tuple[_Work, asyncio.Future[Any]]] = deque()
+        self._batch: list[_Outcome] = []
+        self._chores: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self._pump: asyncio.Task[None] | None = None
+        self._closed = False
+        self._log_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+        session.connection.set_busy_timeout(0)
+        session.connection.set_wal_hook(self._note_log_pages)
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        if self.working:
+            raise QueryMisused("A work cannot start another one; it has its own transaction.")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._start()
+        self._waiting.append((work, future))
+        return await future
+
+    async def between(self, chore: Callable[[Session], T]) -> T:
+        """Use the connection in the commit thread, while no transaction is open."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._start()
+        self._chores.append((lambda: chore(self._session), future))
+        return await future
+
+    async def close(self) -> None:
+        """Commit what waits, then let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._pump is not None:
+            await asyncio.wait([self._pump])
+        # The last connection to close copies the log into the database, which may take a moment.
+        await self._in_thread(self._session.connection.close)
+        self._thread.shutdown()
+
+    def _start(self) -> None:
+        if self._closed:
+            raise StorageUnavailable("Storage is unavailable: the database is closed.")
+        if self._pump is None:
+            # A context of its own: what the first of many callers had set does not belong to the others.
+            self._pump = self._loop.create_task(self._run_pump(), context=Context())
+
+    async def _run_pump(self) -> None:
+        try:
+            while self._waiting or self._chores:
+                if self._waiting:
+                    await self._commit_waiting()
+                if self._log_pages >= self._checkpoint_at:
+                    await self._in_thread(self._checkpoint)
+                if self._chores:
+                    await self._do_chore(*self._chores.popleft())
+        finally:
+            self._pump = None
+            # Whoever is left was stranded by a cancellation or a bug, and may not wait for ever.
+            stranded = [outcome[0] for outcome in self._batch]
+            stranded += [entry[1] for entry in (*self._waiting, *self._chores)]
+            for future in stranded:
+                future.cancel()
+            self._batch = []
+            self._waiting.clear()
+            self._chores.clear()
+
+    async def _do_chore(self, chore: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+        try:
+            value = await self._in_thread(chore)
+        except Exception as error:
+            _settle(future, None, error)
+        else:
+            _settle(future, value, None)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        running = self._loop.run_in_executor(self._thread, work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # The connection is the thread's until it has finished.
+            await asyncio.wait([running])
+            raise
+
+    # ------------------------------------------------------------------------------------------------------- a batch
+
+    async def _commit_waiting(self) -> None:
+        try:
+            await self._begin()
+        except apsw.Error as error:
+            refused, self._waiting = self._waiting, deque()
+            self._batch = _refusals([future for _, future in refused], error)
+        else:
+            await self._commit_batch()
+        for outcome in self._batch:
+            _settle(*outcome)
+        self._batch = []
+
+    async def _commit_batch(self) -> None:
+        try:
+            self._do_waiting()
+            await self._in_thread(self._commit)
+        except (apsw.Error, TransactionLost) as error:
+            self._batch = _refusals([outcome[0] for outcome in self._batch], error)
+        finally:
+            if self._session.connection.in_transaction:
+                self._session.cursor.execute("ROLLBACK")
+
+    async def _begin(self) -> None:
+        """Take the write lock; the loop goes on while another process has it."""
+        give_up = self._loop.time() + BUSY_SECONDS
+        pause = 0.001
+        while True:
+            try:
+                self._session.cursor.execute("BEGIN IMMEDIATE")
+                return
+            except apsw.BusyError:
+                if self._loop.time() >= give_up:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.016)
+
+    def _do_waiting(self) -> None:
+        """Run works until none waits or the loop was held long enough."""
+        deadline = time.perf_counter() + BATCH_SECONDS
+        waiting, batch = self._waiting, self._batch
+        while waiting:
+            work, future = waiting.popleft()
+            if future.done():  # its caller gave up before it began
+                continue
+            try:
+                batch.append((future, self._do(work), None))
+            except Exception as error:
+                batch.append((future, None, error))
+                self._undo(error)
+            if time.perf_counter() > deadline:
+                return
+
+    def _do(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        self._session.cursor.execute("SAVEPOINT work")
+        transaction = SqliteTransaction(self._session)
+        self.working = True
+        try:
+            value = _finish(work(transaction))
+            if transaction.failure is not None:
+                raise transaction.failure
+        finally:
+            self.working = False
+            transaction.failure = QueryMisused("This transaction is over.")
+        self._session.cursor.execute("RELEASE work")
+        return value
+
+    def _undo(self, error: Exception) -> None:
+        if not self._session.connection.in_transaction:
+            raise TransactionLost from error
+        self._session.cursor.execute("ROLLBACK TO work")
+        self._session.cursor.execute("RELEASE work")
+
+    def _commit(self) -> None:
+        self._session.cursor.execute("COMMIT")
+
+    # ----------------------------------------------------------------------------------------------------- its log
+
+    def _note_log_pages(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Copy the log into the database; if nobody reads from it, the next commit starts it over."""
+        try:
+            pages, copied = self._session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            _log.warning("The write-ahead log could not be copied into the database: %s", error)
+            pages, copied = self._log_pages, 0
+        if pages == copied:
+            self._log_pages, self._checkpoint_at = 0, CHECKPOINT_PAGES
+            return
+        self._checkpoint_at = pages + CHECKPOINT_PAGES
+        if pages >= CROWDED_PAGES:
+            _log.warning("The write-ahead log holds %d pages, because somebody is reading an old state", pages)
+            self._crowded()
+
+
+def _finish(awaitable: Awaitable[T]) -> T:
+    """Run to the end what never waits."""
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    steps.close()
+    raise WorkSuspended("A work may await nothing but its transaction.")
+
+
+def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | None) -> None:
+    if future.done():  # its caller has stopped waiting
+        return
+    if failure is None:
+        future.set_result(value)
+    else:
+        future.set_exception(failure)
+
+
+def _refusals(futures: "list[asyncio.Future[Any]]", error: Exception) -> list[_Outcome]:
+    """The same answer for everybody in a batch, each with an exception of its own to raise."""
+    reason = error.__cause__ if isinstance(error, TransactionLost) and error.__cause__ else error
+    _log.warning("%d writes were refused: %s", len(futures), reason)
+    return [(future, None, _refusal(error, reason)) for future in futures]
+
+
+def _refusal(error: Exception, reason: BaseException) -> StorageUnavailable:
+    known = translated(reason) if isinstance(reason, Exception) else reason
+    message = known.message if isinstance(known, StorageUnavailable) else "Storage is unavailable."
+    # When writing to the disk fails in the middle of COMMIT, a crash right now might still bring the batch back.
+    certain = isinstance(error, TransactionLost | apsw.FullError | apsw.BusyError)
+    refusal = StorageUnavailable(message, should_retry=None if certain else False)
+    refusal.__cause__ = reason
+    return refusal
