@@ -152,7 +152,8 @@ def encode(image: Image.Image, output_format: str, output_compression: int = 100
     quality = output_compression
     fine = quality >= 90
     if output_format == "jpeg":
-        return _saved(_on_white(image), "jpeg", quality=quality, subsampling=0 if fine else 2, optimize=True)
+        # Not optimised: Pillow guesses the space for that, and on noise at quality 100 it guesses too little and fails.
+        return _saved(_on_white(image), "jpeg", quality=quality, subsampling=0 if fine else 2)
     if output_format == "webp":
         return _saved(image, "webp", quality=quality, method=4, alpha_quality=100 if fine else 80)
     if output_format == "avif":

@@ -126,11 +126,11 @@ class Pool:
     async def run(self, name: str, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
         """Run one task of TASKS; cancelling the caller kills the child that works for it."""
         task = TASKS[name]
-        frame = _encode(Work(name, arguments, math.ceil(task.cpu_seconds * self._patience)))
+        work = Work(name, arguments, math.ceil(task.cpu_seconds * self._patience))
         async with self._long_places if task.long else contextlib.nullcontext(), self._places:
             child = await self._take()
             try:
-                reply = await self._ask(child, task, frame, progress)
+                reply = await self._ask(child, task, work, progress)
             except BaseException:
                 self._dismiss(child)
                 raise
@@ -147,11 +147,11 @@ class Pool:
         while self._farewells:
             await asyncio.gather(*self._farewells)
 
-    async def _ask(self, child: _Child, task: Task, frame: bytes, progress: Report | None) -> Done | Failed:
+    async def _ask(self, child: _Child, task: Task, work: Work, progress: Report | None) -> Done | Failed:
         seconds = task.wall_seconds * self._patience
         try:
             async with asyncio.timeout(seconds):
-                await child.send(frame)
+                await child.send(_encode(work))
                 while isinstance(reply := await child.receive(), Progress):
                     if progress is not None:
                         progress(reply.fraction)
@@ -219,8 +219,11 @@ class _Child:
         return self.process.returncode is None and not self._output.at_eof()
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+        # Not `process.kill()`, which first asks for the status of a child that is already dead, and so takes it from
+        # asyncio, whose `wait` would then report 255 instead of the signal.
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
 
     async def send(self, frame: bytes) -> None:
         # In slices with room for others in between: one write of a large frame would copy all of it at once.
