@@ -1,0 +1,40 @@
+-- API keys: found by digest, listed by ranges of ids.
+
+-- name: get_caller
+-- The active key with this digest, and how its organization pays.
+SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.calls_a_minute, keys.calls_at_once, keys.nanos_a_day,
+    keys.replay_mode, orgs.billing
+FROM keys JOIN orgs ON orgs.id = keys.org_id
+WHERE keys.digest = :digest AND keys.status = 'active';
+
+-- name: add_key
+-- A new key; of the key itself only its digest and last four characters are kept.
+INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, calls_a_minute, calls_at_once, nanos_a_day,
+    replay_mode, created_at_ms)
+VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :calls_a_minute, :calls_at_once, :nanos_a_day,
+    :replay_mode, :created_at_ms);
+
+-- name: revoke_key
+-- End a key; one that has ended stays as it is.
+UPDATE keys SET status = 'revoked', revoked_at_ms = :at_ms
+WHERE id = :id AND org_id = :org_id AND status = 'active';
+
+-- name: get_key
+-- One key of an organization.
+SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys WHERE id = :id AND org_id = :org_id;
+
+-- name: get_key_org
+-- Whose key this is, for operators, who need not say.
+SELECT org_id FROM keys WHERE id = :id;
+
+-- name: list_older_keys
+-- A page downwards from an id.
+SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
+WHERE org_id = :org_id AND id < :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_keys
+-- A page upwards from an id.
+SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
+WHERE org_id = :org_id AND id > :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+ORDER BY id ASC LIMIT :limit;

@@ -1,0 +1,83 @@
+-- Webhook messages and the secrets that sign them.
+
+-- name: get_secrets
+-- The sealed signing secret of an organization, and the one before it.
+SELECT secret, old_secret, old_secret_until_ms FROM orgs WHERE id = :org_id;
+
+-- name: set_first_secret
+-- Give an organization its secret; the first of many to try wins.
+UPDATE orgs SET secret = :secret WHERE id = :org_id AND secret IS NULL;
+
+-- name: replace_secret
+-- A new secret; the one until now goes on signing beside it for a while.
+UPDATE orgs SET old_secret = secret, old_secret_until_ms = :until_ms, secret = :secret WHERE id = :org_id;
+
+-- name: list_secrets
+-- Every sealed secret, for sealing them again under a new master secret.
+SELECT id, secret, old_secret FROM orgs WHERE secret IS NOT NULL;
+
+-- name: reseal_secrets
+-- The same secrets, sealed anew, unless they were changed in between.
+UPDATE orgs SET secret = :secret, old_secret = :old_secret WHERE id = :id AND secret = :seen;
+
+-- name: add_message
+-- Queue an event for delivery at once; a request has one event only.
+INSERT INTO messages (id, org_id, request_id, event, url, body, state, next_at_ms, created_at_ms)
+VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms)
+ON CONFLICT (request_id) DO NOTHING;
+
+-- name: claim_messages [sqlite]
+-- Take messages that are due and whose hosts are not busy, and count the attempt before it is made. A moment further
+-- off than any wait can be was written by a clock that has been set back since.
+UPDATE messages SET tries = tries + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+WHERE id IN (
+    SELECT id FROM messages
+    WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
+    AND substr(substr(url, instr(url, '//') + 2), 1, instr(substr(url, instr(url, '//') + 2), '/') - 1)
+        NOT IN (SELECT value FROM json_each(:busy_hosts))
+    ORDER BY next_at_ms, id LIMIT :limit
+)
+RETURNING id, org_id, url, body, tries, lease_token;
+
+-- name: claim_messages [postgres]
+-- Take messages that are due and whose hosts are not busy, and count the attempt before it is made. A moment further
+-- off than any wait can be was written by a clock that has been set back since.
+WITH due AS MATERIALIZED (
+    SELECT id FROM messages
+    WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
+    AND split_part(url, '/', 3) NOT IN (SELECT json_array_elements_text(CAST(:busy_hosts AS json)))
+    ORDER BY next_at_ms, id LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE messages SET tries = tries + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+FROM due WHERE messages.id = due.id
+RETURNING messages.id, org_id, url, body, tries, lease_token;
+
+-- name: get_next_message_due
+-- When the next message that is not due yet will be.
+SELECT MIN(next_at_ms) AS at_ms FROM messages WHERE state = 'waiting' AND next_at_ms > :now_ms;
+
+-- name: end_message
+-- Delivered, or given up; only by whoever holds the lease.
+UPDATE messages SET state = :state, tries = :tries, last_result = :result, ended_at_ms = :at_ms
+WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
+
+-- name: postpone_message
+-- Not delivered yet; only by whoever holds the lease. `tries` goes back when nothing could have been sent.
+UPDATE messages SET tries = :tries, next_at_ms = :next_at_ms, last_result = :result
+WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
+
+-- name: requeue_message
+-- Deliver an ended message again, from the beginning.
+UPDATE messages SET state = 'waiting', tries = 0, next_at_ms = 0, ended_at_ms = NULL
+WHERE id = :id AND state IN ('delivered', 'exhausted');
+
+-- name: get_message
+-- One message, for operators.
+SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms
+FROM messages WHERE id = :id;
+
+-- name: list_messages
+-- The newest messages in a state, for operators.
+SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms
+FROM messages WHERE CAST(:state AS TEXT) IS NULL OR state = :state ORDER BY id DESC LIMIT :limit;

@@ -1,0 +1,391 @@
+"""Sign events and deliver them on schedule."""
+
+import asyncio
+import hmac
+import logging
+import random
+import secrets
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.clock import Clock
+from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
+from penstock.netguard import Egress, check_webhook_url
+from penstock.settings import Settings
+from penstock.store.base import Row, Store, Transaction
+from penstock.vault import Vault
+from penstock.wire import NotSent, Unknown, Wire
+
+_log = logging.getLogger(__name__)
+
+PREFIX = "whsec_"
+_SECRET_BYTES = 32
+_LEAST_SECRET_BYTES = 24
+_OLD_SECRET_MS = 24 * 3600 * 1000
+
+# ------------------------------------------------------------------------------------------------------------- signing
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """As the Standard Webhooks specification says, over whole seconds and the very bytes that are sent."""
+    key = b64decode(secret.removeprefix(PREFIX), validate=True)
+    if len(key) < _LEAST_SECRET_BYTES:
+        raise ValueError("a webhook secret this short would sign nothing")
+    digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
+    return f"v1,{b64encode(digest).decode()}"
+
+
+class Secrets:
+    """The signing secret of each organization: made when first needed, sealed in the database."""
+
+    def __init__(self, store: Store, vault: Vault, clock: Clock) -> None:
+        self._store = store
+        self._vault = vault
+        self._clock = clock
+
+    async def secret(self, org_id: str) -> str:
+        return (await self.signing(org_id))[0]
+
+    async def signing(self, org_id: str) -> tuple[str, ...]:
+        """What a delivery is signed with now: the secret, and for a day after a rotation the one before it."""
+        row = await self._store.one("get_secrets", org_id=org_id)
+        if row is None or row["secret"] is None:
+            row = await self._provision(org_id)
+        sealed = [row["secret"]]
+        if row["old_secret"] is not None and self._clock.now_ms() < row["old_secret_until_ms"]:
+            sealed.append(row["old_secret"])
+        return tuple(self._vault.open(one, org_id).decode() for one in sealed)
+
+    async def _provision(self, org_id: str) -> Row:
+        fresh = self._fresh(org_id)
+
+        async def work(tx: Transaction) -> Row | None:
+            await tx.run("set_first_secret", org_id=org_id, secret=fresh)
+            return await tx.one("get_secrets", org_id=org_id)
+
+        row = await self._store.write(work)
+        if row is None:
+            raise NotFound(f"No such organization: {org_id}.")
+        return row
+
+    async def rotate(self, org_id: str) -> str:
+        """A new secret. Deliveries carry both signatures for a day, so that receivers can change over."""
+        await self.secret(org_id)
+        fresh, until_ms = self._fresh(org_id), self._clock.now_ms() + _OLD_SECRET_MS
+        await self._store.write(lambda tx: tx.run("replace_secret", org_id=org_id, secret=fresh, until_ms=until_ms))
+        return self._vault.open(fresh, org_id).decode()
+
+    async def reseal(self) -> int:
+        """Seal all secrets with the newest master secret; how many had an older seal."""
+        stale = [row for row in await self._store.slow("list_secrets") if not self._is_current(row)]
+
+        async def work(tx: Transaction) -> int:
+            return sum([await tx.run("reseal_secrets", **self._resealed(row)) for row in stale])
+
+        return await self._store.write(work)
+
+    def _is_current(self, row: Row) -> bool:
+        return all(self._vault.is_current(one) for one in (row["secret"], row["old_secret"]) if one is not None)
+
+    def _resealed(self, row: Row) -> dict[str, Any]:
+        org_id = row["id"]
+        anew = {
+            name: None if row[name] is None else self._vault.seal(self._vault.open(row[name], org_id), org_id)
+            for name in ("secret", "old_secret")
+        }
+        return {"id": org_id, "seen": row["secret"], **anew}
+
+    def _fresh(self, org_id: str) -> bytes:
+        text = PREFIX + b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+        return self._vault.seal(text.encode(), org_id)
+
+
+# -------------------------------------------------------------------------------------------------------------- events
+
+
+def event(
+    kind: str,
+    request_id: str,
+    model: str,
+    *,
+    outputs: Sequence[Mapping[str, Any]] = (),
+    error: Mapping[str, str] | None = None,
+) -> bytes:
+    """The body of `video.completed`, `image.failed` and so on; the same facts always give the same bytes."""
+    subject, _, status = kind.partition(".")
+    data: dict[str, Any] = {"object": f"{subject}.generation", "id": request_id, "model": model, "status": status}
+    if error is not None:
+        data["error"] = {"code": error["code"], "message": error["message"]}
+    else:
+        data["output"] = outputs[0]
+        if len(outputs) > 1:
+            data["outputs"] = outputs
+    return msgspec.json.encode({"type": kind, "data": data})
+
+
+async def queue(tx: Transaction, *, org_id: str, request_id: str, url: str, kind: str, body: bytes, at_ms: int) -> None:
+    """Write a message in the transaction that makes its news true; `Deliveries.wake` after the commit sends it."""
+    await tx.run(
+        "add_message",
+        id=f"msg_{request_id}",
+        org_id=org_id,
+        request_id=request_id,
+        event=kind,
+        url=url,
+        body=body,
+        at_ms=at_ms,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- deliveries
+
+# A receiver that hangs holds a slot for as long as an attempt may take, so there are many, and no host may hold more
+# than a few: the others' news is not late for it.
+_AT_ONCE = 2000
+_AT_ONCE_PER_HOST = 32
+_AT_ONCE_WHEN_SHORT = 8
+_BATCH = 32
+_LOOK_SECONDS = 1.0  # how late we may learn of a message that another process queued
+_JITTER = 0.18  # up to a fifth is promised; the rest is for being late
+_LOCAL_PAUSE_SECONDS = 1.0
+_LATE_SECONDS = 0.25  # the wire keeps the time of an attempt; this is for when it is held up itself
+_LEASE_EXTRA_SECONDS = 15.0  # beyond the attempt itself, to write down how it went
+_CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
+_MOST_RESULT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A message that is ours to attempt until its lease ends."""
+
+    id: str
+    org_id: str
+    url: str
+    body: bytes
+    tries: int  # this attempt included
+    lease_token: int
+
+    @property
+    def host(self) -> str:
+        return self.url.split("/", 3)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt went, in words for operators."""
+
+    result: str
+    delivered: bool = False
+    counts: bool = True  # False when this machine was at fault, and nothing was sent
+
+
+_NOT_BEGUN = Outcome("stopped before it was sent", counts=False)
+
+
+class Deliveries:
+    """Sends what is due. Any number of processes may run one of these on the same database."""
+
+    def __init__(self, store: Store, wire: Wire, vault: Vault, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._wire = wire
+        self._clock = clock
+        self._secrets = Secrets(store, vault, clock)
+        self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+        self._delays = settings.webhook_delays_seconds
+        self._timeout_seconds = settings.webhook_timeout_seconds
+        self._lease_ms = int((self._timeout_seconds + _LEASE_EXTRA_SECONDS) * 1000)
+        self._longest_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
+        self._running: dict[asyncio.Task[None], str] = {}  # and the host that each talks to
+        self._crowds: Counter[str] = Counter()
+        self._at_once = _AT_ONCE
+        self._stirred = asyncio.Event()
+        self._stopping = False
+
+    def wake(self) -> None:
+        """Look at once: a message was committed, or there is room again."""
+        self._stirred.set()
+
+    def stop(self) -> None:
+        """Begin nothing more; `run` returns when the attempts under way have ended."""
+        self._stopping = True
+        self.wake()
+
+    async def run(self) -> None:
+        """Deliver until stopped, or until cancelled, which breaks off what is under way."""
+        try:
+            while not self._stopping:
+                self._stirred.clear()
+                try:
+                    while await self._start_due():
+                        pass
+                    pause = await self._pause_seconds()
+                except StorageUnavailable as problem:
+                    _log.warning("webhook messages cannot be read: %s", problem)
+                    pause = _LOOK_SECONDS
+                await self._wait(pause)
+            await self._drained()
+        finally:
+            for task in self._running:
+                task.cancel()
+            await self._drained()
+
+    async def deliver_due(self) -> None:
+        """One round: attempt whatever is due and wait for the results."""
+        while await self._start_due() or self._running:
+            await self._drained()
+
+    async def _drained(self) -> None:
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def _wait(self, seconds: float) -> None:
+        waits = [asyncio.create_task(self._stirred.wait()), asyncio.create_task(self._clock.sleep(seconds))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+
+    async def _pause_seconds(self) -> float:
+        now_ms = self._clock.steady_ms()
+        row = await self._store.one("get_next_message_due", now_ms=now_ms)
+        due_ms = row["at_ms"] if row is not None and row["at_ms"] is not None else now_ms + 1000 * _LOOK_SECONDS
+        return min((due_ms - now_ms) / 1000, _LOOK_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------------- claiming
+
+    async def _start_due(self) -> bool:
+        """Start a batch of what is due; whether there may be more to start."""
+        room = min(_BATCH, self._at_once - len(self._running))
+        if room <= 0:
+            return False
+        claiming = asyncio.create_task(self._claim(room))
+        try:
+            claims = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # The attempts are counted by now, or will be; those that will not be made must not stay so.
+            await asyncio.gather(*[self._record(claim, _NOT_BEGUN) for claim in await claiming])
+            raise
+        for claim in claims:
+            task = asyncio.create_task(self._attempt(claim), name=claim.id)
+            self._running[task] = claim.host
+            self._crowds[claim.host] += 1
+            task.add_done_callback(self._ended)
+        return len(claims) == room
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if len(self._running) >= self._at_once or self._crowds[self._running[task]] >= _AT_ONCE_PER_HOST:
+            self.wake()  # somebody may have waited for this place
+        host = self._running.pop(task)
+        self._crowds -= Counter({host: 1})
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.error("webhook attempt %s broke", task.get_name(), exc_info=problem)
+
+    async def _claim(self, limit: int) -> list[Claim]:
+        now_ms = self._clock.steady_ms()
+        busy = [host for host, count in self._crowds.items() if count >= _AT_ONCE_PER_HOST]
+        values = {
+            "now_ms": now_ms,
+            "until_ms": now_ms + self._lease_ms,
+            "far_ms": now_ms + self._longest_ms,
+            "busy_hosts": msgspec.json.encode(busy).decode(),
+            "limit": limit,
+        }
+        rows = await self._store.write(lambda tx: tx.all("claim_messages", **values))
+        return [Claim(**row) for row in rows]
+
+    # ------------------------------------------------------------------------------------------------------ attempting
+
+    async def _attempt(self, claim: Claim) -> None:
+        try:
+            outcome = await self._send(claim)
+        except asyncio.CancelledError:
+            # Stopping: it was counted, and whether it arrived nobody knows. The schedule goes on from here.
+            with suppress(StorageUnavailable):
+                await self._record(claim, Outcome("interrupted"))
+            raise
+        if outcome.counts:
+            self._at_once = min(_AT_ONCE, self._at_once + 1)
+        else:
+            self._at_once = max(_AT_ONCE_WHEN_SHORT, self._at_once // 2)
+        await self._record_patiently(claim, outcome)
+
+    async def _send(self, claim: Claim) -> Outcome:
+        if claim.tries > len(self._delays) + 1:  # the last attempt began, and its process ended before it did
+            return Outcome("interrupted")
+        try:
+            url = check_webhook_url(claim.url, self._egress)
+            headers = await self._headers(claim)
+            async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
+                status = await self._wire.post_guarded(
+                    url, claim.body, headers, total_seconds=self._timeout_seconds, egress=self._egress
+                )
+        except InvalidRequest:
+            return Outcome("the address is refused")
+        except TimeoutError:
+            return Outcome("timed out")
+        except StorageUnavailable as problem:
+            return Outcome(str(problem), counts=False)
+        except NotSent as problem:
+            return Outcome(str(problem), counts=not problem.local)
+        except Unknown as problem:
+            return Outcome(str(problem))
+        return Outcome(f"status {status}", delivered=200 <= status < 300)
+
+    async def _headers(self, claim: Claim) -> dict[str, str]:
+        timestamp = self._clock.now_ms() // 1000
+        signatures = [
+            sign(secret, claim.id, timestamp, claim.body) for secret in await self._secrets.signing(claim.org_id)
+        ]
+        return {
+            "content-type": "application/json",
+            "webhook-id": claim.id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": " ".join(signatures),
+        }
+
+    async def _record_patiently(self, claim: Claim, outcome: Outcome) -> None:
+        """Forgetting a 2xx would send the message again, so a database that is away is waited for while we may."""
+        until = self._clock.monotonic() + _LEASE_EXTRA_SECONDS / 2
+        while True:
+            try:
+                return await self._record(claim, outcome)
+            except StorageUnavailable:
+                if self._clock.monotonic() >= until:
+                    raise
+            await self._clock.sleep(_LOOK_SECONDS)
+
+    async def _record(self, claim: Claim, outcome: Outcome) -> None:
+        """Write down how it went, unless the lease has passed to somebody else in the meantime."""
+        held = {"id": claim.id, "lease_token": claim.lease_token, "result": outcome.result[:_MOST_RESULT_CHARS]}
+        if outcome.counts and (outcome.delivered or claim.tries > len(self._delays)):
+            state = "delivered" if outcome.delivered else "exhausted"
+            tries = min(claim.tries, len(self._delays) + 1)
+            ended = {"state": state, "tries": tries, "at_ms": self._clock.now_ms(), **held}
+            written = await self._store.write(lambda tx: tx.run("end_message", **ended))
+        else:
+            seconds = self._delays[claim.tries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
+            wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
+            tries = claim.tries if outcome.counts else claim.tries - 1
+            moved = {"tries": tries, "next_at_ms": self._clock.steady_ms() + round(wait_ms), **held}
+            written = await self._store.write(lambda tx: tx.run("postpone_message", **moved))
+        _log.info("webhook %s, attempt %d: %s%s", claim.id, claim.tries, outcome.result, "" if written else " (fenced)")
+
+    # ------------------------------------------------------------------------------------------------------- operators
+
+    async def list_messages(self, state: str | None = None, limit: int = 50) -> list[Row]:
+        return await self._store.slow("list_messages", state=state, limit=limit)
+
+    async def redeliver(self, message_id: str) -> None:
+        """Send an ended message again: the same id and bytes, and the whole schedule if need be."""
+        if not await self._store.write(lambda tx: tx.run("requeue_message", id=message_id)):
+            if await self._store.one("get_message", id=message_id) is None:
+                raise NotFound(f"No such message: {message_id}.")
+            raise Conflict(f"{message_id} is still being delivered.")
+        self.wake()
