@@ -31,6 +31,10 @@ _HARMLESS = frozenset({"transparency", "gamma", "srgb", "chromaticity", "dpi", "
 _JFIF = frozenset({"jfif", "jfif_version", "jfif_unit", "jfif_density", "adobe", "adobe_transform", "progressive"})
 _WEBP = frozenset({"loop", "duration", "timestamp"})
 _ORIENTATION = 0x0112
+# JPEG: segments that tell more than the picture (all but JFIF and Adobe's colour transform), and bytes after 0xFF.
+_TELLING = frozenset({*range(0xE1, 0xEE), 0xEF, 0xFE})
+_NO_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_NOT_MARKERS = frozenset({0x00, *range(0xD0, 0xD8), 0xFF})
 
 Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 
@@ -96,8 +100,7 @@ def normalise_input(data: bytes) -> Picture:
             return Picture(data, CONTENT_TYPES[name], *image.size)
         is_upright = image.getexif().get(_ORIENTATION, 1) == 1
         if image.format == "JPEG" and image.mode != "CMYK" and is_upright and "icc_profile" not in image.info:
-            # With the picture's own tables: losing a comment must not cost quality.
-            return _saved(image, "jpeg", quality="keep", exif=b"", comment=b"")
+            return Picture(_bare_jpeg(data), CONTENT_TYPES[name], *image.size)
         pixels = upright(image)
     if name == "webp" and b"VP8L" in data[:64]:
         return _saved(pixels, "webp", lossless=True)
@@ -213,6 +216,29 @@ def _is_clean(image: Image.Image, data: bytes) -> bool:
     if image.format == "WEBP":
         return int.from_bytes(data[4:8], "little") + 8 == len(data)
     return data.endswith(b"\xff\xd9" if image.format == "JPEG" else b"IEND\xaeB`\x82")
+
+
+def _bare_jpeg(data: bytes) -> bytes:
+    """A JPEG that was decoded before, less its comments and application segments: losing them must cost no quality."""
+    kept = [data[:2]]
+    start = 2
+    while start + 4 <= len(data) and data[start + 1] != 0xD9:
+        marker = data[start + 1]
+        end = start + 2 + (0 if marker in _NO_LENGTH else int.from_bytes(data[start + 2 : start + 4], "big"))
+        if marker == 0xDA:  # a scan: its pixels go on to the next marker that is neither stuffing nor restart
+            end = _next_marker(data, end)
+        if marker not in _TELLING:
+            kept.append(data[start:end])
+        start = _next_marker(data, end)
+    return b"".join([*kept, b"\xff\xd9"])
+
+
+def _next_marker(data: bytes, start: int) -> int:
+    while (start := data.find(b"\xff", start)) >= 0:
+        if start + 1 < len(data) and data[start + 1] not in _NOT_MARKERS:
+            return start
+        start += 1
+    return len(data)
 
 
 def _to_srgb(image: Image.Image, profile: bytes) -> Image.Image:
