@@ -1,0 +1,122 @@
+"""What became of a request, and its reply's body read within limits."""
+
+import errno
+import zlib
+from collections.abc import Iterator
+
+from pyreqwest.exceptions import BuilderError, DetailedPyreqwestError, PoolTimeoutError, PyreqwestError
+from pyreqwest.response import Response
+
+from penstock.netguard import UNREACHABLE
+
+STEP_BYTES = 64 * 2**10
+
+# ------------------------------------------------------------------------------------------------------------ outcomes
+
+
+class NotSent(Exception):
+    """Proof that the other side received nothing, so that asking again, or elsewhere, cannot buy a thing twice."""
+
+    def __init__(self, reason: str, *, local: bool = False) -> None:
+        super().__init__(reason)
+        self.local = local  # this machine ran out of something; says nothing about the other side
+
+
+class Refused(NotSent):
+    """The address is one that we do not reach for strangers."""
+
+    def __init__(self) -> None:
+        super().__init__(UNREACHABLE)
+
+
+class Unknown(Exception):
+    """Something may have been sent and acted upon, and no whole reply came back."""
+
+    def __init__(self, reason: str, *, timeout: bool = False) -> None:
+        super().__init__(reason)
+        self.timeout = timeout
+
+
+class TooLarge(Unknown):
+    """The reply is longer than we are willing to read."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"the reply has more than {most_bytes} bytes")
+
+
+def outcome(problem: PyreqwestError) -> NotSent | Unknown:
+    """The client library's classes do not tell: it calls a read timeout a ConnectTimeoutError and a reset after sending
+    a ConnectError. Only the text of a cause does, and only this one proves that no connection came about.
+    """
+    details = problem.details if isinstance(problem, DetailedPyreqwestError) else None
+    causes = [cause["message"] for cause in (details and details["causes"]) or ()]
+    # The first cause quotes the address, and with it credentials that some providers want in the query.
+    reason = causes[-1] if len(causes) > 1 else type(problem).__name__
+    if "client error (Connect)" in causes or isinstance(problem, PoolTimeoutError | BuilderError):
+        return NotSent(reason, local=reason.endswith((f"(os error {errno.EMFILE})", f"(os error {errno.ENFILE})")))
+    return Unknown(reason, timeout="timed out" in reason)
+
+
+# ---------------------------------------------------------------------------------------------------------------- body
+
+
+async def read(response: Response, most_bytes: int) -> bytes:
+    """The whole body, never more than `most_bytes` of it, whatever length was announced."""
+    reader = response.body_reader
+    piece = await reader.read(STEP_BYTES)  # less than was asked for only at the end
+    if piece is None:
+        return b""
+    if len(piece) < STEP_BYTES and len(piece) <= most_bytes and not encoding_of(response):
+        return piece.to_bytes()
+    intake, whole = Intake(response, most_bytes), bytearray()
+    while piece is not None:
+        for data in intake.take(piece.to_bytes()):
+            whole += data
+        piece = await reader.read(STEP_BYTES)
+    intake.finish()
+    return bytes(whole)
+
+
+def encoding_of(response: Response) -> str:
+    encoding = response.get_header("content-encoding")
+    return "" if encoding is None or encoding.lower() == "identity" else encoding.lower()
+
+
+class Intake:
+    """Counts a body, and inflates one in small steps when a server compressed it although asked not to."""
+
+    def __init__(self, response: Response, most_bytes: int) -> None:
+        self._left = self._most_bytes = most_bytes
+        encoding = encoding_of(response)
+        if encoding not in ("", "gzip", "x-gzip", "deflate"):
+            raise Unknown("the reply is compressed in a way that was not asked for")
+        self._inflate = _decompressor() if encoding else None
+        declared = response.get_header("content-length") or ""
+        if declared.isdigit() and int(declared) > most_bytes:
+            raise TooLarge(most_bytes)
+
+    def take(self, piece: bytes) -> Iterator[bytes]:
+        for data in self._inflated(piece) if self._inflate else (piece,):
+            self._left -= len(data)
+            if self._left < 0:
+                raise TooLarge(self._most_bytes)
+            yield data
+
+    def _inflated(self, piece: bytes) -> Iterator[bytes]:
+        inflate = self._inflate or _decompressor()
+        try:
+            while piece:
+                if inflate.eof:  # a body may consist of several compressed members
+                    self._inflate = inflate = _decompressor()
+                yield inflate.decompress(piece, STEP_BYTES)
+                piece = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+        except zlib.error:
+            raise Unknown("the compressed reply is damaged") from None
+
+    def finish(self) -> None:
+        if self._inflate and not self._inflate.eof:
+            raise Unknown("the compressed reply ends too early")
+
+
+def _decompressor() -> "zlib._Decompress":
+    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # reads both gzip and deflate
