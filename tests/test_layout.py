@@ -1,0 +1,249 @@
+"""The shape of the source: who may import whom, how long a file may be, that each has its sentence and its tests."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "penstock"
+
+# Each line may import only lines below it, and modules on one line never import each other. A folder stands for all
+# its modules, which may import each other. docs/tour.md is generated from this table and the modules' docstrings.
+LAYERS = """
+    __main__
+    cli
+    app
+    api web
+    flow
+    auth validate catalog health replay emulate media gather ledger billing jobs webhooks limits respond
+    upstream
+    configured workshop
+    pool pictures wire store shelf
+    studio intake
+    translate
+    providers
+    convert
+    vault
+    schema states settings netguard
+    values errors clock sniff
+    __init__
+"""
+
+# Libraries that would spread if anybody could import them, and the modules that may.
+ONLY_IN = {
+    "starlette": {"api", "web"},
+    "uvicorn": {"api", "web", "app", "cli"},
+    "pyreqwest": {"wire", "intake"},
+    "apsw": {"store"},
+    "PIL": {"pictures", "studio", "pool"},
+    "av": {"pictures", "studio", "pool"},
+}
+
+LINES_MAX = 400
+PROVIDER_LINES_MAX = 120
+NOT_PROVIDERS = {"__init__", "spec"}
+LONG_PROVIDERS = {"atelier"}  # it describes five models of its own
+
+PRINTING = {"cli"}
+
+# Names that say nothing, or that say "everything else".
+BANNED = set(
+    "util utils helper helpers common manager managers service services handler handlers core misc lib tools shared "
+    "stuff req res cfg opts".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    path: Path
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """`api/images.py` as ("api", "images")."""
+        return self.path.relative_to(SOURCE).with_suffix("").parts
+
+    @property
+    def unit(self) -> str:
+        """The name under which LAYERS knows it."""
+        return self.words[0]
+
+    @property
+    def is_provider(self) -> bool:
+        return self.unit == "providers" and self.words[-1] not in NOT_PROVIDERS
+
+    def __str__(self) -> str:
+        return "/".join(self.words)
+
+
+@cache
+def modules() -> list[Module]:
+    return [Module(path) for path in sorted(SOURCE.rglob("*.py"))]
+
+
+@cache
+def parsed(module: Module) -> ast.Module:
+    return ast.parse(module.path.read_text())
+
+
+def none(problems: Iterable[str]) -> None:
+    """Fail with all of them, so that one run shows everything there is to repair."""
+    listed = list(problems)
+    assert not listed, "\n" + "\n".join(listed)
+
+
+# ----------------------------------------------------------------------------------------------------------- directions
+
+
+def layers() -> list[list[str]]:
+    return [line.split() for line in LAYERS.strip().splitlines()]
+
+
+def heights() -> dict[str, int]:
+    """How far each module stands above the ground."""
+    return {name: height for height, line in enumerate(reversed(layers())) for name in line}
+
+
+def imported(module: Module) -> Iterator[tuple[str, ...]]:
+    """Each thing a module imports, wherever in it, as the words of its dotted name."""
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}, line {node.lineno}: write the import in full, from penstock on"
+            assert node.module is not None
+            yield from ((*node.module.split("."), alias.name) for alias in node.names)
+
+
+def imported_units(module: Module) -> set[str]:
+    """What a module imports of us. `from penstock import __version__` names no module, and counts as `__init__`."""
+    units = {other.unit for other in modules()}
+    ours = {words[1:] for words in imported(module) if words[0] == "penstock"}
+    return {words[0] if words and words[0] in units else "__init__" for words in ours}
+
+
+def test_layers_name_every_module() -> None:
+    unknown = sorted({module.unit for module in modules()} - heights().keys())
+    assert not unknown, f"add to LAYERS in tests/test_layout.py, on the lowest line that serves: {', '.join(unknown)}"
+
+
+def test_layers_name_nothing_twice() -> None:
+    names = LAYERS.split()
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_imports_point_down() -> None:
+    height = heights()
+    none(
+        f"{module} imports {unit}, which does not stand below it"
+        for module in modules()
+        for unit in sorted(imported_units(module) - {module.unit})
+        if module.unit in height and height.get(unit, 0) >= height[module.unit]
+    )
+
+
+def test_providers_know_only_the_vocabulary() -> None:
+    none(
+        f"{module} imports {'.'.join(words)}; a provider knows spec and no other provider"
+        for module in modules()
+        for words in imported(module)
+        if module.is_provider and words[:2] == ("penstock", "providers") and words[2:3] != ("spec",)
+    )
+
+
+def test_libraries_stay_where_they_belong() -> None:
+    none(
+        f"{module} imports {words[0]}, which only {', '.join(sorted(ONLY_IN[words[0]]))} may"
+        for module in modules()
+        for words in imported(module)
+        if module.unit not in ONLY_IN.get(words[0], {module.unit})
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def lines_max(module: Module) -> int:
+    return PROVIDER_LINES_MAX if module.is_provider and module.words[-1] not in LONG_PROVIDERS else LINES_MAX
+
+
+def test_files_are_short() -> None:
+    none(
+        f"{module} has {lines} lines; the most is {lines_max(module)}"
+        for module in modules()
+        if (lines := len(module.path.read_text().splitlines())) > lines_max(module)
+    )
+
+
+def unlike_a_sentence(module: Module) -> str:
+    first, *rest = (ast.get_docstring(parsed(module)) or "").splitlines() or [""]
+    if not first:
+        return "has no docstring to say in one sentence what it is for"
+    if not first.endswith("."):
+        return "does not begin with a whole sentence on one line"
+    if re.search(r"[.!?] +[A-Z]", first):
+        return "says more than one sentence on its first line"
+    return "needs an empty line after its first sentence" if rest and rest[0] else ""
+
+
+def test_modules_begin_with_one_sentence() -> None:
+    none(f"{module} {problem}" for module in modules() if (problem := unlike_a_sentence(module)))
+
+
+def test_modules_are_named_for_what_they_do() -> None:
+    none(
+        f"{module}: {word} does not say what it does"
+        for module in modules()
+        for part in module.words
+        for word in part.split("_")
+        if word in BANNED
+    )
+
+
+def test_modules_do_not_print() -> None:
+    none(
+        f"{module}, line {node.lineno}: only {', '.join(sorted(PRINTING))} prints"
+        for module in modules()
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if module.unit not in PRINTING
+    )
+
+
+def test_folders_of_modules_are_packages() -> None:
+    """Otherwise they would be missing from the wheel."""
+    folders = sorted({module.path.parent for module in modules()})
+    none(
+        f"{folder.relative_to(ROOT)} has no __init__.py" for folder in folders if not (folder / "__init__.py").exists()
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- tests
+
+
+def homes_of_tests(module: Module) -> list[Path]:
+    """Any of these will do: a provider's tests are its recordings, everybody else's are a file in the same place."""
+    *folders, name = module.words
+    if module.is_provider:
+        return [ROOT / "tests" / "providers" / slug for slug in sorted({name, name.replace("_", "-")})]
+    return [ROOT.joinpath("tests", "unit", *folders, f"test_{name}.py")]
+
+
+def test_modules_have_tests() -> None:
+    none(
+        f"{module} has no {' or '.join(str(home.relative_to(ROOT)) for home in homes_of_tests(module))}"
+        for module in modules()
+        if not module.words[-1].startswith("__") and not any(home.exists() for home in homes_of_tests(module))
+    )
+
+
+def test_unit_tests_have_a_module() -> None:
+    """A module that is renamed takes its tests along; a long one may split them, as in test_wire_streams.py."""
+    homes = [home for module in modules() for home in homes_of_tests(module)]
+    none(
+        f"{path.relative_to(ROOT)} tests no module of that name"
+        for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+        if not any(path.parent == home.parent and f"{path.stem}_".startswith(f"{home.stem}_") for home in homes)
+    )
