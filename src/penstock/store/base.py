@@ -49,7 +49,8 @@ class Transaction(Protocol):
 class Store(Protocol):
     """The database, addressed by the names of queries."""
 
-    dialect: Dialect
+    @property
+    def dialect(self) -> Dialect: ...
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in a transaction that is durable when this returns.

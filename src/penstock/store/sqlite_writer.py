@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context
+from queue import SimpleQueue
 from typing import Any, Final, NoReturn, TypeVar
 
 import apsw
@@ -26,8 +28,9 @@ BATCH_SECONDS: Final = 0.005
 CHECKPOINT_PAGES: Final = 1_000
 CROWDED_PAGES: Final = 32_000
 
-_Work = Callable[[Transaction], Awaitable[Any]]
-_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+_Future = asyncio.Future[Any]
+_Job = tuple[Callable[[Transaction], Awaitable[Any]], _Future]
+_Outcome = tuple[_Future, Any, BaseException | None]
 
 
 class TransactionLost(Exception):
@@ -83,10 +86,11 @@ class Writer:
         self._session = session
         self._crowded = crowded
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-commit")
-        self._waiting: deque[tuple[_Work, asyncio.Future[Any]]] = deque()
+        self._thread = CommitThread(self._loop)
+        self._waiting: deque[_Job] = deque()
         self._batch: list[_Outcome] = []
-        self._chores: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self._careful = 0
+        self._chores: deque[tuple[Callable[[], Any], _Future]] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._closed = False
         self._log_pages = 0
@@ -118,7 +122,7 @@ class Writer:
             await asyncio.wait([self._pump])
         # The last connection to close copies the log into the database, which may take a moment.
         await self._in_thread(self._session.connection.close)
-        self._thread.shutdown()
+        self._thread.stop()
 
     def _start(self) -> None:
         if self._closed:
@@ -147,7 +151,7 @@ class Writer:
             self._waiting.clear()
             self._chores.clear()
 
-    async def _do_chore(self, chore: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+    async def _do_chore(self, chore: Callable[[], Any], future: _Future) -> None:
         try:
             value = await self._in_thread(chore)
         except Exception as error:
@@ -156,12 +160,11 @@ class Writer:
             _settle(future, value, None)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        running = self._loop.run_in_executor(self._thread, work)
         try:
-            return await asyncio.shield(running)
+            return await self._thread.do(work)
         except asyncio.CancelledError:
-            # The connection is the thread's until it has finished.
-            await asyncio.wait([running])
+            # The connection is the thread's until it has finished: this waits behind whatever it is doing.
+            await self._thread.do(lambda: None)
             raise
 
     # ------------------------------------------------------------------------------------------------------- a batch
@@ -179,13 +182,16 @@ class Writer:
         self._batch = []
 
     async def _commit_batch(self) -> None:
+        connection = self._session.connection
+        changes = connection.total_changes()
         try:
             self._do_waiting()
-            await self._in_thread(self._commit)
+            if connection.total_changes() != changes:
+                await self._in_thread(self._commit)
         except (apsw.Error, TransactionLost) as error:
             self._batch = _refusals([outcome[0] for outcome in self._batch], error)
         finally:
-            if self._session.connection.in_transaction:
+            if connection.in_transaction:  # nothing was changed, or it failed
                 self._session.cursor.execute("ROLLBACK")
 
     async def _begin(self) -> None:
@@ -203,40 +209,57 @@ class Writer:
             pause = min(2 * pause, 0.016)
 
     def _do_waiting(self) -> None:
-        """Run works until none waits or the loop was held long enough."""
+        """Run works until none waits or the loop was held long enough.
+
+        A savepoint around each work costs as much as one of its statements, because SQLite copies every page that is
+        touched after it. So works run without; when one has to be undone, so is the batch, and then it runs again
+        with savepoints. A work that fails before it changed anything, such as one that finds no money, needs neither.
+        """
         deadline = time.perf_counter() + BATCH_SECONDS
-        waiting, batch = self._waiting, self._batch
+        connection, waiting, taken = self._session.connection, self._waiting, list[_Job]()
         while waiting:
-            work, future = waiting.popleft()
-            if future.done():  # its caller gave up before it began
+            job = waiting.popleft()
+            if job[1].done():  # its caller gave up before it began
                 continue
-            try:
-                batch.append((future, self._do(work), None))
-            except Exception as error:
-                batch.append((future, None, error))
-                self._undo(error)
+            if self._careful:
+                self._careful -= 1
+                self._do_carefully(*job)
+            else:
+                taken.append(job)
+                changes = connection.total_changes()
+                if not self._do(*job) and connection.total_changes() != changes:
+                    self._session.cursor.execute("ROLLBACK")
+                    self._batch.clear()
+                    self._careful = len(taken)
+                    waiting.extendleft(reversed(taken))
+                    return
             if time.perf_counter() > deadline:
                 return
 
-    def _do(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    def _do_carefully(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> None:
         self._session.cursor.execute("SAVEPOINT work")
+        if not self._do(work, future):
+            self._session.cursor.execute("ROLLBACK TO work")
+        self._session.cursor.execute("RELEASE work")
+
+    def _do(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> bool:
+        """Run one work to its end and note what came of it."""
         transaction = SqliteTransaction(self._session)
         self.working = True
         try:
             value = _finish(work(transaction))
             if transaction.failure is not None:
                 raise transaction.failure
+        except Exception as error:
+            self._batch.append((future, None, error))
+            if not self._session.connection.in_transaction:
+                raise TransactionLost from error
+            return False
         finally:
             self.working = False
             transaction.failure = QueryMisused("This transaction is over.")
-        self._session.cursor.execute("RELEASE work")
-        return value
-
-    def _undo(self, error: Exception) -> None:
-        if not self._session.connection.in_transaction:
-            raise TransactionLost from error
-        self._session.cursor.execute("ROLLBACK TO work")
-        self._session.cursor.execute("RELEASE work")
+        self._batch.append((future, value, None))
+        return True
 
     def _commit(self) -> None:
         self._session.cursor.execute("COMMIT")
@@ -263,6 +286,36 @@ class Writer:
             self._crowded()
 
 
+class CommitThread:
+    """One thread that does one thing after another for the event loop, with as little ado as possible."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._orders: SimpleQueue[tuple[Callable[[], Any], _Future] | None] = SimpleQueue()
+        # A daemon, so that a program that forgets to close the store can still end; nobody was promised anything yet.
+        threading.Thread(target=self._run, name="penstock-commit", daemon=True).start()
+
+    def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._orders.put((work, future))
+        return future
+
+    def stop(self) -> None:
+        self._orders.put(None)
+
+    def _run(self) -> None:
+        while order := self._orders.get():
+            work, future = order
+            value, failure = None, None
+            try:
+                value = work()
+            except BaseException as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop was closed without waiting for us
+                self._loop.call_soon_threadsafe(_settle, future, value, failure)
+            del order, work, future, value, failure
+
+
 def _finish(awaitable: Awaitable[T]) -> T:
     """Run to the end what never waits."""
     steps = awaitable.__await__()
@@ -275,7 +328,7 @@ def _finish(awaitable: Awaitable[T]) -> T:
     raise WorkSuspended("A work may await nothing but its transaction.")
 
 
-def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | None) -> None:
+def _settle(future: _Future, value: Any, failure: BaseException | None) -> None:
     if future.done():  # its caller has stopped waiting
         return
     if failure is None:
@@ -284,7 +337,7 @@ def _settle(future: "asyncio.Future[Any]", value: Any, failure: BaseException | 
         future.set_exception(failure)
 
 
-def _refusals(futures: "list[asyncio.Future[Any]]", error: Exception) -> list[_Outcome]:
+def _refusals(futures: list[_Future], error: Exception) -> list[_Outcome]:
     """The same answer for everybody in a batch, each with an exception of its own to raise."""
     reason = error.__cause__ if isinstance(error, TransactionLost) and error.__cause__ else error
     _log.warning("%d writes were refused: %s", len(futures), reason)
