@@ -1,11 +1,16 @@
 """What became of a request, and its reply's body read within limits."""
 
 import errno
+import hashlib
+import inspect
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
 
 from pyreqwest.exceptions import BuilderError, DetailedPyreqwestError, PoolTimeoutError, PyreqwestError
-from pyreqwest.response import Response
+from pyreqwest.response import Response, ResponseBodyReader
 
 from penstock.netguard import UNREACHABLE
 
@@ -57,18 +62,29 @@ def outcome(problem: PyreqwestError) -> NotSent | Unknown:
     return Unknown(reason, timeout="timed out" in reason)
 
 
-# ---------------------------------------------------------------------------------------------------------------- body
+# --------------------------------------------------------------------------------------------------------------- reply
 
 
-async def read(response: Response, most_bytes: int) -> bytes:
+def headers_of(response: Response) -> dict[str, str]:
+    """Names in lower case; of a repeated header the first, and none whose value is no text."""
+    try:
+        return dict(response.headers)
+    except ValueError:
+        readable = {}
+        for name in response.headers:
+            with suppress(ValueError):
+                readable[name] = response.headers[name]
+        return readable
+
+
+async def read(reader: ResponseBodyReader, headers: Mapping[str, str], most_bytes: int) -> bytes:
     """The whole body, never more than `most_bytes` of it, whatever length was announced."""
-    reader = response.body_reader
     piece = await reader.read(STEP_BYTES)  # less than was asked for only at the end
     if piece is None:
         return b""
-    if len(piece) < STEP_BYTES and len(piece) <= most_bytes and not encoding_of(response):
+    if len(piece) < STEP_BYTES and len(piece) <= most_bytes and not encoding_of(headers):
         return piece.to_bytes()
-    intake, whole = Intake(response, most_bytes), bytearray()
+    intake, whole = Intake(headers, most_bytes), bytearray()
     while piece is not None:
         for data in intake.take(piece.to_bytes()):
             whole += data
@@ -77,21 +93,59 @@ async def read(response: Response, most_bytes: int) -> bytes:
     return bytes(whole)
 
 
-def encoding_of(response: Response) -> str:
-    encoding = response.get_header("content-encoding")
-    return "" if encoding is None or encoding.lower() == "identity" else encoding.lower()
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What an address gave; `body` is empty where a sink took it."""
+
+    status: int
+    headers: Mapping[str, str]
+    size_bytes: int
+    sha256: str
+    body: bytes = b""
+
+
+class Sink(Protocol):
+    """Where a long body goes: an open file, or anything whose `write` may be awaited."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+async def keep(response: Response, most_bytes: int, sink: Sink | None) -> Fetched:
+    """The body in the sink, if one is given and the reply is a success; otherwise in memory."""
+    status, headers, reader = response.status, headers_of(response), response.body_reader
+    if not 200 <= status < 300:
+        excuse = await reader.read(STEP_BYTES)
+        body = excuse.to_bytes() if excuse else b""
+        return Fetched(status, headers, len(body), hashlib.sha256(body).hexdigest(), body)
+    intake, digest, whole, size_bytes = Intake(headers, most_bytes), hashlib.sha256(), bytearray(), 0
+    while (piece := await reader.read(STEP_BYTES)) is not None:
+        for data in intake.take(piece.to_bytes()):
+            size_bytes += len(data)
+            digest.update(data)
+            if sink is None:
+                whole += data
+            elif inspect.isawaitable(written := sink.write(data)):
+                await written
+    intake.finish()
+    return Fetched(status, headers, size_bytes, digest.hexdigest(), bytes(whole))
+
+
+def encoding_of(headers: Mapping[str, str]) -> str:
+    """How the body is compressed, or nothing."""
+    encoding = headers.get("content-encoding", "").lower()
+    return "" if encoding == "identity" else encoding
 
 
 class Intake:
     """Counts a body, and inflates one in small steps when a server compressed it although asked not to."""
 
-    def __init__(self, response: Response, most_bytes: int) -> None:
+    def __init__(self, headers: Mapping[str, str], most_bytes: int) -> None:
         self._left = self._most_bytes = most_bytes
-        encoding = encoding_of(response)
+        encoding = encoding_of(headers)
         if encoding not in ("", "gzip", "x-gzip", "deflate"):
             raise Unknown("the reply is compressed in a way that was not asked for")
         self._inflate = _decompressor() if encoding else None
-        declared = response.get_header("content-length") or ""
+        declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > most_bytes:
             raise TooLarge(most_bytes)
 

@@ -2,29 +2,49 @@
 
 import asyncio
 import errno
-import hashlib
-import inspect
 import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 from urllib.parse import urljoin
 
 from pyreqwest.client import Client, ClientBuilder
-from pyreqwest.exceptions import PyreqwestError
+from pyreqwest.exceptions import BuilderError, PyreqwestError
 from pyreqwest.multipart import FormBuilder, PartBuilder
 from pyreqwest.request import RequestBuilder, StreamRequest
 from pyreqwest.response import Response
 
 from penstock import __version__
 from penstock.errors import InvalidRequest
-from penstock.intake import STEP_BYTES, Intake, NotSent, Refused, TooLarge, Unknown, encoding_of, outcome, read
+from penstock.intake import (
+    Fetched,
+    NotSent,
+    Refused,
+    Sink,
+    TooLarge,
+    Unknown,
+    encoding_of,
+    headers_of,
+    keep,
+    outcome,
+    read,
+)
+    STEP_BYTES,
+    Intake,
+    NotSent,
+    Refused,
+    TooLarge,
+    Unknown,
+    encoding_of,
+    headers_of,
+    outcome,
+    read,
+)
 from penstock.netguard import NO_EXCEPTIONS, Egress, Target, check_fetch_url
 from penstock.providers.spec import Outgoing, Reply, Upload
 
@@ -59,9 +79,8 @@ class Stream:
             response = await self._request.__aenter__()
         except PyreqwestError as problem:
             raise outcome(problem) from None
-        self.status, self.headers = response.status, dict(response.headers)
-        self._response, self._reader = response, response.body_reader
-        if encoding_of(response):
+        self.status, self.headers, self._reader = response.status, headers_of(response), response.body_reader
+        if encoding_of(self.headers):
             await self.__aexit__()
             raise Unknown("the stream is compressed, which was not asked for")
         return self
@@ -84,26 +103,9 @@ class Stream:
     async def read(self, most_bytes: int = MOST_REPLY_BYTES) -> bytes:
         """The whole rest, for replies that turn out to be no stream."""
         try:
-            return await read(self._response, most_bytes)
+            return await read(self._reader, self.headers, most_bytes)
         except PyreqwestError as problem:
             raise outcome(problem) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What an address gave; `body` is empty where a sink took it."""
-
-    status: int
-    headers: Mapping[str, str]
-    size_bytes: int
-    sha256: str
-    body: bytes = b""
-
-
-class Sink(Protocol):
-    """Where a long body goes: an open file, or anything whose `write` may be awaited."""
-
-    def write(self, data: bytes, /) -> object: ...
 
 
 # ----------------------------------------------------------------------------------------------------------------- wire
@@ -115,7 +117,7 @@ class Wire:
     def __init__(
         self, *, ca_file: Path | None = None, connections: int | None = None, resolver: Resolver | None = None
     ) -> None:
-        self._ca = ca_file.read_bytes() if ca_file else None
+        self._ca_file = ca_file
         self._connections = connections
         self._clients: dict[float | None, Client] = {}
         self._pinned: dict[tuple[str, str, int], Client] = {}
@@ -123,7 +125,10 @@ class Wire:
         self._lookups = ThreadPoolExecutor(8, thread_name_prefix="lookup")
         self._resolver = resolver or self._resolve
         self._closed = False
-        self._client(None)  # a certificate that cannot be read is reported at start
+        try:
+            self._client(None)
+        except BuilderError as problem:
+            raise ValueError(f"{ca_file} holds no certificate that can be used") from problem
 
     async def close(self) -> None:
         """Drop every connection. What is under way ends as Unknown."""
@@ -144,13 +149,13 @@ class Wire:
     ) -> Reply:
         """One attempt; redirects and error statuses are replies like any other.
 
-        A cancelled call stops waiting at once, but until the reply's head has come the library keeps the connection
-        open behind our back, at longest for `total_seconds`.
+        A cancelled call returns at once, but the library holds its connection until the reply has begun to come, or a
+        limit has passed.
         """
         try:
             async with self._prepared(request, total_seconds, first_byte_seconds).build_streamed() as response:
-                body = await read(response, most_bytes)
-                return Reply(response.status, dict(response.headers), body)
+                headers = headers_of(response)
+                return Reply(response.status, headers, await read(response.body_reader, headers, most_bytes))
         except PyreqwestError as problem:
             raise outcome(problem) from None
 
@@ -169,6 +174,8 @@ class Wire:
                 builder = builder.multipart(_form(request.form))
             elif request.body:
                 builder = builder.body_bytes(request.body)
+            elif request.method != "GET":  # some servers insist on it, and the library leaves it out
+                builder = builder.header("content-length", "0")
             return builder.timeout(timedelta(seconds=total_seconds))
         except (ValueError, PyreqwestError):
             # The library's words would quote the address or the header.
@@ -200,7 +207,7 @@ class Wire:
         )  # fmt: skip
         if self._connections is not None:
             builder = builder.max_connections(self._connections)
-        return builder.add_root_certificate_pem(self._ca) if self._ca else builder
+        return builder.add_root_certificate_pem(self._ca_file.read_bytes()) if self._ca_file else builder
 
     # ---------------------------------------------------------------------------------- to addresses that others chose
 
@@ -224,9 +231,9 @@ class Wire:
         for hops_left in range(redirects, -1, -1):
             target = _checked(url, egress)
             async with self._opened("GET", target, headers, b"", egress, deadline) as response:
-                location = response.get_header("location")
+                location = headers_of(response).get("location")
                 if hops_left == 0 or location is None or response.status not in _REDIRECTS:
-                    return await _keep(response, most_bytes, sink)
+                    return await keep(response, most_bytes, sink)
             url = urljoin(target.url, location)
             following = _checked(url, egress)
             if (target.scheme, following.scheme) == ("https", "http"):
@@ -365,22 +372,3 @@ def _is_own(address: str) -> bool:
         if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
             raise NotSent("out of file descriptors", local=True) from None
         return False  # no route there, or no address at all
-
-
-async def _keep(response: Response, most_bytes: int, sink: Sink | None) -> Fetched:
-    status, headers, reader = response.status, dict(response.headers), response.body_reader
-    if not 200 <= status < 300:
-        excuse = await reader.read(STEP_BYTES)
-        body = excuse.to_bytes() if excuse else b""
-        return Fetched(status, headers, len(body), hashlib.sha256(body).hexdigest(), body)
-    intake, digest, whole, size_bytes = Intake(response, most_bytes), hashlib.sha256(), bytearray(), 0
-    while (piece := await reader.read(STEP_BYTES)) is not None:
-        for data in intake.take(piece.to_bytes()):
-            size_bytes += len(data)
-            digest.update(data)
-            if sink is None:
-                whole += data
-            elif inspect.isawaitable(written := sink.write(data)):
-                await written
-    intake.finish()
-    return Fetched(status, headers, size_bytes, digest.hexdigest(), bytes(whole))

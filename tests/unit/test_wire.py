@@ -1,0 +1,666 @@
+"""Sending to configured origins: what comes back, and what is known when nothing does."""
+
+import asyncio
+import email
+import ssl
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from tests.ports import unused_port
+from tests.scripted import Peer, Script, Server, chunk, head, serve
+
+from penstock.providers.spec import Outgoing, Upload
+from penstock.wire import NotSent, Stream, TooLarge, Unknown, Wire
+
+SECRET = "sk-canary-4711"
+
+
+@asynccontextmanager
+async def wire(**settings: Any) -> AsyncIterator[Wire]:
+    sender = Wire(**settings)
+    try:
+        yield sender
+    finally:
+        await sender.close()
+
+
+@asynccontextmanager
+async def against(script: Script, **settings: Any) -> AsyncIterator[tuple[Wire, Server]]:
+    async with serve(script) as server, wire(**settings) as sender:
+        yield sender, server
+
+
+def post(server: Server, body: bytes = b'{"a":1}') -> Outgoing:
+    headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
+    return Outgoing("POST", f"{server.url}/v1/make?key={SECRET}", headers, body)
+
+
+# -------------------------------------------------------------------------------------------------------------- replies
+
+
+async def test_request_and_reply_travel_whole() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply(b"made", "X-Job: 7", "x-job: 8", "X-Odd: caf\xe9", status=201)
+
+    async with against(script) as (sender, server):
+        reply = await sender.send(post(server), total_seconds=5)
+    assert (reply.status, reply.body) == (201, b"made")
+    assert reply.headers["x-job"] == "7"
+    assert reply.headers["content-length"] == "4"
+    start, *lines = server.requests[0].decode().split("\r\n")
+    sent = dict(line.lower().split(": ", 1) for line in lines[:-2])
+    assert start == f"POST /v1/make?key={SECRET} HTTP/1.1"
+    assert lines[-1] == '{"a":1}'
+    assert sent["authorization"] == f"bearer {SECRET}"
+    assert sent["content-type"] == "application/json"
+    assert sent["content-length"] == "7"
+    assert sent["accept-encoding"] == "identity"
+    assert sent["user-agent"].startswith("penstock/")
+    assert set(sent) == {
+        "authorization",
+        "content-type",
+        "content-length",
+        "accept-encoding",
+        "user-agent",
+        "accept",
+        "host",
+    }
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_a_request_without_a_body_says_so(method: str) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply()
+
+    async with against(script) as (sender, server):
+        await sender.send(Outgoing(method, f"{server.url}/cancel"), total_seconds=5)
+    assert b"content-length: 0" in server.requests[0].lower()
+
+
+async def test_a_form_keeps_its_order_names_and_types() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply()
+
+    picture = bytes(range(256)) * 300
+    form = (
+        ("prompt", 'a "quoted" ü\r\nline'),
+        ("image[]", Upload(picture, "image/png", "first.png")),
+        ("n", "2"),
+        ("image[]", Upload(b"second", "image/webp", "zweites ü.webp")),
+        ("empty", ""),
+    )
+    async with against(script) as (sender, server):
+        await sender.send(Outgoing("POST", server.url, {"x-key": "k"}, form=form), total_seconds=5)
+    parts = parsed_form(server.requests[0])
+    assert [part.get_param("name", header="content-disposition") for part in parts] == [
+        "prompt", "image[]", "n", "image[]", "empty",
+    ]  # fmt: skip
+    assert [part.get_payload(decode=True) for part in parts] == [
+        'a "quoted" ü\r\nline'.encode(), picture, b"2", b"second", b"",
+    ]  # fmt: skip
+    assert [part["content-type"] for part in parts] == [None, "image/png", None, "image/webp", None]
+    assert parts[1].get_filename() == "first.png"
+    assert parts[3].get_filename() is not None
+
+
+def parsed_form(request: bytes) -> list[Message]:
+    message = email.message_from_bytes(b"\r\n".join(request.split(b"\r\n")[1:]))
+    assert message.is_multipart()
+    return [part for part in message.walk() if not part.is_multipart()]
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 300_000])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_bodies_of_every_size_arrive_whole(size: int, chunked: bool) -> None:
+    body = bytes(index * 7 % 251 for index in range(size))
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if chunked:
+            await peer.send(head("transfer-encoding: chunked"))
+            for start in range(0, size, 40_000):
+                await peer.send(chunk(body[start : start + 40_000]))
+                await asyncio.sleep(0.01)  # a pause between pieces is not the end
+            await peer.send(chunk(b""))
+        else:
+            await peer.reply(body)
+
+    async with against(script) as (sender, server):
+        assert (await sender.send(post(server), total_seconds=5)).body == body
+
+
+async def test_a_body_may_end_with_the_connection() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head() + b"all of it")
+
+    async with against(script) as (sender, server):
+        assert (await sender.send(post(server), total_seconds=5)).body == b"all of it"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_a_reply_and_never_followed(status: int) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply(b"", f"location: {trap.url}/", status=status)
+
+    async def trapped(peer: Peer) -> None:
+        await peer.request()
+
+    async with serve(trapped) as trap, against(script) as (sender, server):
+        reply = await sender.send(post(server), total_seconds=5)
+    assert reply.status == status
+    assert reply.headers["location"] == f"{trap.url}/"
+    assert trap.connections == 0
+
+
+async def test_connections_are_reused_and_cookies_are_not_kept() -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.reply(b"ok", "set-cookie: a=b; path=/")
+
+    async with against(script) as (sender, server):
+        for _ in range(3):
+            assert (await sender.send(post(server), total_seconds=5)).body == b"ok"
+    assert server.connections == 1
+    assert not any(b"cookie:" in request.lower() for request in server.requests)
+
+
+async def test_a_connection_that_was_closed_while_idle_is_replaced() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply(b"ok")
+
+    async with against(script) as (sender, server):
+        for _ in range(3):
+            assert (await sender.send(post(server), total_seconds=5)).body == b"ok"
+            await asyncio.sleep(0.02)  # lets the close arrive; a send that races with it is Unknown, rightly
+    assert server.connections == 3
+
+
+# ------------------------------------------------------------------------------------------------- nothing was sent
+
+
+async def test_a_port_nobody_listens_on_proves_that_nothing_was_sent() -> None:
+    async with wire() as sender:
+        with pytest.raises(NotSent) as failure:
+            await sender.send(Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), total_seconds=5)
+    assert not failure.value.local
+
+
+async def test_a_name_that_does_not_resolve_proves_that_nothing_was_sent() -> None:
+    too_long_to_be_looked_up = "a" * 64
+    async with wire() as sender:
+        with pytest.raises(NotSent):
+            await sender.send(Outgoing("POST", f"http://{too_long_to_be_looked_up}.invalid/"), total_seconds=5)
+
+
+async def test_no_free_connection_proves_that_nothing_was_sent() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await release.wait()
+        await peer.reply(b"late")
+
+    release = asyncio.Event()
+    async with against(script, connections=1) as (sender, server):
+        first = asyncio.create_task(sender.send(post(server), total_seconds=10))
+        await until(lambda: len(server.requests) == 1)
+        with pytest.raises(NotSent):
+            await sender.send(post(server), total_seconds=0.1)
+        release.set()
+        assert (await first).body == b"late"
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "request_", [
+        Outgoing("POST", "http://127.0.0.1:1/", {"authorization": f"Bearer {SECRET}\n"}),
+        Outgoing("POST", "http://127.0.0.1:1/", {"bad name": SECRET}),
+        Outgoing("POST", f"http://[::1/{SECRET}"),
+        Outgoing("POST", f"ftp://127.0.0.1/{SECRET}"),
+        Outgoing("PO ST", f"http://127.0.0.1:1/{SECRET}"),
+        Outgoing("POST", "http://127.0.0.1:1/", form=(("file", Upload(b"", SECRET, "x")),)),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_built_is_not_sent_and_not_quoted(request_: Outgoing) -> None:
+    async with wire() as sender:
+        with pytest.raises(NotSent) as failure:
+            await sender.send(request_, total_seconds=5)
+    assert SECRET not in everything_told(failure.value)
+
+
+async def test_a_closed_sender_sends_nothing() -> None:
+    sender = Wire()
+    await sender.close()
+    with pytest.raises(NotSent):
+        await sender.send(Outgoing("GET", "http://127.0.0.1:1/"), total_seconds=5)
+    with pytest.raises(NotSent):
+        sender.stream(Outgoing("GET", "http://127.0.0.1:1/"), idle_seconds=5, total_seconds=5)
+    with pytest.raises(NotSent):
+        await sender.fetch("https://x.example/", most_bytes=1, total_seconds=5)
+
+
+# -------------------------------------------------------------------------------------------------- nobody knows
+
+
+async def closes_without_reading(peer: Peer) -> None:
+    pass
+
+
+async def reads_then_closes(peer: Peer) -> None:
+    await peer.request()
+
+
+async def reads_then_resets(peer: Peer) -> None:
+    await peer.request()
+    peer.reset()
+
+
+async def sends_half_a_head(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(b"HTTP/1.1 200 OK\r\ncontent-le")
+
+
+async def speaks_no_http(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+
+
+async def cuts_a_body_of_known_length(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("content-length: 100") + b"abc")
+
+
+async def cuts_a_chunked_body(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("transfer-encoding: chunked") + chunk(b"abc"))
+
+
+async def cuts_a_long_body(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("content-length: 200000") + b"a" * 199_999)
+
+
+async def announces_two_lengths(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("content-length: 3", "content-length: 4") + b"abc")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        closes_without_reading,
+        reads_then_closes,
+        reads_then_resets,
+        sends_half_a_head,
+        speaks_no_http,
+        cuts_a_body_of_known_length,
+        cuts_a_chunked_body,
+        cuts_a_long_body,
+        announces_two_lengths,
+    ],
+)
+async def test_a_connection_that_fails_after_it_came_about_leaves_the_outcome_unknown(script: Script) -> None:
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown) as failure:
+            await sender.send(post(server), total_seconds=5)
+        assert not failure.value.timeout
+        # The word "timeout" in an address must not make a timeout of it.
+        with pytest.raises(Unknown) as failure:
+            await sender.send(
+                Outgoing("POST", f"{server.url}/timeout/timed out/client error (Connect)"), total_seconds=5
+            )
+        assert not failure.value.timeout
+    assert server.connections == 2
+    assert SECRET not in everything_told(failure.value)
+
+
+async def test_a_request_lost_on_a_reused_connection_is_not_sent_again() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply(b"ok")
+        await peer.request()
+
+    async with against(script) as (sender, server):
+        await sender.send(post(server), total_seconds=5)
+        with pytest.raises(Unknown):
+            await sender.send(post(server), total_seconds=5)
+    assert (server.connections, len(server.requests)) == (1, 2)
+
+
+async def stalls(peer: Peer) -> None:
+    await peer.request()
+    await peer.gone()
+
+
+async def stalls_in_the_body(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("content-length: 100") + b"abc")
+    await peer.gone()
+
+
+async def never_reads(peer: Peer) -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("limits", [{"total_seconds": 0.2}, {"total_seconds": 60, "first_byte_seconds": 0.2}], ids=str)
+@pytest.mark.parametrize("script", [stalls, stalls_in_the_body])
+async def test_silence_ends_as_an_unknown_outcome_and_frees_the_connection(
+    script: Script, limits: dict[str, float]
+) -> None:
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown) as failure:
+            await sender.send(post(server), **limits)  # type: ignore[arg-type]
+        assert failure.value.timeout
+        await server.departed()
+    assert SECRET not in everything_told(failure.value)
+
+
+async def test_a_server_that_does_not_read_ends_as_an_unknown_outcome() -> None:
+    async with against(never_reads) as (sender, server):
+        with pytest.raises(Unknown) as failure:
+            await sender.send(post(server, b"x" * 20_000_000), total_seconds=0.3)
+    assert failure.value.timeout
+
+
+async def test_a_slow_drip_does_not_outlive_the_total_limit() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head("content-length: 1000000"))
+        while True:
+            await peer.send(b"x")
+            await asyncio.sleep(0.01)
+
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown) as failure:
+            await sender.send(post(server), total_seconds=0.3, first_byte_seconds=5)
+        assert failure.value.timeout
+        sent = await settled(lambda: server.sent_bytes)
+    assert 1 < sent < 1000
+
+
+async def test_a_long_wait_for_the_reply_is_no_silence_when_no_limit_is_given() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await asyncio.sleep(0.3)
+        await peer.reply(b"slow")
+
+    async with against(script) as (sender, server):
+        assert (await sender.send(post(server), total_seconds=5)).body == b"slow"
+
+
+async def test_a_cancelled_send_lets_go_when_the_reply_comes() -> None:
+    """The library cannot abort a request that waits for its reply; this pins how long it holds on."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await release.wait()
+        await peer.send(head("content-length: 1000000") + b"x" * 200_000)
+        await peer.gone()
+
+    release = asyncio.Event()
+    async with against(script) as (sender, server):
+        sending = asyncio.create_task(sender.send(post(server), total_seconds=60))
+        await until(lambda: len(server.requests) == 1)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        release.set()
+        await server.departed()
+
+
+# ---------------------------------------------------------------------------------------------------------- too large
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_reply_without_end_is_read_up_to_the_limit_only(announced: bool) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head("content-length: 10000000000" if announced else "transfer-encoding: chunked"))
+        block = b"x" * 65_536
+        while True:
+            await peer.send(block if announced else chunk(block))
+
+    async with against(script) as (sender, server):
+        with pytest.raises(TooLarge):
+            await sender.send(post(server), total_seconds=10, most_bytes=2_000_000)
+        sent = await settled(lambda: server.sent_bytes)
+    assert sent < 2_000_000 + 16_000_000  # the limit, and what buffers of two sockets may hold
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False), (70_000, False)])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_the_limit_is_exact(size: int, fits: bool, chunked: bool) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if chunked:
+            await peer.send(head("transfer-encoding: chunked") + chunk(b"x" * size) + chunk(b""))
+        else:
+            await peer.reply(b"x" * size)
+
+    async with against(script) as (sender, server):
+        sending = sender.send(post(server), total_seconds=5, most_bytes=1000)
+        if fits:
+            assert len((await sending).body) == size
+        else:
+            with pytest.raises(TooLarge):
+                await sending
+
+
+async def test_a_chunked_body_is_limited_whatever_length_is_announced_beside_it() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head("content-length: 5", "transfer-encoding: chunked"))
+        await peer.send(chunk(b"x" * 100_000) + chunk(b""))
+
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown):
+            await sender.send(post(server), total_seconds=5, most_bytes=1000)
+
+
+# -------------------------------------------------------------------------------------------------------------- streams
+
+
+async def test_the_first_chunk_arrives_before_the_second_is_sent() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head("content-type: text/event-stream", "transfer-encoding: chunked"))
+        for number in range(3):
+            await peer.send(chunk(b"data: %d\n\n" % number))
+            await asked.acquire()
+        await peer.send(chunk(b""))
+
+    asked, got = asyncio.Semaphore(0), list[bytes]()
+    async with (
+        against(script) as (sender, server),
+        sender.stream(post(server), idle_seconds=5, total_seconds=30) as stream,
+    ):
+        assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+        async for data in stream:
+            got.append(data)
+            asked.release()
+    assert got == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
+
+
+async def endless(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(head("transfer-encoding: chunked") + chunk(b"first"))
+    await peer.gone()
+
+
+async def test_leaving_a_stream_closes_the_connection_at_once() -> None:
+    async with against(endless) as (sender, server):
+        async with sender.stream(post(server), idle_seconds=60, total_seconds=60) as stream:
+            assert await anext(stream) == b"first"
+        await server.departed()
+
+
+async def test_a_stream_cancelled_before_it_begins_lets_go_when_it_begins() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await release.wait()
+        await peer.send(head("transfer-encoding: chunked") + chunk(b"first"))
+        await peer.gone()
+
+    async def enter(sender: Wire, server: Server) -> None:
+        async with sender.stream(post(server), idle_seconds=60, total_seconds=60):
+            raise AssertionError
+
+    release = asyncio.Event()
+    async with against(script) as (sender, server):
+        entering = asyncio.create_task(enter(sender, server))
+        await until(lambda: len(server.requests) == 1)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        release.set()
+        await server.departed()
+
+
+async def test_cancelling_the_reader_of_a_stream_closes_the_connection_at_once() -> None:
+    async def read(sender: Wire, server: Server) -> None:
+        async with sender.stream(post(server), idle_seconds=60, total_seconds=60) as stream:
+            async for _ in stream:
+                began.set()
+
+    began = asyncio.Event()
+    async with against(endless) as (sender, server):
+        reading = asyncio.create_task(read(sender, server))
+        await began.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await server.departed()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"idle_seconds": 0.2, "total_seconds": 60}, {"idle_seconds": 60, "total_seconds": 0.2}]
+)
+@pytest.mark.parametrize("script", [endless, stalls])
+async def test_a_silent_stream_ends_as_unknown(script: Script, limits: dict[str, float]) -> None:
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown) as failure:
+            await drained(sender.stream(post(server), **limits), [])
+        assert failure.value.timeout
+        await server.departed()
+
+
+@pytest.mark.parametrize("script", [cuts_a_chunked_body, cuts_a_body_of_known_length])
+async def test_a_stream_that_breaks_off_says_so(script: Script) -> None:
+    async with against(script) as (sender, server):
+        got = list[bytes]()
+        with pytest.raises(Unknown) as failure:
+            await drained(sender.stream(post(server), idle_seconds=5, total_seconds=5), got)
+    assert got == [b"abc"]
+    assert not failure.value.timeout
+
+
+async def test_a_stream_that_cannot_connect_was_not_sent() -> None:
+    async with wire() as sender:
+        with pytest.raises(NotSent):
+            async with sender.stream(
+                Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), idle_seconds=5, total_seconds=5
+            ):
+                pass
+
+
+async def test_a_reply_that_turns_out_to_be_no_stream_can_be_read_whole() -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.reply(b"x" * 100_000, status=429)
+
+    async with against(script) as (sender, server):
+        async with sender.stream(post(server), idle_seconds=5, total_seconds=5) as stream:
+            assert stream.status == 429
+            assert await stream.read() == b"x" * 100_000
+        async with sender.stream(post(server), idle_seconds=5, total_seconds=5) as stream:
+            with pytest.raises(TooLarge):
+                await stream.read(50_000)
+
+
+async def test_a_compressed_stream_is_refused_and_its_connection_closed() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(head("transfer-encoding: chunked", "content-encoding: gzip") + chunk(b"\x1f\x8b"))
+        await peer.gone()
+
+    async with against(script) as (sender, server):
+        with pytest.raises(Unknown):
+            async with sender.stream(post(server), idle_seconds=5, total_seconds=5):
+                pass
+        await server.departed()
+
+
+# ------------------------------------------------------------------------------------------------------------------ TLS
+
+
+async def test_a_private_authority_is_trusted_when_configured(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply(b"private")
+
+    other, ours = trustme.CA(), trustme.CA()
+    bundle = tmp_path / "roots.pem"
+    bundle.write_bytes(other.cert_pem.bytes() + ours.cert_pem.bytes())
+    async with serve(script, tls=certified(ours, "127.0.0.1")) as server:
+        async with wire(ca_file=bundle) as sender:
+            assert (await sender.send(post(server), total_seconds=5)).body == b"private"
+        async with wire() as sender:
+            with pytest.raises(NotSent):
+                await sender.send(post(server), total_seconds=5)
+    assert len(server.requests) == 1
+
+
+def test_a_certificate_file_that_cannot_be_read_is_reported_at_start(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Wire(ca_file=tmp_path / "missing.pem")
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
+    with pytest.raises(ValueError, match=r"nonsense\.pem"):
+        Wire(ca_file=nonsense)
+
+
+def certified(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    return context
+
+
+# ---------------------------------------------------------------------------------------------------------------- tools
+
+
+async def drained(stream: Stream, into: list[bytes]) -> None:
+    async with stream:
+        async for data in stream:
+            into.append(data)
+
+
+async def until(met: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not met():  # noqa: ASYNC110 (what is polled for is no event)
+            await asyncio.sleep(0.005)
+
+
+async def settled(number: Callable[[], int]) -> int:
+    """A number once it has stopped growing."""
+    async with asyncio.timeout(10):
+        before = -1
+        while (now := number()) != before:
+            before = now
+            await asyncio.sleep(0.1)
+    return now
+
+
+def everything_told(problem: BaseException) -> str:
+    return "".join(traceback.format_exception(problem)) + repr(problem) + repr(vars(problem))
