@@ -1,4 +1,4 @@
-"""Read a file of named SQL into the queries of each dialect, refusing at once what would fail later."""
+"""Read files of named SQL into the queries of each dialect, refusing at once what would fail later."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.store.base import DIALECTS, Dialect, QueryMisused, StorageMisconfigured
 
-QUERIES = Path(__file__).with_name("queries.sql")
+QUERIES = Path(__file__).with_name("queries")
 
 _NAME = re.compile(r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)\])?\s*")
 
@@ -63,26 +63,31 @@ class Queries(dict[str, Query]):
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """A whole file: every query in both dialects."""
+    """Every query there is, in both dialects."""
 
     sqlite: Queries
     postgres: Queries
 
 
-def read_queries(path: Path = QUERIES) -> QueryFile:
-    return parse_queries(path.read_text(encoding="utf-8"), path.name)
+def read_queries(folder: Path = QUERIES) -> QueryFile:
+    return _collect([(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))])
 
 
 def parse_queries(text: str, source: str = "queries") -> QueryFile:
+    return _collect([(source, text)])
+
+
+def _collect(files: list[tuple[str, str]]) -> QueryFile:
     found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
-    for line, name, only, body in _blocks(text, source):
-        where = f"{source}:{line}: {name}"
-        for dialect in DIALECTS if only is None else (only,):
-            if name in found[dialect]:
-                raise StorageMisconfigured(f"{where} exists twice for {dialect}.")
-            found[dialect][name] = _query(where, name, body, dialect)
+    for source, text in files:
+        for line, name, only, body in _blocks(text, source):
+            where = f"{source}:{line}: {name}"
+            for dialect in DIALECTS if only is None else (only,):
+                if name in found[dialect]:
+                    raise StorageMisconfigured(f"{where} exists twice for {dialect}.")
+                found[dialect][name] = _query(where, name, body, dialect)
     for name in sorted(found["sqlite"].keys() | found["postgres"].keys()):
-        _check_pair(source, name, found)
+        _check_pair(name, found)
     return QueryFile(**found)
 
 
@@ -150,10 +155,10 @@ def _literal(text: str, dialect: Dialect) -> str:
     return text.replace("%", "%%") if dialect == "postgres" else text
 
 
-def _check_pair(source: str, name: str, found: dict[Dialect, Queries]) -> None:
+def _check_pair(name: str, found: dict[Dialect, Queries]) -> None:
     for dialect in DIALECTS:
         if name not in found[dialect]:
-            raise StorageMisconfigured(f"{source}: {name} does not exist for {dialect}.")
+            raise StorageMisconfigured(f"The query {name} does not exist for {dialect}.")
     one, other = found["sqlite"][name], found["postgres"][name]
     if one.accepts != other.accepts or one.writes != other.writes:
-        raise StorageMisconfigured(f"{source}: the two dialects of {name} differ in parameters or in what they do.")
+        raise StorageMisconfigured(f"The two dialects of {name} differ in parameters or in what they do.")
