@@ -34,17 +34,6 @@ from penstock.intake import (
     outcome,
     read,
 )
-    STEP_BYTES,
-    Intake,
-    NotSent,
-    Refused,
-    TooLarge,
-    Unknown,
-    encoding_of,
-    headers_of,
-    outcome,
-    read,
-)
 from penstock.netguard import NO_EXCEPTIONS, Egress, Target, check_fetch_url
 from penstock.providers.spec import Outgoing, Reply, Upload
 
@@ -227,20 +216,17 @@ class Wire:
         Only a 2xx reply goes to the sink. When this raises, the sink may hold a part.
         """
         deadline = time.monotonic() + total_seconds
-        headers = _without_credentials(headers or {})
+        target, headers = _checked(url, egress), _without_credentials(headers or {})
         for hops_left in range(redirects, -1, -1):
-            target = _checked(url, egress)
             async with self._opened("GET", target, headers, b"", egress, deadline) as response:
                 location = headers_of(response).get("location")
                 if hops_left == 0 or location is None or response.status not in _REDIRECTS:
                     return await keep(response, most_bytes, sink)
-            url = urljoin(target.url, location)
-            following = _checked(url, egress)
-            if (target.scheme, following.scheme) == ("https", "http"):
-                raise Refused
+            following = _redirected(target, location, egress)
             if (target.host, target.port) != (following.host, following.port):
                 headers = {}
-        raise AssertionError("unreachable")
+            target = following
+        raise AssertionError("the last hop returns")
 
     async def post_guarded(
         self,
@@ -332,6 +318,16 @@ def _checked(url: str, egress: Egress) -> Target:
         return check_fetch_url(url, egress)
     except InvalidRequest:
         raise Refused from None
+
+
+def _redirected(target: Target, location: str, egress: Egress) -> Target:
+    try:
+        following = _checked(urljoin(target.url, location), egress)
+    except ValueError:
+        raise Refused from None
+    if target.scheme == "https" and following.scheme == "http":
+        raise Refused  # what was promised in private is not told in public
+    return following
 
 
 def _to(

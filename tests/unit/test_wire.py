@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import trustme
-from tests.ports import unused_port
-from tests.scripted import Peer, Script, Server, chunk, head, serve
 
 from penstock.providers.spec import Outgoing, Upload
 from penstock.wire import NotSent, Stream, TooLarge, Unknown, Wire
+from tests.ports import unused_port
+from tests.scripted import Peer, Script, Server, chunk, head, serve
 
 SECRET = "sk-canary-4711"
 
