@@ -106,5 +106,9 @@ def test_free_port_is_free(free_port: int) -> None:
 
 
 def test_no_network_beyond_this_machine() -> None:
-    with socket.socket() as outside, pytest.warns(UserWarning, match="192.0.2.1"), pytest.raises(SocketConnectBlockedError):
+    with (
+        socket.socket() as outside,
+        pytest.warns(UserWarning, match="192.0.2.1"),
+        pytest.raises(SocketConnectBlockedError),
+    ):
         outside.connect(("192.0.2.1", 9))

@@ -1,0 +1,167 @@
+"""Write the pages of docs/ that say what the code says; `make docs` runs this, and tests/test_docs.py compares."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from penstock import errors, settings
+from tests.test_layout import layers
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "penstock"
+NOTE = "<!-- Written by `make docs`; change the code or docs/generate.py instead. -->"
+
+
+def pages() -> dict[Path, str]:
+    """Each generated page and what it must hold."""
+    return {
+        ROOT / "docs" / "tour.md": tour(),
+        ROOT / "docs" / "settings.md": settings_page(),
+        ROOT / "docs" / "errors.md": errors_page(),
+        ROOT / "docs" / "decisions" / "README.md": decisions_index(),
+    }
+
+
+def table(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heading, tuple("---" for _ in heading), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+# ---------------------------------------------------------------------------------------------------------------- tour
+
+
+def tour() -> str:
+    written = [[name for name in line if any(told(path_of(name)))] for line in layers()]
+    lines = [line for line in written if line]
+    diagram = "\n".join("    " + "  ".join(line) for line in lines)
+    entries = "\n\n".join("\n".join(entry for name in line for entry in told(path_of(name))) for line in lines)
+    return f"""# A tour of the source
+
+{NOTE}
+
+A folder means "many of one kind"; everything else is a module of its own, and each says in its first sentence what it
+is for. Imports point one way: in the picture below a module knows only lines under its own, and never one beside it.
+`tests/test_layout.py` holds that table and keeps it true; [layout](decisions/layout.md) has the reasons.
+
+{diagram}
+
+Read from the top to follow a request on its way in, or from the bottom to learn the words first.
+
+{entries}
+"""
+
+
+def path_of(name: str) -> Path:
+    """The module or the folder that the table of layers calls by this name."""
+    return SOURCE / name if (SOURCE / name).is_dir() else SOURCE / f"{name}.py"
+
+
+def told(path: Path) -> Iterator[str]:
+    """One line for a module; for a folder one more, indented, for each module in it."""
+    if path.is_file():
+        yield f"- {link(path)}: {sentence(path)}"
+    elif (path / "__init__.py").exists():
+        yield f"- {link(path)}: {sentence(path / '__init__.py')}"
+        yield from (f"  {line}" for each in sorted(path.iterdir()) if listed(each) for line in told(each))
+
+
+def listed(path: Path) -> bool:
+    return path.is_dir() or (path.suffix == ".py" and path.stem != "__init__")
+
+
+def link(path: Path) -> str:
+    shown = path.relative_to(SOURCE).as_posix() + ("/" if path.is_dir() else "")
+    return f"[{shown}](../{path.relative_to(ROOT).as_posix()})"
+
+
+def sentence(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+
+
+# ------------------------------------------------------------------------------------------------------------ settings
+
+
+def settings_page() -> str:
+    rows = (
+        (f"`{name}`", f"`{variable}`" if variable else "", f"`{default}`" if default else "", about)
+        for name, variable, default, about in settings.rows()
+    )
+    return f"""# Settings
+
+{NOTE}
+
+A setting is taken from the command line, else from the environment, else from `penstock.toml` in the data folder, else
+it has the default below. Settings without a variable are tables and belong in the file.
+
+{table(("in penstock.toml", "in the environment", "default", "meaning"), rows)}
+
+Provider credentials are not settings: they are read from the variables that the providers' own libraries use.
+"""
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+def errors_page() -> str:
+    kinds = sorted(problems(errors.Problem), key=lambda kind: (kind.status, kind.code))
+    rows = ((f"`{kind.code}`", str(kind.status), f"`{kind.type}`", meaning(kind)) for kind in kinds)
+    return f"""# Errors
+
+{NOTE}
+
+Whatever goes wrong, on whatever path, the body is `{{"error": {{"message", "type", "code"}}}}`, with `param` when one
+field is to blame. Programs should look at `code`; the words of `message` are for people and may change.
+
+{table(("code", "status", "type", "meaning"), rows)}
+"""
+
+
+def problems(kind: type[errors.Problem]) -> Iterator[type[errors.Problem]]:
+    """Every error a caller can see; classes that only group others are called ...Problem."""
+    for each in kind.__subclasses__():
+        if not each.__name__.endswith("Problem"):
+            yield each
+        yield from problems(each)
+
+
+def meaning(kind: type[errors.Problem]) -> str:
+    """What the class says, or its code in plain words where that is all there is to say."""
+    said = kind.__dict__.get("__doc__") or kind.code.replace("_", " ").capitalize() + "."
+    return " ".join(said.split())
+
+
+# ----------------------------------------------------------------------------------------------------------- decisions
+
+
+def decisions_index() -> str:
+    records = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
+    rows = ((f"[{heading(path)}]({path.name})", lead(path)) for path in records)
+    return f"""# Decisions
+
+{NOTE}
+
+One page for each choice that a newcomer might want to undo: what was chosen, what it costs, and when to think again.
+
+{table(("decision", "in short"), rows)}
+"""
+
+
+def heading(path: Path) -> str:
+    return path.read_text().partition("\n")[0].removeprefix("# ")
+
+
+def lead(path: Path) -> str:
+    """The first sentence after the heading."""
+    paragraph = " ".join(path.read_text().split("\n\n")[1].split())
+    return re.split(r"(?<=[.!?]) ", paragraph)[0]
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text)
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

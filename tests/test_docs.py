@@ -1,0 +1,81 @@
+"""Documentation in step with the code: generated pages are current, links lead somewhere, dependencies have reasons."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs import generate
+
+ROOT = Path(__file__).parent.parent
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+DEPENDENCIES = ROOT / "docs" / "decisions" / "dependencies.md"
+
+
+@cache
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("path", generate.pages(), ids=lambda path: path.name)
+def test_generated_page_is_current(path: Path) -> None:
+    assert path.exists(), "run `make docs`"
+    assert path.read_text() == generate.pages()[path], "run `make docs`"
+
+
+# --------------------------------------------------------------------------------------------------------------- links
+
+
+def documents() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def prose(path: Path) -> str:
+    """The text without its code, where brackets mean something else."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(document: Path) -> Iterator[str]:
+    for link in LINK.findall(prose(document)):
+        address, _, anchor = link.partition("#")
+        target = (document.parent / address).resolve() if address else document
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    assert list(broken(document)) == []
+
+
+# -------------------------------------------------------------------------------------------------------- dependencies
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", requirement)[0] for requirement in requirements}
+
+
+def reasons(heading: str) -> dict[str, str]:
+    """The rows of the table under a heading of dependencies.md."""
+    section = DEPENDENCIES.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `([\w.-]+)` \| (.+) \|$", section, re.MULTILINE))
+
+
+def test_each_runtime_dependency_has_a_reason() -> None:
+    assert reasons("At run time").keys() == names(project()["project"]["dependencies"])
+
+
+def test_each_other_dependency_has_a_reason() -> None:
+    groups = project()["dependency-groups"]
+    assert reasons("For installing and testing").keys() == names(groups["build"] + groups["dev"])
