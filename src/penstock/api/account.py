@@ -1,0 +1,160 @@
+"""The native account API: request records, keys, balance, webhook secret."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from penstock.api import query
+from penstock.api.spec import Query
+from penstock.auth import ADMIN, REPLAY_MODES
+from penstock.errors import InvalidRequest, NotFound
+from penstock.gateway import Gateway
+from penstock.ledger import STATUSES, Filters
+from penstock.schema import Answer, Call, Field
+from penstock.states import KEY
+from penstock.validate import check_field
+from penstock.values import is_id
+
+_SECRET = {"cache-control": "no-store"}
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+_LIMIT = Query(name="limit", type="integer", default=20, low=1, high=100, about="How many to return.")
+
+
+def _cursors(what: str) -> tuple[Query, Query]:
+    return (
+        Query(name="starting_after", about=f"Id of a {what}; returns what is older."),
+        Query(name="ending_before", about=f"Id of a {what}; returns what is newer. Not with `starting_after`."),
+    )
+
+
+REQUESTS_QUERY = (
+    _LIMIT,
+    *_cursors("request"),
+    Query(name="created_after", type="time", about="Created at this moment or later."),
+    Query(name="created_before", type="time", about="Created at this moment or earlier."),
+    Query(name="key_id", about="Made with this key."),
+    Query(name="status", one_of=STATUSES, about="In this state."),
+    Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
+)
+KEYS_QUERY = (_LIMIT, *_cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
+
+_MOST_CALLS = 2**31 - 1
+KEY_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(name="name", types=("string",), about="What to call the key.", longest=200),
+        Field(name="scopes", types=("array",), about=f"`{ADMIN}` lets the key create and revoke keys."),
+        Field(name="calls_a_minute", types=("integer",), about="Most calls in a minute.", low=1, high=_MOST_CALLS),
+        Field(name="calls_at_once", types=("integer",), about="Most calls at a time.", low=1, high=_MOST_CALLS),
+        Field(name="usd_a_day", types=("number",), about="Most dollars to spend in a day.", low=0, high=1_000_000),
+        Field(name="replay_mode", types=("string",), about="Replay mode of calls that name none.", one_of=REPLAY_MODES),
+    )
+}
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+async def list_requests(gateway: Gateway, call: Call) -> Answer:
+    asked = query.read(REQUESTS_QUERY, call.query)
+    _check_cursors(asked, "req", "request")
+    filters = Filters(
+        limit=asked["limit"],
+        starting_after=asked["starting_after"],
+        ending_before=asked["ending_before"],
+        created_after_ms=asked["created_after"],
+        created_before_ms=asked["created_before"],
+        key_id=asked["key_id"],
+        status=asked["status"],
+        summary=asked["summary"],
+    )
+    page = await gateway.ledger.page(call.caller.org_id, filters)
+    listed = _listed(call, REQUESTS_QUERY, page)
+    return Answer(json={**listed, "summary": page.summary} if filters.summary else listed)
+
+
+async def retrieve_request(gateway: Gateway, call: Call) -> Answer:
+    request_id = _id(call, "request_id", "req", "request")
+    record = await gateway.ledger.find(call.caller.org_id, request_id)
+    if record is None:
+        raise NotFound(f"No such request: {request_id}.")
+    return Answer(json=record)
+
+
+# ---------------------------------------------------------------------------------------------------------------- keys
+
+
+async def list_keys(gateway: Gateway, call: Call) -> Answer:
+    asked = query.read(KEYS_QUERY, call.query)
+    _check_cursors(asked, "key", "key")
+    page = await gateway.auth.keys_page(call.caller.org_id, **asked)
+    return Answer(json=_listed(call, KEYS_QUERY, page))
+
+
+async def create_key(gateway: Gateway, call: Call) -> Answer:
+    """The answer is the only place where the whole key is ever shown."""
+    asked = _key_wishes(call.json)
+    new = await gateway.auth.create_key(call.caller.org_id, **asked)
+    return Answer(json={**new.record, "key": new.key}, headers=_SECRET)
+
+
+async def revoke_key(gateway: Gateway, call: Call) -> Answer:
+    key_id = _id(call, "key_id", "key", "key")
+    return Answer(json=await gateway.auth.revoke_key(call.caller.org_id, key_id))
+
+
+def _key_wishes(body: Mapping[str, Any]) -> dict[str, Any]:
+    wishes = {}
+    for name, value in body.items():
+        row = KEY_FIELDS.get(name)
+        if row is None:
+            raise InvalidRequest(f"`{name[:64]}` is not a field of a key.", param=name[:64])
+        if value is None:
+            continue
+        check_field(row, value)
+        wishes[name] = value
+    if "usd_a_day" in wishes:
+        wishes["usd_a_day"] = Decimal(str(wishes["usd_a_day"]))
+    if not all(isinstance(scope, str) for scope in wishes.get("scopes", ())):
+        raise InvalidRequest("`scopes` must be an array of strings.", param="scopes")
+    return wishes
+
+
+# --------------------------------------------------------------------------------------------------------------- money
+
+
+async def balance(gateway: Gateway, call: Call) -> Answer:
+    return Answer(json=await gateway.billing.balance(call.caller.org_id))
+
+
+async def webhook_secret(gateway: Gateway, call: Call) -> Answer:
+    return Answer(json={"key": await gateway.webhooks.secret(call.caller.org_id)}, headers=_SECRET)
+
+
+# --------------------------------------------------------------------------------------------------------------- pages
+
+
+def _check_cursors(asked: Mapping[str, Any], prefix: str, what: str) -> None:
+    if asked["starting_after"] and asked["ending_before"]:
+        raise InvalidRequest("`starting_after` and `ending_before` cannot be combined.", param="ending_before")
+    cursor = asked["starting_after"] or asked["ending_before"]
+    if cursor and not is_id(cursor, prefix):
+        raise NotFound(f"No such {what}: {cursor[:64]}.")
+
+
+def _listed(call: Call, rows: tuple[Query, ...], page: Any) -> dict[str, Any]:
+    return {
+        "object": "list",
+        "data": page.data,
+        "next_page_url": query.page_url(call.endpoint, rows, call.query, "starting_after", page.next_cursor),
+        "previous_page_url": query.page_url(call.endpoint, rows, call.query, "ending_before", page.previous_cursor),
+    }
+
+
+def _id(call: Call, name: str, prefix: str, what: str) -> str:
+    """An id out of the path. What cannot be one is as unknown as any other, and reaches no database."""
+    value = call.path[name]
+    if not is_id(value, prefix):
+        raise NotFound(f"No such {what}: {value[:64]}.")
+    return value

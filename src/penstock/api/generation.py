@@ -1,0 +1,23 @@
+"""What calls that make something have in common: a dry run, and headers that record and replay."""
+
+from penstock.api.spec import Header, Query
+from penstock.auth import REPLAY_MODES
+
+DRY_RUN = Query(name="dryRun", type="boolean", default=False, about="Answer what it would cost, and make nothing.")
+
+REPLAY = (
+    Header(name="X-Service-Replay", one_of=REPLAY_MODES, about="Record this call, or answer it from a recording."),
+    Header(
+        name="X-Service-Replay-Match",
+        one_of=("standard", "strict", "specific", "pinned"),
+        default="standard",
+        about="When a recording counts as one of this call.",
+    ),
+    Header(name="X-Service-Replay-Fields", about="Names of fields, separated by commas, for a `specific` match."),
+    Header(name="X-Service-Replay-Recording", about="Id of a recording, for a `pinned` match."),
+    Header(
+        name="X-Service-Replay-Latency",
+        default="instant",
+        about="`instant`, `real`, or milliseconds to the first and last byte, such as `100,900`.",
+    ),
+)

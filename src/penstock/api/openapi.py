@@ -1,0 +1,214 @@
+"""The OpenAPI document, written from the rows that route and check calls."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock import __version__
+from penstock.api.generation import DRY_RUN
+from penstock.api.shapes import SHAPES, Schema, ref
+from penstock.api.spec import Query, Route
+from penstock.schema import Field, Table
+
+_CONVERTOR = re.compile(r":\w+}")
+_IN_PATH = re.compile(r"{(\w+)}")
+_REASONS = {
+    400: "The call is not valid; the message says what is wrong.",
+    401: "No valid key.",
+    402: "The balance does not cover the call.",
+    403: "Not permitted.",
+    404: "Not found.",
+    408: "The body took too long to arrive.",
+    409: "The state of things does not allow it.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not accepted.",
+    416: "The file is shorter than the range.",
+    429: "Too many calls.",
+    431: "The headers are too large.",
+    500: "The gateway failed.",
+    502: "Providers failed.",
+    503: "Cannot be served now.",
+    504: "A provider took too long.",
+}
+_GENERATION = (402, 404, 409, 429, 502, 504)
+# What a field must look like, where that is more than its type.
+_PATTERNS = {
+    "size": r"^([1-9]\d{0,4}x[1-9]\d{0,4}|[1-9]\d{0,3}:[1-9]\d{0,3})$",
+    "aspect_ratio": r"^[1-9]\d{0,3}:[1-9]\d{0,3}$",
+    "media_retention": r"^[1-9]\d{0,5}[hd]$",
+    "webhook_url": r"^https://",
+}
+_NOT_BLANK = r"\S"
+_ARRAY_ITEMS = {"scopes": {"type": "string", "enum": ["admin"]}, "messages": {"type": "object"}}
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(plain_path(route), {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Penstock",
+            "version": __version__,
+            "description": "One API in front of every image, video and chat provider.",
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": dict(SHAPES),
+            "headers": {"RequestId": {"schema": {"type": "string"}, "description": "Id of the request."}},
+        },
+    }
+
+
+def plain_path(route: Route) -> str:
+    """`/models/{model:path}` as OpenAPI writes it: without the kind of its parts."""
+    return _CONVERTOR.sub("}", route.path)
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.endpoint.__name__,
+        "summary": route.summary,
+        "parameters": list(_parameters(route)),
+        "responses": {str(status): response for status, response in _responses(route)},
+        "security": [{"key": []}] if route.needs_key else [],
+    }
+    if route.fields is not None:
+        operation["requestBody"] = {"required": True, "content": dict(_bodies(route, route.fields))}
+    return operation
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
+def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    for name in _IN_PATH.findall(plain_path(route)):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    for row in route.query:
+        yield {
+            "name": row.name,
+            "in": "query",
+            "required": row.required,
+            "description": row.about,
+            "schema": _query_schema(row),
+        }
+    for header in route.headers:
+        schema: Schema = {"type": "string"}
+        if header.one_of:
+            schema["enum"] = list(header.one_of)
+        if header.default is not None:
+            schema["default"] = header.default
+        yield {"name": header.name, "in": "header", "description": header.about, "schema": schema}
+
+
+def _query_schema(row: Query) -> Schema:
+    if row.type == "time":
+        return {"type": "string", "format": "date-time"}
+    schema: Schema = {"type": row.type}
+    if row.type == "string" and not row.one_of:
+        schema["minLength"] = 1
+    said = {"enum": list(row.one_of) or None, "minimum": row.low, "maximum": row.high, "default": row.default}
+    return schema | {name: value for name, value in said.items() if value is not None}
+
+
+def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
+    """One schema for each way to send the body. The interface lets callers add fields for the provider."""
+    if "json" in route.takes:
+        yield "application/json", {"schema": _body(fields, is_form=False, is_open=route.generation)}
+    if "form" in route.takes:
+        yield "multipart/form-data", {"schema": _body(fields, is_form=True, is_open=route.generation)}
+
+
+def _body(fields: Table, *, is_form: bool, is_open: bool) -> Schema:
+    return {
+        "type": "object",
+        "required": [row.name for row in fields.values() if row.required],
+        "properties": {row.name: _property(row, is_form=is_form) for row in fields.values()},
+        "additionalProperties": is_open,
+    }
+
+
+def _property(row: Field, *, is_form: bool) -> Schema:
+    schema: Schema = {"description": row.about, **_types(row, is_form=is_form)}
+    limits = {"minimum": row.low, "maximum": row.high, "maxLength": row.longest, "default": row.default}
+    schema |= {name: limit for name, limit in limits.items() if limit is not None}
+    pattern = _PATTERNS.get(row.name) or (_NOT_BLANK if row.required and "string" in row.types else None)
+    if pattern and not row.one_of:
+        schema["pattern"] = pattern
+    if row.one_of:
+        schema["enum"] = [*row.one_of, *([] if row.required or is_form else [None])]
+    if row.handling:
+        schema["x-handling"] = row.handling
+    return schema
+
+
+def _types(row: Field, *, is_form: bool) -> Schema:
+    """A file is bytes in a form; in JSON it is a data URI or an address. An absent field may be sent as null."""
+    if is_form and "file" in row.types:
+        file: Schema = {"type": "string", "format": "binary"}
+        return {"anyOf": [file, {"type": "array", "items": file}]} if "array" in row.types else file
+    types = dict.fromkeys("string" if kind == "file" else kind for kind in row.types)
+    if not (row.required or is_form):
+        types["null"] = None
+    schema: Schema = {"type": next(iter(types)) if len(types) == 1 else list(types)}
+    if "array" in types and row.name in _ARRAY_ITEMS:
+        schema["items"] = _ARRAY_ITEMS[row.name]
+    return schema
+
+
+# ----------------------------------------------------------------------------------------------------------- responses
+
+
+def _responses(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
+    yield from _successes(route)
+    for status in sorted(_failures(route)):
+        yield status, _described(_REASONS[status], {"application/json": {"schema": ref("Error")}})
+
+
+def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
+    if route.status == 204:
+        yield 204, _described(route.summary, None)
+        return
+    if route.gives == "file":
+        for status in (200, 206):
+            yield status, _described(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
+        return
+    shape = ref(route.gives)
+    if DRY_RUN in route.query:
+        if route.status != 200:
+            yield 200, _described("A dry run.", {"application/json": {"schema": ref("Estimate")}})
+        else:
+            shape = {"anyOf": [shape, ref("Estimate")]}
+    content = {"application/json": {"schema": shape}}
+    if route.fields is not None and "stream" in route.fields:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    yield route.status, _described(route.summary, content)
+
+
+def _described(text: str, content: dict[str, Any] | None) -> dict[str, Any]:
+    response: dict[str, Any] = {
+        "description": text,
+        "headers": {name: {"$ref": "#/components/headers/RequestId"} for name in _ID_HEADERS},
+    }
+    return response if content is None else {**response, "content": content}
+
+
+_ID_HEADERS = ("x-request-id", "X-Service-Request-Id")
+
+
+def _failures(route: Route) -> set[int]:
+    found = {400, 408, 413, 415, 431, 500, 503}
+    if route.needs_key:
+        found.add(401)
+    if route.access in ("admin", "signed"):
+        found.add(403)
+    if "{" in route.path:
+        found.add(404)
+    if route.gives == "file":
+        found.add(416)
+    if route.gives == "Purged":
+        found.add(409)
+    return found | set(_GENERATION if route.generation else ())

@@ -1,0 +1,68 @@
+"""Problems to responses: the envelope, and whether repeating the call is safe."""
+
+import sys
+import traceback
+from types import TracebackType
+
+from penstock.errors import (
+    ContentPolicyViolation,
+    InsufficientBalance,
+    InvalidRequest,
+    PermissionDenied,
+    Problem,
+    RateLimited,
+    RequestTimeout,
+    StorageUnavailable,
+)
+from penstock.schema import Answer
+
+
+class Unavailable(Problem):
+    """This process takes no more calls: it is stopping, or it holds as many connections as it may."""
+
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, headers={"retry-after": "1"}, should_retry=True)
+
+
+# Passing troubles: repeated by whoever gets them before the endpoint was reached, when nothing can have been sent.
+_PASSING = (RateLimited, RequestTimeout, StorageUnavailable)
+# Refusals of our own; a ContentPolicyViolation is a provider's.
+_REFUSALS = (InvalidRequest, InsufficientBalance, PermissionDenied, RateLimited)
+
+
+def is_refusal(problem: Problem) -> bool:
+    """Whether the gateway itself said no, before any provider was called; such a call is recorded as `rejected`."""
+    return isinstance(problem, _REFUSALS) and not isinstance(problem, ContentPolicyViolation)
+
+
+def should_retry(problem: Problem, *, reached: bool) -> bool:
+    """Whether a generation may be repeated at no risk of paying twice.
+
+    Whoever raised the problem knows best. Where it did not say, a limit of ours may always be tried again, other
+    passing troubles only if the endpoint was not reached: past that point something may have been sent.
+    """
+    if problem.should_retry is not None:
+        return problem.should_retry
+    return isinstance(problem, RateLimited) or (isinstance(problem, _PASSING) and not reached)
+
+
+def answer(problem: Problem, *, generation: bool, reached: bool) -> Answer:
+    headers = dict(problem.headers)
+    if generation:
+        headers["x-should-retry"] = "true" if should_retry(problem, reached=reached) else "false"
+    return Answer(status=problem.status, json=problem.body(), headers=headers)
+
+
+def trail(problem: BaseException) -> list[str]:
+    """Where an exception came from, for the log, without its message: that may quote what a caller wrote."""
+    return [f"{type(problem).__name__}", *_frames(problem.__traceback__)]
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    root = sys.prefix
+    return [
+        f"{frame.filename.removeprefix(root)}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(trace, limit=-12)
+    ]

@@ -1,0 +1,97 @@
+"""Query strings to checked values, by the rows of a route."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from penstock.api.spec import Query
+from penstock.errors import InvalidRequest
+
+_LONGEST = 8192
+_MOST = 64
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_BOOLEANS = {"true": True, "false": False}
+# An offset's `+` that somebody forgot to escape arrives as a space.
+_LOST_PLUS = re.compile(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)")
+
+
+def parse(query: bytes) -> dict[str, str]:
+    """The pairs of a query string. A name that comes twice is refused rather than guessed about."""
+    if len(query) > _LONGEST:
+        raise InvalidRequest(f"The query string is longer than {_LONGEST} bytes.")
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST, separator="&"
+        )
+    except ValueError:
+        raise InvalidRequest(f"The query string must be UTF-8 with at most {_MOST} parameters.") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if "\0" in name or "\0" in value:
+            raise InvalidRequest("The query string holds a NUL character.")
+        if name in found:
+            raise InvalidRequest(f"`{name}` was given twice.", param=name)
+        found[name] = value
+    return found
+
+
+def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
+    """A value for each row: what the caller gave, checked, or the default. Other parameters mean nothing to us."""
+    return {row.name: _value(row, query[row.name]) if row.name in query else row.default for row in rows}
+
+
+def page_url(path: str, rows: Sequence[Query], query: Mapping[str, str], cursor: str, at: str | None) -> str | None:
+    """The same question further on: path and query with every filter kept and the cursor set."""
+    if at is None:
+        return None
+    names = {row.name for row in rows} - {"starting_after", "ending_before"}
+    kept = [(name, value) for name, value in query.items() if name in names]
+    return f"{path}?{urlencode([*kept, (cursor, at)])}"
+
+
+def _value(row: Query, text: str) -> Any:
+    if row.type == "integer":
+        return _whole(row, text)
+    if row.type == "boolean":
+        return _boolean(row, text)
+    if row.type == "time":
+        return _milliseconds(row, text)
+    if row.one_of and text not in row.one_of:
+        raise InvalidRequest(f"`{row.name}` must be one of {_listed(row.one_of)}.", param=row.name)
+    if not text:
+        raise InvalidRequest(f"`{row.name}` must not be empty.", param=row.name)
+    return text
+
+
+def _whole(row: Query, text: str) -> int:
+    number = int(text) if _WHOLE.fullmatch(text) else None
+    if number is None or (row.low is not None and number < row.low) or (row.high is not None and number > row.high):
+        raise InvalidRequest(f"`{row.name}` must be a whole number from {row.low} to {row.high}.", param=row.name)
+    return number
+
+
+def _boolean(row: Query, text: str) -> bool:
+    try:
+        return _BOOLEANS[text.lower()]
+    except KeyError:
+        raise InvalidRequest(f"`{row.name}` must be one of `true`, `false`.", param=row.name) from None
+
+
+def _milliseconds(row: Query, text: str) -> int:
+    """A moment in milliseconds. Both ends are inclusive, so what is finer than that is rounded inwards."""
+    try:
+        moment = datetime.fromisoformat(_LOST_PLUS.sub("+", text))
+        exact = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"`{row.name}` must be an ISO 8601 date and time such as `2026-01-31T12:00:00Z`.", param=row.name
+        ) from None
+    exact = round(exact, 3)  # a float of this size is exact to less than a microsecond
+    return math.ceil(exact) if row.name.endswith("_after") else math.floor(exact)
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values)

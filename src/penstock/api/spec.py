@@ -1,0 +1,62 @@
+"""The words that routes are written in: one row per path and method, one per query parameter."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penstock.gateway import Gateway
+from penstock.schema import Answer, Call, Table
+
+Endpoint = Callable[[Gateway, Call], Awaitable[Answer]]
+Access = Literal["key", "admin", "open", "signed"]
+Takes = Literal["nothing", "json", "form", "json or form"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query parameter: what is accepted, and what the document says about it."""
+
+    name: str
+    about: str
+    type: Literal["string", "integer", "boolean", "time"] = "string"
+    default: Any = None
+    required: bool = False
+    low: int | None = None
+    high: int | None = None
+    one_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """A request header that an endpoint reads; checked by the stage that understands it."""
+
+    name: str
+    about: str
+    one_of: tuple[str, ...] = ()
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path. Whatever a row does not open needs a key."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    summary: str
+    access: Access = "key"
+    takes: Takes = "nothing"
+    fields: Table | None = None  # rows of the body
+    query: tuple[Query, ...] = ()
+    headers: tuple[Header, ...] = ()
+    gives: str = ""  # name of the answer's shape, as in `shapes`
+    status: int = 200
+    modality: str | None = None
+    # May call a provider and cost money: refusals are recorded, and every failure says whether repeating it is safe.
+    generation: bool = False
+    # Refused as soon as the process has been told to stop.
+    drains: bool = False
+
+    @property
+    def needs_key(self) -> bool:
+        return self.access not in ("open", "signed")
