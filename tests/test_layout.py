@@ -18,6 +18,9 @@ LAYERS = """
     app
     api web
     flow
+    drive
+    attempt
+    gateway
     auth validate catalog health replay emulate media gather ledger billing jobs webhooks limits respond
     upstream
     configured workshop
@@ -28,7 +31,7 @@ LAYERS = """
     convert
     vault
     schema states settings netguard
-    values errors clock sniff
+    values errors clock sniff failpoints
     __init__
 """
 
