@@ -106,7 +106,7 @@ class Wire:
     def __init__(
         self, *, ca_file: Path | None = None, connections: int | None = None, resolver: Resolver | None = None
     ) -> None:
-        self._ca_file = ca_file
+        self._ca = ca_file.read_bytes() if ca_file else None
         self._connections = connections
         self._clients: dict[float | None, Client] = {}
         self._pinned: dict[tuple[str, str, int], Client] = {}
@@ -116,8 +116,8 @@ class Wire:
         self._closed = False
         try:
             self._client(None)
-        except BuilderError as problem:
-            raise ValueError(f"{ca_file} holds no certificate that can be used") from problem
+        except NotSent:
+            raise ValueError(f"no certificates to trust could be read, also from {ca_file}") from None
 
     async def close(self) -> None:
         """Drop every connection. What is under way ends as Unknown."""
@@ -177,7 +177,7 @@ class Wire:
             builder = self._builder()
             if silence_seconds is not None:
                 builder = builder.read_timeout(timedelta(seconds=silence_seconds))
-            client = self._clients[silence_seconds] = builder.build()
+            client = self._clients[silence_seconds] = _built(builder)
         return client
 
     def _builder(self) -> ClientBuilder:
@@ -196,7 +196,7 @@ class Wire:
         )  # fmt: skip
         if self._connections is not None:
             builder = builder.max_connections(self._connections)
-        return builder.add_root_certificate_pem(self._ca_file.read_bytes()) if self._ca_file else builder
+        return builder.add_root_certificate_pem(self._ca) if self._ca else builder
 
     # ---------------------------------------------------------------------------------- to addresses that others chose
 
@@ -276,8 +276,12 @@ class Wire:
                     addresses = await self._resolver(target.host, target.port)
             except OSError:  # TimeoutError among them
                 raise NotSent("the name could not be looked up") from None
-        if not all(egress.permits(target.host, address, own=_is_own(address)) for address in addresses):
-            raise Refused
+        for address in addresses:
+            if not egress.permits(target.host, address):
+                raise Refused
+        for address in addresses:  # public ones are left; one of them may be this machine's
+            if not egress.permits(target.host, address, own=True) and is_own(address):
+                raise Refused
         return addresses
 
     async def _resolve(self, host: str, port: int) -> list[str]:
@@ -295,11 +299,18 @@ class Wire:
             builder = self._builder()
             if not _is_literal(target.host):
                 builder = builder.resolve(target.host, address, target.port)
-            client = await asyncio.to_thread(builder.build)  # reads the system's certificates: milliseconds
+            client = await asyncio.to_thread(_built, builder)  # takes milliseconds
         self._pinned[key] = client
         if len(self._pinned) > _MOST_PINNED_CLIENTS:
             del self._pinned[next(iter(self._pinned))]  # requests under way on it are not disturbed
         return client
+
+
+def _built(builder: ClientBuilder) -> Client:
+    try:
+        return builder.build()
+    except BuilderError:  # each client reads the system's certificates anew
+        raise NotSent("the certificates to trust could not be read", local=True) from None
 
 
 def _form(fields: tuple[tuple[str, str | Upload], ...]) -> FormBuilder:
@@ -355,7 +366,7 @@ def _is_literal(host: str) -> bool:
         return False
 
 
-def _is_own(address: str) -> bool:
+def is_own(address: str) -> bool:
     """Whether an address is this machine's: then the kernel would talk to it from that same address.
 
     Connecting a datagram socket only asks for the route; nothing is sent.

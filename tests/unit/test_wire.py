@@ -2,44 +2,29 @@
 
 import asyncio
 import email
-import ssl
-import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from email.message import Message
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
 
 from penstock.providers.spec import Outgoing, Upload
-from penstock.wire import NotSent, Stream, TooLarge, Unknown, Wire
+from penstock.wire import NotSent, TooLarge, Unknown, Wire
 from tests.ports import unused_port
-from tests.scripted import Peer, Script, Server, chunk, head, serve
-
-SECRET = "sk-canary-4711"
-
-
-@asynccontextmanager
-async def wire(**settings: Any) -> AsyncIterator[Wire]:
-    sender = Wire(**settings)
-    try:
-        yield sender
-    finally:
-        await sender.close()
-
-
-@asynccontextmanager
-async def against(script: Script, **settings: Any) -> AsyncIterator[tuple[Wire, Server]]:
-    async with serve(script) as server, wire(**settings) as sender:
-        yield sender, server
-
-
-def post(server: Server, body: bytes = b'{"a":1}') -> Outgoing:
-    headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
-    return Outgoing("POST", f"{server.url}/v1/make?key={SECRET}", headers, body)
-
+from tests.scripted import Peer, Script, chunk, head, serve
+from tests.wiring import (
+    SECRET,
+    against,
+    certified,
+    cuts_a_body_of_known_length,
+    cuts_a_chunked_body,
+    everything_told,
+    post,
+    settled,
+    stalls,
+    until,
+    wire,
+)
 
 # -------------------------------------------------------------------------------------------------------------- replies
 
@@ -276,16 +261,6 @@ async def speaks_no_http(peer: Peer) -> None:
     await peer.send(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
 
 
-async def cuts_a_body_of_known_length(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 100") + b"abc")
-
-
-async def cuts_a_chunked_body(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("transfer-encoding: chunked") + chunk(b"abc"))
-
-
 async def cuts_a_long_body(peer: Peer) -> None:
     await peer.request()
     await peer.send(head("content-length: 200000") + b"a" * 199_999)
@@ -336,11 +311,6 @@ async def test_a_request_lost_on_a_reused_connection_is_not_sent_again() -> None
         with pytest.raises(Unknown):
             await sender.send(post(server), total_seconds=5)
     assert (server.connections, len(server.requests)) == (1, 2)
-
-
-async def stalls(peer: Peer) -> None:
-    await peer.request()
-    await peer.gone()
 
 
 async def stalls_in_the_body(peer: Peer) -> None:
@@ -468,140 +438,6 @@ async def test_a_chunked_body_is_limited_whatever_length_is_announced_beside_it(
             await sender.send(post(server), total_seconds=5, most_bytes=1000)
 
 
-# -------------------------------------------------------------------------------------------------------------- streams
-
-
-async def test_the_first_chunk_arrives_before_the_second_is_sent() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-type: text/event-stream", "transfer-encoding: chunked"))
-        for number in range(3):
-            await peer.send(chunk(b"data: %d\n\n" % number))
-            await asked.acquire()
-        await peer.send(chunk(b""))
-
-    asked, got = asyncio.Semaphore(0), list[bytes]()
-    async with (
-        against(script) as (sender, server),
-        sender.stream(post(server), idle_seconds=5, total_seconds=30) as stream,
-    ):
-        assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
-        async for data in stream:
-            got.append(data)
-            asked.release()
-    assert got == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
-
-
-async def endless(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("transfer-encoding: chunked") + chunk(b"first"))
-    await peer.gone()
-
-
-async def test_leaving_a_stream_closes_the_connection_at_once() -> None:
-    async with against(endless) as (sender, server):
-        async with sender.stream(post(server), idle_seconds=60, total_seconds=60) as stream:
-            assert await anext(stream) == b"first"
-        await server.departed()
-
-
-async def test_a_stream_cancelled_before_it_begins_lets_go_when_it_begins() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await release.wait()
-        await peer.send(head("transfer-encoding: chunked") + chunk(b"first"))
-        await peer.gone()
-
-    async def enter(sender: Wire, server: Server) -> None:
-        async with sender.stream(post(server), idle_seconds=60, total_seconds=60):
-            raise AssertionError
-
-    release = asyncio.Event()
-    async with against(script) as (sender, server):
-        entering = asyncio.create_task(enter(sender, server))
-        await until(lambda: len(server.requests) == 1)
-        entering.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await entering
-        release.set()
-        await server.departed()
-
-
-async def test_cancelling_the_reader_of_a_stream_closes_the_connection_at_once() -> None:
-    async def read(sender: Wire, server: Server) -> None:
-        async with sender.stream(post(server), idle_seconds=60, total_seconds=60) as stream:
-            async for _ in stream:
-                began.set()
-
-    began = asyncio.Event()
-    async with against(endless) as (sender, server):
-        reading = asyncio.create_task(read(sender, server))
-        await began.wait()
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        await server.departed()
-
-
-@pytest.mark.parametrize(
-    "limits", [{"idle_seconds": 0.2, "total_seconds": 60}, {"idle_seconds": 60, "total_seconds": 0.2}]
-)
-@pytest.mark.parametrize("script", [endless, stalls])
-async def test_a_silent_stream_ends_as_unknown(script: Script, limits: dict[str, float]) -> None:
-    async with against(script) as (sender, server):
-        with pytest.raises(Unknown) as failure:
-            await drained(sender.stream(post(server), **limits), [])
-        assert failure.value.timeout
-        await server.departed()
-
-
-@pytest.mark.parametrize("script", [cuts_a_chunked_body, cuts_a_body_of_known_length])
-async def test_a_stream_that_breaks_off_says_so(script: Script) -> None:
-    async with against(script) as (sender, server):
-        got = list[bytes]()
-        with pytest.raises(Unknown) as failure:
-            await drained(sender.stream(post(server), idle_seconds=5, total_seconds=5), got)
-    assert got == [b"abc"]
-    assert not failure.value.timeout
-
-
-async def test_a_stream_that_cannot_connect_was_not_sent() -> None:
-    async with wire() as sender:
-        with pytest.raises(NotSent):
-            async with sender.stream(
-                Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), idle_seconds=5, total_seconds=5
-            ):
-                pass
-
-
-async def test_a_reply_that_turns_out_to_be_no_stream_can_be_read_whole() -> None:
-    async def script(peer: Peer) -> None:
-        while True:
-            await peer.request()
-            await peer.reply(b"x" * 100_000, status=429)
-
-    async with against(script) as (sender, server):
-        async with sender.stream(post(server), idle_seconds=5, total_seconds=5) as stream:
-            assert stream.status == 429
-            assert await stream.read() == b"x" * 100_000
-        async with sender.stream(post(server), idle_seconds=5, total_seconds=5) as stream:
-            with pytest.raises(TooLarge):
-                await stream.read(50_000)
-
-
-async def test_a_compressed_stream_is_refused_and_its_connection_closed() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("transfer-encoding: chunked", "content-encoding: gzip") + chunk(b"\x1f\x8b"))
-        await peer.gone()
-
-    async with against(script) as (sender, server):
-        with pytest.raises(Unknown):
-            async with sender.stream(post(server), idle_seconds=5, total_seconds=5):
-                pass
-        await server.departed()
-
-
 # ------------------------------------------------------------------------------------------------------------------ TLS
 
 
@@ -629,38 +465,3 @@ def test_a_certificate_file_that_cannot_be_read_is_reported_at_start(tmp_path: P
     nonsense.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
     with pytest.raises(ValueError, match=r"nonsense\.pem"):
         Wire(ca_file=nonsense)
-
-
-def certified(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(context)
-    return context
-
-
-# ---------------------------------------------------------------------------------------------------------------- tools
-
-
-async def drained(stream: Stream, into: list[bytes]) -> None:
-    async with stream:
-        async for data in stream:
-            into.append(data)
-
-
-async def until(met: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not met():  # noqa: ASYNC110 (what is polled for is no event)
-            await asyncio.sleep(0.005)
-
-
-async def settled(number: Callable[[], int]) -> int:
-    """A number once it has stopped growing."""
-    async with asyncio.timeout(10):
-        before = -1
-        while (now := number()) != before:
-            before = now
-            await asyncio.sleep(0.1)
-    return now
-
-
-def everything_told(problem: BaseException) -> str:
-    return "".join(traceback.format_exception(problem)) + repr(problem) + repr(vars(problem))
