@@ -99,7 +99,7 @@ class Edge:
         exchange.unread = False
         exchange.call = call = self._call(exchange, exchange.caller, body, scope["scheme"])
         exchange.reached = True
-        return await route.endpoint(self._gateway, call)
+        return await problems.enveloped(await route.endpoint(self._gateway, call))
 
     async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
         if not route.needs_key:

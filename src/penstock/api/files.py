@@ -1,9 +1,11 @@
-"""Hand out produced files to whoever holds a signed address."""
+"""Hand out produced files: to whoever holds a signed address, and to the caller who had them made."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
+from penstock import lookup
+from penstock.api.problems import close
 from penstock.api.spec import Query
-from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 
@@ -16,14 +18,19 @@ FILE_QUERY = (
 async def media(gateway: Gateway, call: Call) -> Answer:
     """The signature in the query is the permission; ranges are served where the file is."""
     opened = await gateway.media.open(call.path["media_id"], call.query, call.headers.get("range"))
-    if opened.status == 416:
-        await _close(opened.chunks)
-        problem = InvalidRequest("The file is shorter than this Range.", param="range")
-        kept = {name: value for name, value in opened.headers.items() if name in ("accept-ranges", "content-range")}
-        return Answer(status=416, json=problem.body(), headers=kept)
-    # The first bytes are fetched before anything is promised: a file that is gone is a 404, not half an answer.
-    first = await anext(opened.chunks, b"")
-    return Answer(status=opened.status, chunks=_whole(first, opened.chunks), headers=opened.headers)
+    return await _begun(Answer(status=opened.status, chunks=opened.chunks, headers=opened.headers))
+
+
+async def video_content(gateway: Gateway, call: Call) -> Answer:
+    return await _begun(await lookup.video_content(gateway, call))
+
+
+async def _begun(answer: Answer) -> Answer:
+    """The first bytes are fetched before anything is promised: a file that is gone is a 404, not half an answer."""
+    if answer.chunks is None or answer.status == 416:
+        return answer
+    first = await anext(answer.chunks, b"")
+    return replace(answer, chunks=_whole(first, answer.chunks))
 
 
 async def _whole(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -32,9 +39,4 @@ async def _whole(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         async for chunk in rest:
             yield chunk
     finally:
-        await _close(rest)
-
-
-async def _close(chunks: AsyncIterator[bytes]) -> None:
-    if (close := getattr(chunks, "aclose", None)) is not None:
-        await close()
+        await close(rest)

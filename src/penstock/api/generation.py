@@ -3,7 +3,12 @@
 from penstock.api.spec import Header, Query
 from penstock.auth import REPLAY_MODES
 
-DRY_RUN = Query(name="dryRun", type="boolean", default=False, about="Answer what it would cost, and make nothing.")
+DRY_RUN = (Query(name="dryRun", type="boolean", default=False, about="Answer what it would cost, and make nothing."),)
+VIDEOS_QUERY = (
+    Query(name="limit", type="integer", default=20, low=1, high=100, about="How many to return."),
+    Query(name="after", about="Id of a video; returns what follows it."),
+    Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
+)
 
 REPLAY = (
     Header(name="X-Service-Replay", one_of=REPLAY_MODES, about="Record this call, or answer it from a recording."),

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock import __version__
-from penstock.api.generation import DRY_RUN
 from penstock.api.shapes import SHAPES, Schema, ref
 from penstock.api.spec import Query, Route
 from penstock.schema import Field, Table
@@ -176,16 +175,15 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         for status in (200, 206):
             yield status, _described(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
         return
-    shape = ref(route.gives)
-    if DRY_RUN in route.query:
-        if route.status != 200:
-            yield 200, _described("A dry run.", {"application/json": {"schema": ref("Estimate")}})
-        else:
-            shape = {"anyOf": [shape, ref("Estimate")]}
-    content = {"application/json": {"schema": shape}}
-    if route.fields is not None and "stream" in route.fields:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
-    yield route.status, _described(route.summary, content)
+    answers: dict[int, list[str]] = {route.status: [route.gives]}
+    for status, name in route.also:
+        answers.setdefault(status, []).append(name)
+    for status, names in answers.items():
+        shapes = [ref(name) for name in names]
+        content = {"application/json": {"schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}}
+        if route.fields is not None and "stream" in route.fields:
+            content["text/event-stream"] = {"schema": {"type": "string"}}
+        yield status, _described(route.summary, content)
 
 
 def _described(text: str, content: dict[str, Any] | None) -> dict[str, Any]:

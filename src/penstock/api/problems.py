@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from collections.abc import AsyncIterator
 from types import TracebackType
 
 from penstock.errors import (
@@ -28,24 +29,28 @@ class Unavailable(Problem):
 
 # Passing troubles: repeated by whoever gets them before the endpoint was reached, when nothing can have been sent.
 _PASSING = (RateLimited, RequestTimeout, StorageUnavailable)
-# Refusals of our own; a ContentPolicyViolation is a provider's.
+# Refusals of our own; a ContentPolicyViolation is a provider's word.
 _REFUSALS = (InvalidRequest, InsufficientBalance, PermissionDenied, RateLimited)
 
 
 def is_refusal(problem: Problem) -> bool:
     """Whether the gateway itself said no, before any provider was called; such a call is recorded as `rejected`."""
-    return isinstance(problem, _REFUSALS) and not isinstance(problem, ContentPolicyViolation)
+    if problem.recorded or isinstance(problem, ContentPolicyViolation):
+        return False
+    return isinstance(problem, _REFUSALS)
 
 
 def should_retry(problem: Problem, *, reached: bool) -> bool:
     """Whether a generation may be repeated at no risk of paying twice.
 
-    Whoever raised the problem knows best. Where it did not say, a limit of ours may always be tried again, other
-    passing troubles only if the endpoint was not reached: past that point something may have been sent.
+    Whoever raised the problem knows best. Where it did not say, a limit of ours may be tried again, other passing
+    troubles only if the endpoint was not reached: past that point something may have been sent.
     """
     if problem.should_retry is not None:
         return problem.should_retry
-    return isinstance(problem, RateLimited) or (isinstance(problem, _PASSING) and not reached)
+    if isinstance(problem, RateLimited):
+        return not problem.recorded
+    return isinstance(problem, _PASSING) and not reached
 
 
 def answer(problem: Problem, *, generation: bool, reached: bool) -> Answer:
@@ -53,6 +58,21 @@ def answer(problem: Problem, *, generation: bool, reached: bool) -> Answer:
     if generation:
         headers["x-should-retry"] = "true" if should_retry(problem, reached=reached) else "false"
     return Answer(status=problem.status, json=problem.body(), headers=headers)
+
+
+async def enveloped(answer: Answer) -> Answer:
+    """A range that a file cannot satisfy is found out by who serves it, but the answer is ours."""
+    if answer.status != 416 or answer.chunks is None:
+        return answer
+    await close(answer.chunks)
+    kept = {name: value for name, value in answer.headers.items() if name in ("accept-ranges", "content-range")}
+    return Answer(status=416, json=InvalidRequest("The file is shorter than this Range.").body(), headers=kept)
+
+
+async def close(chunks: AsyncIterator[bytes]) -> None:
+    """Let go of what an unfinished stream holds."""
+    if (finish := getattr(chunks, "aclose", None)) is not None:
+        await finish()
 
 
 def trail(problem: BaseException) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.problems import close
 from penstock.api.receive import Receive, discard
 from penstock.schema import Answer
 
@@ -76,7 +77,7 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
     that. Either way the iterator is closed here, and what it holds is let go.
     """
     if is_head:
-        await _close(chunks)
+        await close(chunks)
         return True
     pump = asyncio.ensure_future(_pump(chunks, send))
     leaving = asyncio.ensure_future(_until_gone(receive))
@@ -91,7 +92,7 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
-        await _close(chunks)
+        await close(chunks)
 
 
 async def _pump(chunks: AsyncIterator[bytes], send: Send) -> None:
@@ -104,8 +105,3 @@ async def _pump(chunks: AsyncIterator[bytes], send: Send) -> None:
 async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _close(chunks: AsyncIterator[bytes]) -> None:
-    if (close := getattr(chunks, "aclose", None)) is not None:
-        await close()

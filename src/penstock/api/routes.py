@@ -4,12 +4,14 @@ from functools import cache
 
 import msgspec
 
+from penstock import flow, lookup
 from penstock.api import account, files, health, models, openapi
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
+from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import EDIT, IMAGE, VIDEO, Answer, Call
 
 
 async def describe(gateway: Gateway, call: Call) -> Answer:
@@ -20,6 +22,20 @@ async def describe(gateway: Gateway, call: Call) -> Answer:
 # fmt: off
 ROUTES: tuple[Route, ...] = (
     # The compatible API
+    Route("POST", "/compat/v1/images/generations", flow.make_images, "Make images", takes="json", fields=IMAGE,
+          query=DRY_RUN, headers=REPLAY, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
+          modality="image", generation=True, drains=True),
+    Route("POST", "/compat/v1/images/edits", flow.edit_images, "Edit images", takes="json or form", fields=EDIT,
+          query=DRY_RUN, headers=REPLAY, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
+          modality="image", generation=True, drains=True),
+    Route("GET", "/compat/v1/images/{id}", lookup.image_status, "Retrieve images", gives="ImageStatus"),
+    Route("POST", "/compat/v1/videos", flow.start_video, "Start a video", takes="json or form", fields=VIDEO,
+          query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202, also=((200, "Estimate"),),
+          modality="video", generation=True, drains=True),
+    Route("GET", "/compat/v1/videos", lookup.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
+    Route("GET", "/compat/v1/videos/{id}", lookup.video, "Retrieve a video", gives="Video"),
+    Route("GET", "/compat/v1/videos/{id}/content", files.video_content, "Download a video", gives="file"),
+    Route("DELETE", "/compat/v1/videos/{id}", flow.cancel_video, "Cancel a video", status=204),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
           query=MODELS_QUERY, gives="Model"),
@@ -28,6 +44,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/requests", account.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
     Route("GET", "/v1/requests/{request_id}", account.retrieve_request, "Retrieve a request record", gives="Request"),
+    Route("DELETE", "/v1/requests/{request_id}/payloads", flow.purge, "Purge what a request said and made",
+          gives="Purged"),
     Route("GET", "/v1/keys", account.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", account.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),

@@ -41,7 +41,16 @@ async def serve(
     """Serve until a signal says stop. `ready` is called once connections are accepted."""
     listener = listener or listen(settings.host, settings.port)
     doorkeeper = Doorkeeper(_most_connections(), head_seconds, Clock())
-    config = uvicorn.Config(
+    try:
+        server = _Server(configure(app, settings, doorkeeper), app, settings.drain_seconds, ready)
+        await server.serve(sockets=[listener])
+    finally:
+        doorkeeper.close()
+        listener.close()
+
+
+def configure(app: Application, settings: Settings, doorkeeper: Doorkeeper) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=type("ServedConnection", (Connection,), {"doorkeeper": doorkeeper}),
         ws="none",
@@ -55,11 +64,6 @@ async def serve(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,
     )
-    try:
-        await _Server(config, app, settings.drain_seconds, ready).serve(sockets=[listener])
-    finally:
-        doorkeeper.close()
-        listener.close()
 
 
 def listen(host: str, port: int) -> socket.socket:

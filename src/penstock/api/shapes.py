@@ -220,6 +220,15 @@ SHAPES: Mapping[str, Schema] = {
     "ImageStatus": {"anyOf": [_IMAGE_RESULT, _IMAGE_STATUS]},
     "Video": _VIDEO,
     "VideoCreated": closed(_VIDEO_CREATED),
+    "VideoList": closed(
+        {
+            "object": always("list"),
+            "data": array(ref("Video")),
+            "first_id": or_null(TEXT),
+            "last_id": or_null(TEXT),
+            "has_more": FLAG,
+        }
+    ),
     "Estimate": _ESTIMATE,
     "ChatCompletion": _COMPLETION,
     "Model": _MODEL,

@@ -51,6 +51,7 @@ class Route:
     headers: tuple[Header, ...] = ()
     gives: str = ""  # name of the answer's shape, as in `shapes`
     status: int = 200
+    also: tuple[tuple[int, str], ...] = ()  # further answers: status and shape
     modality: str | None = None
     # May call a provider and cost money: refusals are recorded, and every failure says whether repeating it is safe.
     generation: bool = False

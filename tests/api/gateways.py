@@ -1,0 +1,59 @@
+"""A gateway of real parts, in a folder of its own, with accounts to call it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import billing
+from penstock.app import opened_gateway, working
+from penstock.auth import ADMIN, NewKey
+from penstock.clock import Clock
+from penstock.gateway import Gateway
+from penstock.settings import Settings
+from penstock.store.base import Transaction
+from penstock.values import nanos
+
+MASTER = "m" * 43
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An organization with two keys, one of which may administer."""
+
+    org_id: str
+    admin: NewKey
+    plain: NewKey
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, *, clock: Clock | None = None, works: bool = False, **said: Any
+) -> AsyncIterator[Gateway]:
+    """Without credentials in its environment, so that only the built-in provider is on."""
+    settings = Settings(data=folder, secret=MASTER, **said)
+    async with opened_gateway(settings, clock, {}) as gateway:
+        if not works:
+            yield gateway
+            return
+        async with working(gateway):
+            yield gateway
+
+
+async def first_account(gateway: Gateway, usd: str = "10.00") -> Account:
+    """What the first start of an installation makes, and a key without scopes."""
+
+    async def give(tx: Transaction, org_id: str) -> None:
+        await billing.credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
+
+    admin = await gateway.auth.begin("prepaid", give)
+    assert admin is not None
+    caller = await gateway.auth.caller(f"Bearer {admin.key}")
+    return Account(caller.org_id, admin, await gateway.auth.create_key(caller.org_id, name="plain"))
+
+
+async def another_account(gateway: Gateway, name: str = "Other") -> Account:
+    org = await gateway.auth.create_org(name, "prepaid")
+    admin = await gateway.auth.create_key(org.id, name="admin", scopes=[ADMIN])
+    return Account(org.id, admin, await gateway.auth.create_key(org.id, name="plain"))

@@ -1,0 +1,164 @@
+"""HTTP by hand: serve an application on a real socket, send bytes to it and read what comes back."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from uvicorn.server import ServerState
+
+from penstock.api.connection import Doorkeeper
+from penstock.api.edge import Edge
+from penstock.api.server import configure
+from penstock.clock import Clock
+from penstock.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One response, as it was on the line."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a problem, which must be in the envelope."""
+        assert self.headers["content-type"] == "application/json", self
+        assert self.headers["x-request-id"].startswith("req_"), self
+        assert self.headers["x-service-request-id"] == self.headers["x-request-id"]
+        said = self.json
+        assert set(said) == {"error"}, self
+        assert set(said["error"]) - {"param"} == {"message", "type", "code"}, self
+        assert "Traceback" not in said["error"]["message"]
+        return str(said["error"]["code"])
+
+
+class Line:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+    async def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self.writer.write(part)
+        with suppress(ConnectionError):
+            await self.writer.drain()
+
+    async def hear(self, *, is_head: bool = False) -> Said:
+        """The next response."""
+        first = (await self.reader.readuntil(b"\r\n")).split(b" ", 2)
+        headers: dict[str, str] = {}
+        while (line := await self.reader.readuntil(b"\r\n")) != b"\r\n":
+            name, _, value = line.decode("latin-1").strip().partition(": ")
+            assert name not in headers, f"{name} was sent twice"
+            headers[name] = value
+        status = int(first[1])
+        if is_head or status in (204, 304):
+            return Said(status, headers, b"")
+        if headers.get("transfer-encoding") == "chunked":
+            return Said(status, headers, b"".join([chunk async for chunk in self.chunks()]))
+        return Said(status, headers, await self.reader.readexactly(int(headers["content-length"])))
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            yield (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readexactly(2)
+
+    async def is_closed(self, seconds: float = 5.0) -> bool:
+        """Whether the other side hangs up within this time, without saying more."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.reader.read(1) == b""
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Something to talk to."""
+
+    port: int
+    state: ServerState
+
+    async def line(self) -> Line:
+        return Line(*await asyncio.open_connection("127.0.0.1", self.port, limit=2**20))
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        key: str | None = None,
+        body: bytes | Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Said:
+        """One request on a connection of its own."""
+        async with await self.line() as line:
+            await line.send(request(method, path, key=key, body=body, headers=headers))
+            async with asyncio.timeout(10):
+                return await line.hear(is_head=method == "HEAD")
+
+
+def request(
+    method: str,
+    path: str,
+    *,
+    key: str | None = None,
+    body: bytes | Any = None,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    lines = {"host": "test", **(headers or {})}
+    if key is not None:
+        lines["authorization"] = f"Bearer {key}"
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+        lines.setdefault("content-type", "application/json")
+    if body is not None:
+        lines.setdefault("content-length", str(len(body)))
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + (body or b"")
+
+
+@asynccontextmanager
+async def serving(
+    edge: Edge, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
+) -> AsyncIterator[Server]:
+    """The application behind the protocol that serves it; without uvicorn's main loop, which takes time to stop."""
+    doorkeeper = Doorkeeper(most, head_seconds, Clock())
+    config = configure(edge, settings, doorkeeper)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    listener = await loop.create_server(lambda: config.http_protocol_class(config, state, {}, loop), "127.0.0.1", 0)  # type: ignore[call-arg]
+    try:
+        yield Server(listener.sockets[0].getsockname()[1], state)
+    finally:
+        listener.close()
+        doorkeeper.close()
+        for connection in list(state.connections):
+            connection.transport.abort()
+        tasks = list(state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # connections that were cut learn of it
