@@ -34,6 +34,14 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        """Until the event is set or the time is over, whichever comes first; the event is set afterwards."""
+        timer = asyncio.get_running_loop().call_later(seconds, event.set)  # far cheaper than a task that races
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+
 
 class ManualClock(Clock):
     """A clock that stands still until it is moved, for tests; sleepers wake in the order of their moments."""
@@ -61,6 +69,15 @@ class ManualClock(Clock):
         woken = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._seconds + seconds, next(self._order), woken))
         await woken
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        timer = asyncio.get_running_loop().create_future()
+        timer.add_done_callback(lambda _: event.set())
+        heapq.heappush(self._sleepers, (self._seconds + seconds, next(self._order), timer))
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
 
     @property
     def sleeping(self) -> int:

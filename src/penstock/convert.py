@@ -33,7 +33,7 @@ def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
 def pixels(
     short_side: int = 1024, multiple: int = 1, smallest: int = 16, largest: int = 16_384, most: int | None = None
 ) -> Callable[[Frame], tuple[int, int]]:
-    """Width and height, rounded to a multiple and moved into the limits without leaving the shape; `most` caps the area."""
+    """Width and height, rounded to a multiple and moved into the limits in the same shape; `most` caps the area."""
 
     def fit(frame: Frame) -> tuple[int, int]:
         width, height = frame.scaled(short_side).sides

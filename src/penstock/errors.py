@@ -29,6 +29,8 @@ class Problem(Exception):
         self.headers = dict(headers or {})
         # OpenAI's clients repeat 408, 409, 429 and 5xx by themselves unless told; None leaves them to their defaults.
         self.should_retry = should_retry
+        # Set once the request that failed has a record of its own; the rest are recorded as rejected.
+        self.recorded = False
 
     def body(self) -> dict[str, dict[str, str]]:
         error = {"message": self.message, "type": self.type, "code": self.code}

@@ -68,9 +68,7 @@ _SHAPE = (
 _FINISH = (
     _text("response_format", "How images come back.", one_of=("url", "b64_json"), default="url", handling="emulated"),
     _text("output_format", "File format.", one_of=OUTPUT_FORMATS, default="png", handling="emulated"),
-    _whole(
-        "output_compression", "Quality of jpeg, webp and avif.", low=1, high=100, default=100, handling="emulated"
-    ),
+    _whole("output_compression", "Quality of jpeg, webp and avif.", low=1, high=100, default=100, handling="emulated"),
 )
 _MIND = (
     _text("thinking", "How hard the model thinks.", one_of=_THINKING, handling="converted", per_model=True),
@@ -162,6 +160,7 @@ CHAT = _table(
 )
 
 TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}
+SLOT_MS = 600_000  # usage is counted in slots of ten minutes
 MODALITY = {"image": "image", "edit": "image", "upscale": "image", "video": "video"}
 
 # --------------------------------------------------------------------------------------------------------------- calls
@@ -208,6 +207,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    json: Any = None  # the decoded body; an object
     is_form: bool = False
     form: tuple[tuple[str, str | Sent], ...] = ()
     size_bytes: int = 0
@@ -317,6 +317,15 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     width: int | None = None
     height: int | None = None
     revised_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelved:
+    """A file that lies on the shelf and awaits its row."""
+
+    kept: Kept
+    sha256: bytes
+    data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
 
 
 class Tried(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -367,15 +367,16 @@ def _is_literal(host: str) -> bool:
 
 
 def is_own(address: str) -> bool:
-    """Whether an address is this machine's: then the kernel would talk to it from that same address.
+    """Whether an IP address is this machine's: then the kernel would talk to it from that same address.
 
-    Connecting a datagram socket only asks for the route; nothing is sent.
+    Connecting a datagram socket only asks for the way there; nothing is sent.
     """
+    parsed = ipaddress.ip_address(address)
     try:
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-            return ipaddress.ip_address(probe.getsockname()[0]) == ipaddress.ip_address(address)
-    except (OSError, ValueError) as problem:
-        if isinstance(problem, OSError) and problem.errno in (errno.EMFILE, errno.ENFILE):
+        with socket.socket(socket.AF_INET if parsed.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(parsed), 9))
+            return ipaddress.ip_address(probe.getsockname()[0]) == parsed
+    except OSError as problem:
+        if problem.errno in (errno.EMFILE, errno.ENFILE):
             raise NotSent("out of file descriptors", local=True) from None
-        return False  # no route there, or no address at all
+        return False  # there is no way there

@@ -159,7 +159,7 @@ class Operation:
     poll: str | None = None
     fetch: str | None = None  # a last GET, for providers whose status and result live apart
     cancel: str | None = None
-    body: Literal["json", "form"] = "json"
+    body: Literal["json", "form", "msgpack"] = "json"
     shape: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the last word on the body's form
     model_field: str | None = "model"  # where the model id goes when it is not in the path
     modes: tuple[str, ...] = ()  # derived from the task when empty

@@ -2,7 +2,7 @@
 -- Times are milliseconds since 1970 (UTC), money is nano-dollars, JSON is text. Every table of a tenant carries org_id.
 
 CREATE TABLE orgs (
-    id            TEXT PRIMARY KEY,
+    id            {id} PRIMARY KEY,
     name          TEXT NOT NULL,
     billing       TEXT NOT NULL CHECK (billing IN ('prepaid', 'postpaid')),
     -- Balances are sums of `transfers`, kept here so that one conditional UPDATE can refuse an overdraft.
@@ -16,8 +16,8 @@ CREATE TABLE orgs (
 );
 
 CREATE TABLE keys (
-    id              TEXT PRIMARY KEY,
-    org_id          TEXT NOT NULL REFERENCES orgs (id),
+    id              {id} PRIMARY KEY,
+    org_id          {id} NOT NULL REFERENCES orgs (id),
     name            TEXT,
     last_four       TEXT NOT NULL,
     digest          {blob} NOT NULL UNIQUE,
@@ -34,9 +34,9 @@ CREATE INDEX keys_by_org ON keys (org_id, id);
 
 -- One row per accepted or rejected call; what GET /v1/requests shows.
 CREATE TABLE requests (
-    id             TEXT PRIMARY KEY,
-    org_id         TEXT NOT NULL REFERENCES orgs (id),
-    key_id         TEXT NOT NULL,
+    id             {id} PRIMARY KEY,
+    org_id         {id} NOT NULL REFERENCES orgs (id),
+    key_id         {id} NOT NULL,
     created_at_ms  BIGINT NOT NULL,
     model          TEXT,
     modality       TEXT,
@@ -64,9 +64,9 @@ CREATE INDEX requests_open ON requests (key_id, id) WHERE status IN ('pending', 
 
 -- Finished requests counted by slot of ten minutes, so that a summary reads hundreds of rows and not millions.
 CREATE TABLE usage_slots (
-    org_id TEXT NOT NULL,
+    org_id {id} NOT NULL,
     slot   BIGINT NOT NULL,
-    key_id TEXT NOT NULL,
+    key_id {id} NOT NULL,
     status TEXT NOT NULL,
     count  BIGINT NOT NULL,
     cost   BIGINT NOT NULL,
@@ -76,8 +76,8 @@ CREATE TABLE usage_slots (
 -- Double entry: each row moves one amount from one account to another and is never changed.
 CREATE TABLE transfers (
     id            {serial},
-    org_id        TEXT NOT NULL REFERENCES orgs (id),
-    request_id    TEXT,
+    org_id        {id} NOT NULL REFERENCES orgs (id),
+    request_id    {id},
     kind          TEXT NOT NULL CHECK (kind IN ('credit', 'hold', 'post', 'release', 'void', 'loss')),
     source        TEXT NOT NULL,
     target        TEXT NOT NULL,
@@ -91,22 +91,23 @@ CREATE INDEX transfers_by_org ON transfers (org_id, id);
 
 -- What a request and its answer said, kept apart so that a purge removes them and nothing else.
 CREATE TABLE payloads (
-    request_id TEXT PRIMARY KEY REFERENCES requests (id),
-    org_id     TEXT NOT NULL,
+    request_id {id} PRIMARY KEY REFERENCES requests (id),
+    org_id     {id} NOT NULL,
     request    {blob},
     response   {blob}
 );
 
 -- Images and videos on their way; the row is the job.
 CREATE TABLE generations (
-    id              TEXT PRIMARY KEY REFERENCES requests (id),
-    org_id          TEXT NOT NULL,
+    id              {id} PRIMARY KEY REFERENCES requests (id),
+    org_id          {id} NOT NULL,
     task            TEXT NOT NULL,
     status          TEXT NOT NULL CHECK (status IN ('queued', 'in_progress', 'completed', 'failed')),
     model           TEXT NOT NULL,
     request         {blob},            -- canonical, as JSON; null once purged
     plan            {blob} NOT NULL,   -- options in order, with the prices of the moment of acceptance
     settled         {blob},            -- what was made, by whom and for how much; null until completed
+    hold            BIGINT NOT NULL,
     created_at_ms   BIGINT NOT NULL,
     deadline_ms     BIGINT NOT NULL,
     completed_at_ms BIGINT,
@@ -130,9 +131,9 @@ CREATE INDEX generations_by_org ON generations (org_id, task, id);
 
 -- Each call to a provider on behalf of a generation: intent first, what became of it after.
 CREATE TABLE attempts (
-    id            TEXT PRIMARY KEY,
-    request_id    TEXT NOT NULL REFERENCES generations (id),
-    org_id        TEXT NOT NULL,
+    id            {id} PRIMARY KEY,
+    request_id    {id} NOT NULL REFERENCES generations (id),
+    org_id        {id} NOT NULL,
     part          BIGINT NOT NULL,     -- which share of the n outputs this attempt is for
     choice        BIGINT NOT NULL,     -- index into the plan
     count         BIGINT NOT NULL,     -- outputs asked for
@@ -151,9 +152,9 @@ CREATE INDEX attempts_by_request ON attempts (request_id, id);
 CREATE UNIQUE INDEX attempts_by_upstream_id ON attempts (provider, upstream_id) WHERE upstream_id IS NOT NULL;
 
 CREATE TABLE media (
-    id            TEXT PRIMARY KEY,
-    org_id        TEXT NOT NULL,
-    request_id    TEXT NOT NULL REFERENCES requests (id),
+    id            {id} PRIMARY KEY,
+    org_id        {id} NOT NULL,
+    request_id    {id} NOT NULL REFERENCES requests (id),
     role          TEXT NOT NULL CHECK (role IN ('output', 'image', 'mask', 'reference')),
     position      BIGINT NOT NULL,
     content_type  TEXT NOT NULL,
@@ -170,9 +171,9 @@ CREATE INDEX media_by_expiry ON media (expires_at_ms);
 
 -- Webhook messages: written in the transaction that settles, delivered afterwards.
 CREATE TABLE messages (
-    id            TEXT PRIMARY KEY,
-    org_id        TEXT NOT NULL,
-    request_id    TEXT NOT NULL UNIQUE REFERENCES requests (id),
+    id            {id} PRIMARY KEY,
+    org_id        {id} NOT NULL,
+    request_id    {id} NOT NULL UNIQUE REFERENCES requests (id),
     event         TEXT NOT NULL,
     url           TEXT NOT NULL,
     body          {blob} NOT NULL,

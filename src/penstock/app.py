@@ -1,0 +1,166 @@
+"""Put the pieces together: settings in, gateway out."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from penstock import billing, providers
+from penstock.auth import Auth
+from penstock.billing import Billing
+from penstock.catalog import Catalog
+from penstock.clock import Clock
+from penstock.drive import drive
+from penstock.gateway import Gateway
+from penstock.gather import Gather
+from penstock.health import Health
+from penstock.jobs import Jobs
+from penstock.ledger import Ledger
+from penstock.media import Media
+from penstock.pool import Pool
+from penstock.settings import Settings
+from penstock.shelf import open_shelf
+from penstock.store.base import Store, Transaction
+from penstock.store.opening import open_store
+from penstock.upstream import Upstream
+from penstock.values import nanos, new_id
+from penstock.vault import Vault, open_vault
+from penstock.webhooks import Deliveries, Secrets
+from penstock.wire import Wire
+from penstock.workshop import Workshop
+
+log = structlog.get_logger()
+_SWEEP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """What a first start has to say: the key is shown once and kept nowhere."""
+
+    org_id: str
+    key: str | None = field(repr=False)
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncIterator[tuple[Store, Vault]]:
+    """What commands need that only look and book: the database and the secrets."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    vault = open_vault(settings)
+    store = await open_store(settings)
+    try:
+        yield store, vault
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def opened_gateway(
+    settings: Settings, clock: Clock | None = None, environ: Mapping[str, str] = os.environ
+) -> AsyncIterator[Gateway]:
+    """Everything that serves requests; background work is started by `working`."""
+    clock = clock or Clock()
+    async with AsyncExitStack() as stack:
+        store, vault = await stack.enter_async_context(opened_store(settings))
+        wire = Wire(ca_file=Path(settings.ca_file) if settings.ca_file else None)
+        stack.push_async_callback(wire.close)
+        pool = await stack.enter_async_context(Pool(settings.picture_workers or None))
+        scratch = _scratch(settings.data)
+        workshop = Workshop(pool, scratch)
+        stack.push_async_callback(workshop.close)
+        shelf = open_shelf(settings.media, settings.media_options, settings.data)
+        yield Gateway(
+            settings=settings,
+            clock=clock,
+            store=store,
+            auth=Auth(store, vault, clock),
+            ledger=Ledger(store, clock),
+            billing=Billing(store),
+            catalog=Catalog(providers.discover(), settings, environ),
+            health=Health(clock),
+            upstream=Upstream(wire, workshop, settings),
+            gather=Gather(shelf, pool, wire, settings),
+            media=Media(store, shelf, vault, clock),
+            jobs=Jobs(store, clock, settings),
+            webhooks=Secrets(store, vault, clock),
+            deliveries=Deliveries(store, wire, vault, clock, settings),
+        )
+
+
+def _scratch(data: Path) -> Path:
+    """Unfinished downloads and films; what a killed process left there is rubbish."""
+    folder = data / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    for stray in folder.iterdir():
+        if stray.is_file():
+            stray.unlink(missing_ok=True)
+    return folder
+
+
+@asynccontextmanager
+async def working(gateway: Gateway) -> AsyncIterator[None]:
+    """Drive generations, deliver webhooks and sweep for as long as this is open."""
+
+    gateway.jobs.driven_by(lambda lease: drive(gateway, lease))
+    tasks = [asyncio.create_task(_sweep(gateway), name="sweep")]
+    if gateway.settings.worker:
+        alone = gateway.store.dialect == "sqlite"
+        resumed = await gateway.jobs.resume(all_are_free=alone)
+        if resumed:
+            log.info("resumed", generations=resumed)
+    tasks.append(asyncio.create_task(gateway.jobs.keep(), name="keep leases"))
+    deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await gateway.jobs.stop()
+        gateway.deliveries.stop()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(deliveries, gateway.settings.drain_seconds)
+
+
+async def _sweep(gateway: Gateway) -> None:
+    while True:
+        try:
+            await gateway.media.sweep()
+        except Exception:
+            log.exception("sweep failed")
+        await gateway.clock.sleep(_SWEEP_SECONDS)
+
+
+async def first_start(gateway: Gateway) -> Welcome:
+    """Make the first organization, its credit and its admin key, once."""
+    settings, now = gateway.settings, gateway.clock.now_ms()
+    org_id = new_id("org", now)
+
+    async def write(tx: Transaction) -> bool:
+        if not await tx.run("add_fact", name="first_org", value=org_id):
+            return False
+        await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
+        await billing.credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
+        return True
+
+    if not await gateway.store.write(write):
+        row = await gateway.store.one("get_fact", name="first_org")
+        return Welcome(row["value"] if row else "", None)
+    made = await gateway.auth.create_key(org_id, name="first key", scopes=["admin"])
+    return Welcome(org_id, made.key)
+
+
+@asynccontextmanager
+async def alone(data: Path) -> AsyncIterator[None]:
+    """One process at a time drives a data folder; a second one is told so."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / "penstock.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"another gateway is running on {data}") from None
+        yield

@@ -1,0 +1,52 @@
+"""Check every promise of the ledger against what is stored; what is found is a fault of ours."""
+
+from penstock.clock import Clock
+from penstock.shelf import Shelf, key_of
+from penstock.store.base import Store
+
+_SHOWN = 20
+_STRAY_SECONDS = 3600.0
+_OVERDUE_MS = 10 * 60 * 1000
+
+# Each query finds rows that break one rule, so an empty answer is a kept promise.
+RULES = {
+    "audit_balances": "{id}: balance {available}/{held} differs from its transfers {sum_available}/{sum_held}",
+    "audit_overdrafts": "{id}: prepaid balance below zero: {available}",
+    "audit_open_holds": "{id}: ended as {status} but its hold was neither posted nor voided",
+    "audit_early_ends": "{id}: {status} but its hold is already settled",
+    "audit_missing_holds": "{id}: {status} without a hold",
+    "audit_costs": "{id}: record says {cost}, ledger posted {posted}",
+    "audit_refunds": "{id}: post and release of {moved} do not add up to the hold of {hold}",
+    "audit_states": "{id}: generation {generation} but request {status}",
+    "audit_messages": "{id}: ended with a webhook_url but has no message",
+    "audit_early_messages": "{id}: has a message but has not ended",
+    "audit_overdue": "{id}: unfinished past its deadline",
+    "audit_purged": "{id}: purged, but something of it is still stored",
+    "audit_usage": "{org_id}: counted {counted} requests costing {cost}, records say {records} costing {spent}",
+}
+
+
+async def audit(store: Store, shelf: Shelf, clock: Clock) -> list[str]:
+    """One line per breach."""
+    breaches: list[str] = []
+    for name, words in RULES.items():
+        values = {"now_ms": clock.now_ms() - _OVERDUE_MS} if name == "audit_overdue" else {}
+        rows = await store.slow(name, **values)
+        breaches += [f"{name.removeprefix('audit_')}: {words.format(**row)}" for row in rows[:_SHOWN]]
+    return breaches + await _files(store, shelf)
+
+
+async def _files(store: Store, shelf: Shelf) -> list[str]:
+    """A row for each file and a file for each row; strays may be young, because a file is written before its row."""
+    rows = {key_of(row["id"]): row for row in await store.slow("audit_media")}
+    found = {key: (size, age) for key, size, age in await shelf.keys()}
+    missing = [f"media: {key} is missing" for key in rows.keys() - found.keys()]
+    wrong = [
+        f"media: {key} has {found[key][0]} bytes, its row says {row['size_bytes']}"
+        for key, row in rows.items()
+        if key in found and found[key][0] != row["size_bytes"]
+    ]
+    strays = [
+        f"media: {key} belongs to nothing" for key in found.keys() - rows.keys() if found[key][1] > _STRAY_SECONDS
+    ]
+    return sorted(missing + wrong + strays)

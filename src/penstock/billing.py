@@ -1,0 +1,233 @@
+"""Quote, hold, settle, void; balances; double entry."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InsufficientBalance
+from penstock.providers.spec import Model, Price
+from penstock.schema import Component, Quote, Request
+from penstock.store.base import Store, Transaction
+from penstock.values import NOTHING, Nanos, dollars, nanos
+
+FUNDING, REVENUE, LOSS, PROVIDERS = "funding", "revenue", "platform_loss", "providers"
+
+
+def available(org_id: str) -> str:
+    return f"{org_id}:available"
+
+
+def held(org_id: str) -> str:
+    return f"{org_id}:held"
+
+
+# -------------------------------------------------------------------------------------------------------------- prices
+
+
+def freeze(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
+    """Price rows as plain values, to be kept with what was promised at them."""
+    return tuple(msgspec.to_builtins(price) for price in prices)
+
+
+def thaw(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
+    return tuple(Price(**row) for row in rows)
+
+
+def matching(prices: Sequence[Price], values: Mapping[str, Any]) -> Price | None:
+    """The first row whose conditions the request meets."""
+    return next((row for row in prices if all(values.get(name) == one for name, one in row.when.items())), None)
+
+
+def price_facts(request: Request) -> dict[str, Any]:
+    """What conditions of price rows may look at."""
+    facts = {**request.extras, **request.values}
+    if frame := request.frame:
+        facts["size"] = frame.size
+        facts["tier"] = _tier(min(frame.scaled(720).sides))
+        facts["resolution"] = frame.resolution or facts["tier"]
+    facts["references"] = bool(request.inputs)
+    return facts
+
+
+def _tier(short_side: int) -> str:
+    limits = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
+    return next((name for limit, name in limits if short_side <= limit), "2160p")
+
+
+def component(price: Price, metric: str, quantity: Decimal, *, is_input: bool = False) -> Component:
+    usd = price.input_usd if is_input else price.usd
+    return Component(
+        type="input" if is_input else "output",
+        metric=metric,
+        quantity=_plain(quantity),
+        billable_quantity=_plain(quantity),
+        unit_usd=usd,
+        total=nanos(Decimal(usd) * quantity),
+    )
+
+
+def _plain(quantity: Decimal) -> float:
+    return int(quantity) if quantity == quantity.to_integral_value() else float(quantity)
+
+
+def total(components: Iterable[Component]) -> Quote:
+    lines = tuple(components)
+    return Quote(components=lines, total=Nanos(sum(line.total for line in lines)))
+
+
+def quote(model: Model, request: Request, prices: Sequence[Price] | None = None) -> Quote:
+    """The ceiling for an image or video request; equals the charge whenever the price is known beforehand."""
+    facts = price_facts(request)
+    price = matching(model.prices if prices is None else prices, facts)
+    if price is None:
+        return Quote(components=())
+    outputs = Decimal(request.n)
+    if price.unit == "second":
+        outputs *= _asked_seconds(model, request)
+    elif price.unit == "megapixel":
+        outputs *= _asked_megapixels(model, request)
+    elif price.unit == "token":
+        outputs *= price.most
+    lines = [component(price, price.unit, outputs)]
+    if Decimal(price.input_usd):
+        lines.append(component(price, "image", Decimal(len(request.inputs)), is_input=True))
+    return total(lines)
+
+
+def _asked_seconds(model: Model, request: Request) -> Decimal:
+    row = model.op.param("seconds")
+    asked = request.seconds if request.seconds is not None else (row.default if row else None)
+    said = row.by(asked) if row and row.by and asked is not None else asked
+    return _number(said) or _number(asked) or Decimal(1)
+
+
+def _number(value: Any) -> Decimal | None:
+    """`5`, `5.0`, `"5s"` as a number; what is not one (a frame count in a nest) is left to the caller's own word."""
+    try:
+        return Decimal(str(value).rstrip("s"))
+    except ArithmeticError:
+        return None
+
+
+def _asked_megapixels(model: Model, request: Request) -> Decimal:
+    if request.task == "upscale":
+        row = model.op.param("scale_factor")
+        factor = Decimal(str(request.values.get("scale_factor") or (row.default if row else None) or 2))
+        area = sum(one.width * one.height for one in request.inputs[:1])
+        return Decimal(area) * factor * factor / 1_000_000
+    frame = request.frame
+    width, height = frame.scaled(1024).sides if frame else (1024, 1024)
+    return Decimal(width * height) / 1_000_000
+
+
+def charge(
+    prices: Sequence[Price],
+    request: Request,
+    outputs: int,
+    *,
+    seconds: Decimal | None = None,
+    pixels: int = 0,
+    usage: Mapping[str, int] | None = None,
+) -> Nanos:
+    """The cost of what was delivered, at the prices of acceptance."""
+    price = matching(prices, price_facts(request))
+    if price is None:
+        return NOTHING
+    quantity = Decimal(outputs)
+    if price.unit == "second":
+        quantity *= seconds if seconds is not None else Decimal(str(request.seconds or 1))
+    elif price.unit == "megapixel":
+        quantity = Decimal(pixels) / 1_000_000
+    elif price.unit == "token":
+        quantity = Decimal((usage or {}).get("output", price.most * outputs))
+    cost = Decimal(price.usd) * quantity
+    if Decimal(price.input_usd):
+        cost += Decimal(price.input_usd) * (usage or {}).get("input", len(request.inputs))
+    return nanos(cost)
+
+
+# -------------------------------------------------------------------------------------------------------------- ledger
+
+
+async def credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
+    await tx.run("add_credit", org_id=org_id, amount=amount)
+    await _move(tx, org_id, None, "credit", FUNDING, available(org_id), amount, at_ms, note)
+
+
+async def hold(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
+    """Check and reserve in one statement: whoever comes second sees what the first left."""
+    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount):
+        left = await tx.one("get_balance", org_id=org_id)
+        raise InsufficientBalance(
+            f"This request may cost up to {dollars(amount)} USD and {dollars(Nanos(left['available'] if left else 0))}"
+            " USD are available.",
+            should_retry=False,
+        )
+    await _move(tx, org_id, request_id, "hold", available(org_id), held(org_id), amount, at_ms)
+
+
+async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, cost: Nanos, at_ms: int) -> Nanos:
+    """Charge what it cost, never more than was held; what is above is our loss, what is below goes back."""
+    charged = min(cost, held_amount)
+    await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=charged)
+    await _move(tx, org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms)
+    if held_amount > charged:
+        rest = Nanos(held_amount - charged)
+        await _move(tx, org_id, request_id, "release", held(org_id), available(org_id), rest, at_ms)
+    if cost > charged:
+        await lose(tx, org_id, request_id, Nanos(cost - charged), at_ms)
+    return charged
+
+
+async def void(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
+    await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=NOTHING)
+    await _move(tx, org_id, request_id, "void", held(org_id), available(org_id), held_amount, at_ms)
+
+
+async def lose(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
+    """What a provider will bill us and no caller pays."""
+    await _move(tx, org_id, request_id, "loss", LOSS, PROVIDERS, amount, at_ms)
+
+
+async def _move(
+    tx: Transaction,
+    org_id: str,
+    request_id: str | None,
+    kind: str,
+    source: str,
+    target: str,
+    amount: Nanos,
+    at_ms: int,
+    note: str | None = None,
+) -> None:
+    await tx.run(
+        "add_transfer",
+        org_id=org_id,
+        request_id=request_id,
+        kind=kind,
+        source=source,
+        target=target,
+        amount=amount,
+        created_at_ms=at_ms,
+        note=note,
+    )
+
+
+class Billing:
+    """Balances, for those who ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def balance(self, org_id: str) -> dict[str, Any]:
+        row = await self._store.one("get_balance", org_id=org_id)
+        assert row is not None, "a caller's organization exists"
+        prepaid = row["billing"] == "prepaid"
+        amount = dollars(Nanos(row["available"])) if prepaid else None
+        return {
+            "object": "balance",
+            "billing_type": row["billing"],
+            "available": {"amount": amount, "currency": "usd"},
+        }

@@ -1,0 +1,282 @@
+"""Which models exist and which providers can serve them, in order."""
+
+import difflib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock import configured
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.providers.spec import Model, Param, Price, Provider
+from penstock.schema import TABLES, Field, Request
+from penstock.settings import Settings
+
+MODES = {
+    "image": ("text-to-image",),
+    "edit": ("image-edit",),
+    "upscale": ("upscale",),
+    "video": ("text-to-video",),
+    "chat": ("chat",),
+}
+MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
+_TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
+# The caller's names for what tables call otherwise.
+_SHOWN = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",), "thinking": ("thinking",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to serve a request: a provider that is on, and its model."""
+
+    provider: Provider
+    model: Model
+    key: str = field(default="", repr=False)
+
+    @property
+    def executed_model(self) -> str:
+        return f"{self.provider.slug}/{self.model.upstream}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Options in the order they are to be tried; a forced one stands alone."""
+
+    options: tuple[Option, ...]
+    forced: bool = False
+
+    @property
+    def first(self) -> Option:
+        return self.options[0]
+
+
+class Catalog:
+    """All models of the providers that are on."""
+
+    def __init__(self, providers: Iterable[Provider], settings: Settings, environ: Mapping[str, str]) -> None:
+        known = {provider.slug: _placed(provider, environ) for provider in providers}
+        everything = list(configured.providers(known, settings.providers))
+        self._router = settings.router
+        self.known = {provider.slug: provider for provider in everything}
+        self.on = {
+            provider.slug: provider
+            for provider in everything
+            if provider.slug not in settings.disabled_providers and _is_on(provider, environ)
+        }
+        options = [
+            Option(provider, model, environ.get(provider.key, "") if provider.key else "")
+            for provider in self.on.values()
+            for model in provider.models
+        ]
+        options = self._with_changes(options, settings.models)
+        if settings.unknown_prices == "refuse":
+            options = [one for one in options if one.model.prices]
+        self._by_id: dict[str, list[Option]] = {}
+        for option in options:
+            for name in (option.model.id, *option.model.aliases):
+                self._by_id.setdefault(name, []).append(option)
+        self._options = options
+        self._retired = {old: new for one in everything for old, new in one.retired.items()}
+
+    @staticmethod
+    def _with_changes(options: list[Option], written: Mapping[str, Any]) -> list[Option]:
+        named = {option.model.id: option.model for option in options}
+        changed = dict(configured.changes(named, written))
+        return [replace(option, model=replace(option.model, **changed.get(option.model.id, {}))) for option in options]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Display names by slug."""
+        return {slug: provider.name for slug, provider in self.known.items()}
+
+    # ------------------------------------------------------------------------------------------------------- routing
+
+    def route(self, model: str, tasks: Sequence[str], well: Callable[[str, str], bool]) -> Route:
+        """Groups by priority, shuffled by weight inside, whoever is unwell last."""
+        options, forced = self._found(model)
+        fitting = [option for option in options if option.model.op.task in tasks]
+        if not fitting and "chat" in tasks and not options:
+            fitting = self._routed(model)
+        if not fitting:
+            self._refuse(model, options, tasks)
+        if not (enabled := [option for option in fitting if option.model.enabled]):
+            raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
+        ordered = sorted(
+            enabled,
+            key=lambda one: (
+                not well(one.provider.slug, one.model.upstream),
+                one.model.priority,
+                -(random.random() ** (1 / one.model.weight)),  # noqa: S311 - spreads load, guards nothing
+            ),
+        )
+        return Route(tuple(ordered[:1] if forced else ordered), forced)
+
+    def _found(self, model: str) -> tuple[list[Option], bool]:
+        """A public id, or `{provider}/{its model or a public id}`, which forces that provider."""
+        slug, _, rest = model.partition("/")
+        if options := self._by_id.get(model):
+            return options, {option.provider.slug for option in options} == {slug}
+        named = [
+            option
+            for option in self._options
+            if option.provider.slug == slug and rest in (option.model.upstream, option.model.id, *option.model.aliases)
+        ]
+        return named, bool(named)
+
+    def _routed(self, model: str) -> list[Option]:
+        """Chat models that nobody here serves go to the configured router, under the name they came with."""
+        name = model.removeprefix("router/")
+        if name != model and (found := self._found(name)[0]):
+            return [option for option in found if option.model.op.task == "chat"]
+        router = self.on.get(self._router)
+        template = next((one for one in router.models if one.upstream == "*"), None) if router else None
+        if router is None or template is None or "/" not in name:
+            return []
+        option = next(one for one in self._options if one.provider.slug == router.slug)
+        return [replace(option, model=replace(template, id=name, upstream=name))]
+
+    def option(self, slug: str, model: str, upstream: str) -> Option | None:
+        """The option that an earlier plan names, if it is still there."""
+        return next(
+            (
+                one
+                for one in self._options
+                if (one.provider.slug, one.model.id, one.model.upstream) == (slug, model, upstream)
+            ),
+            None,
+        )
+
+    def _refuse(self, model: str, options: Sequence[Option], tasks: Sequence[str]) -> None:
+        if options:
+            can = sorted({mode for option in options for mode in modes(option.model)})
+            asked = _TASK_WORDS.get(tasks[0], tasks[0])
+            raise InvalidRequest(f"`{model}` cannot do {asked}; it does {', '.join(can)}.", param="model")
+        raise self.unknown(model)
+
+    def unknown(self, model: str) -> ModelNotFound:
+        if model in self._retired:
+            return ModelNotFound(f"The model `{model}` was retired; use `{self._retired[model]}`.", param="model")
+        near = difflib.get_close_matches(model, self._by_id, n=1, cutoff=0.4)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
+
+    # ------------------------------------------------------------------------------------------------------ describing
+
+    def list(self, schema: bool = False) -> "list[dict[str, Any]]":
+        ids = dict.fromkeys(option.model.id for option in self._options)
+        return [self.describe(one, schema) for one in ids if any(option.model.enabled for option in self._by_id[one])]
+
+    def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
+        options, _ = self._found(model)
+        if not options or not any(option.model.upstream != "*" for option in options):
+            raise self.unknown(model)
+        first = options[0]
+        described = {
+            "id": first.model.id,
+            "object": "model",
+            "created": first.model.created,
+            "owned_by": first.model.id.split("/")[0] if "/" in first.model.id else first.provider.slug,
+            "name": first.model.name or first.model.id,
+            "description": first.model.description,
+            "modality": MODALITIES[first.model.op.task],
+            "modes": list(dict.fromkeys(mode for option in options for mode in modes(option.model))),
+            "providers": list(dict.fromkeys(option.provider.slug for option in options)),
+            "pricing": [
+                {"provider": option.provider.slug, "task": option.model.op.task, **pricing(price)}
+                for option in options
+                for price in option.model.prices
+            ],
+        }
+        if schema:
+            described["schema"] = parameters(options)
+        return described
+
+
+def _placed(provider: Provider, environ: Mapping[str, str]) -> Provider:
+    """A self-hosted provider lives where the environment says."""
+    address = environ.get(provider.base_url_env, "") if provider.base_url_env else ""
+    return replace(provider, base_url=address.rstrip("/")) if address else provider
+
+
+def _is_on(provider: Provider, environ: Mapping[str, str]) -> bool:
+    if provider.base_url_env and provider.base_url_env not in environ:
+        return False
+    return provider.key is None or bool(environ.get(provider.key))
+
+
+def modes(model: Model) -> tuple[str, ...]:
+    """What a model does, in the words of the model list."""
+    if model.op.modes or model.op.task != "video":
+        return model.op.modes or MODES[model.op.task]
+    row = model.op.param("input_reference")
+    if row is None or row.handling == "refused":
+        return ("text-to-video",)
+    return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
+
+
+def pricing(price: Price) -> dict[str, Any]:
+    shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
+    if price.input_usd != "0":
+        shown["input_usd"] = price.input_usd
+    if price.when:
+        shown["when"] = dict(price.when)
+    return shown
+
+
+# ----------------------------------------------------------------------------------------------------- parameter schema
+
+
+def parameters(options: Sequence[Option]) -> dict[str, Any]:
+    """JSON Schema of what a model takes, out of the tables that translate it."""
+    properties: dict[str, Any] = {}
+    required: dict[str, None] = {}
+    for option in options:
+        op = option.model.op
+        for name, row in TABLES[op.task].items():
+            if name not in properties:
+                own = _own_row(op.params, row.same_as or name)
+                if own is None or own.handling != "refused":
+                    properties[name] = _property(row, own)
+                if row.required or (own is not None and own.required):
+                    required[name] = None
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+def _own_row(rows: Iterable[Param], name: str) -> Param | None:
+    return next((row for row in rows if name in _SHOWN.get(row.name, (row.name,))), None)
+
+
+def _property(row: Field, own: Param | None) -> dict[str, Any]:
+    types = ["string" if kind == "file" else kind for kind in row.types]
+    shown: dict[str, Any] = {"type": types[0] if len(set(types)) == 1 else list(dict.fromkeys(types))}
+    shown["description"] = row.about
+    one_of = own.one_of if own and own.one_of else row.one_of
+    if one_of:
+        shown["enum"] = list(one_of)
+    limits = {
+        "minimum": row.low if own is None or own.low is None else own.low,
+        "maximum": row.high if own is None or own.high is None or row.name == "n" else own.high,
+        "maxLength": row.longest if own is None or own.longest is None else own.longest,
+        "default": row.default if own is None or own.default is None else own.default,
+    }
+    shown.update({name: limit for name, limit in limits.items() if limit is not None})
+    handling = own.handling if own else row.handling
+    if handling:
+        shown["x-handling"] = handling
+    return shown
+
+
+def able(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:
+    """The route without options whose model cannot do what was asked; the first refusal when none can."""
+    fitting: list[Option] = []
+    refusal: InvalidRequest | None = None
+    for option in route.options:
+        try:
+            check(option.model, request)
+        except InvalidRequest as problem:
+            refusal = refusal or problem
+        else:
+            fitting.append(option)
+    if not fitting and refusal:
+        raise refusal
+    return replace(route, options=tuple(fitting))

@@ -1,0 +1,241 @@
+"""How an accepted generation is brought to its end; may be killed at any line and run again."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from penstock import billing, ledger, webhooks
+from penstock.attempt import Job, Made, Miss, Share, attempt, held, set_attempt
+from penstock.emulate import batches
+from penstock.errors import (
+    AllProvidersExhausted,
+    Cancelled,
+    ContentPolicyViolation,
+    InternalError,
+    Problem,
+    StorageUnavailable,
+    UpstreamError,
+    UpstreamOutcomeUnknown,
+    UpstreamTimeout,
+)
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.jobs import Lease, LeaseLost
+from penstock.schema import Kept, Plan, Request, Settled, Shelved, Tried
+from penstock.store.base import Row, Transaction
+from penstock.values import NOTHING, Nanos
+
+log = structlog.get_logger()
+_RETRY_STORE_SECONDS = 5.0
+
+
+async def drive(gateway: Gateway, lease: Lease) -> None:
+    """From wherever it stands to `completed` or `failed`."""
+    job = await _load(gateway, lease)
+    if job is None:
+        raise LeaseLost(lease.id)
+    try:
+        if lease.is_poison:
+            raise InternalError("The gateway failed repeatedly while working on this request.")
+        made, misses = await _make(gateway, job, job.request.n, 0)
+        if not made:
+            raise _verdict(job, misses)
+        await _complete(gateway, job, made)
+    except StorageUnavailable:
+        raise  # nothing was decided: the job waits for its store
+    except Problem as problem:
+        await fail(gateway, job.row, lease.token, problem)
+        lease.problem = problem
+
+
+async def _load(gateway: Gateway, lease: Lease) -> Job | None:
+    row = await gateway.store.one("get_driven_generation", id=lease.id, lease_token=lease.token)
+    if row is None:
+        return None
+    attempts = await gateway.store.all("list_attempts", request_id=lease.id)
+    return Job(
+        lease=lease,
+        row=row,
+        request=msgspec.json.decode(row["request"], type=Request),
+        plan=msgspec.json.decode(row["plan"], type=Plan),
+        attempts={(one["choice"], one["part"]): one for one in attempts},
+    )
+
+
+async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[list[Made], list[Miss]]:
+    """`count` outputs from choice `number` of the plan; what it fails to make is asked of the next."""
+    choice = job.plan.choices[number]
+    option = gateway.catalog.option(choice.provider, choice.model, choice.upstream)
+    outcomes: Sequence[Made | Miss]
+    if option is None:
+        outcomes = [Miss("broken", f"{choice.provider} is not set up any more.", count, sent=False)]
+    else:
+        sizes = batches(count, option.model.op.native_n)
+        shares = [Share(number, part, size, option, choice) for part, size in enumerate(sizes)]
+        outcomes = await _all(gateway, job, shares)
+    made = [one for one in outcomes if isinstance(one, Made)]
+    misses = [one for one in outcomes if isinstance(one, Miss)]
+    name = f"{choice.provider}/{choice.upstream}"
+    job.tried += [Tried(choice.provider, name, miss.kind, miss.message) for miss in misses]
+    again = sum(miss.count for miss in misses)
+    if again and number + 1 < len(job.plan.choices) and all(miss.may_go_on for miss in misses):
+        more, others = await _make(gateway, job, again, number + 1)
+        return made + more, misses + others
+    return made, misses
+
+
+async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made | Miss]:
+    """Shares side by side, each to its own end; then one that was cancelled or out of time speaks for all."""
+    outcomes = await asyncio.gather(*(attempt(gateway, job, share) for share in shares), return_exceptions=True)
+    problems = [one for one in outcomes if isinstance(one, BaseException)]
+    if problems:
+        undecided = (one for one in problems if isinstance(one, LeaseLost | StorageUnavailable))
+        raise next(undecided, problems[0])
+    return [one for one in outcomes if not isinstance(one, BaseException)]
+
+
+def _verdict(job: Job, misses: Sequence[Miss]) -> Problem:
+    """What to tell the caller when nothing was made."""
+    last = misses[-1]
+    retry_after = max((miss.retry_after_seconds or 0 for miss in misses), default=0)
+    headers = {"retry-after": str(int(retry_after) or 1)} if all(miss.kind == "busy" for miss in misses) else {}
+    # A client may repeat by itself only what certainly reached nobody, or was turned away at the door.
+    again = all(not miss.sent or miss.kind == "busy" for miss in misses)
+    if refusal := next((miss for miss in misses if miss.kind == "refused"), None):
+        return ContentPolicyViolation(refusal.message, should_retry=False)
+    if unknown := next((miss for miss in misses if miss.unknown), None):
+        if job.request.task != "video" and unknown.timeout:
+            return UpstreamTimeout(unknown.message, should_retry=False)
+        kind = UpstreamOutcomeUnknown if job.request.task == "video" else UpstreamError
+        return kind(unknown.message, should_retry=False)
+    if job.plan.forced:
+        return UpstreamError(last.message, headers=headers, should_retry=again)
+    message = f"No provider could serve this request. The last said: {last.message}"
+    return AllProvidersExhausted(message, headers=headers, should_retry=again)
+
+
+# ------------------------------------------------------------------------------------------------------------ the ends
+
+
+async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
+    """Money, record, files and news in one transaction."""
+    now = gateway.clock.now_ms()
+    until = now + job.row["retention_seconds"] * 1000
+    files: list[Shelved] = [file for one in made for file in one.files][: job.request.n]
+    cost = Nanos(sum(one.cost for one in made))
+    first = made[0]
+    done = Tried(first.share.choice.provider, first.share.option.executed_model, "made")
+    settled = Settled(
+        provider=first.share.option.provider.slug,
+        provider_name=first.share.option.provider.name,
+        executed_model=first.share.option.executed_model,
+        cost=min(cost, Nanos(job.row["hold"])),
+        files=tuple(file.kept for file in files),
+        upstream_id=first.result.upstream_id or first.attempt_id,
+        tried=(*job.tried, done),
+    )
+
+    async def write(tx: Transaction) -> None:
+        await held(tx, job)
+        for one in made:
+            await set_attempt(tx, one.attempt_id, "made", now, result=one.result, cost=one.cost)
+        await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
+        await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
+        charged = await billing.post(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
+        duration = now - job.row["created_at_ms"]
+        await ledger.end(tx, job.id, job.org_id, "completed", now, cost=charged, duration_ms=max(0, duration))
+        await tx.run(
+            "complete_generation",
+            id=job.id,
+            lease_token=job.lease.token,
+            settled=msgspec.json.encode(settled),
+            at_ms=now,
+            expires_at_ms=until,
+        )
+        await _announce(gateway, tx, job.row, "completed", now, outputs=outputs)
+        failpoint("settle.in_tx")
+
+    outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
+    await gateway.store.write(write)
+    failpoint("settle.after_commit")
+    job.lease.files = files
+    if cost > job.row["hold"]:
+        log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row["hold"])
+    gateway.deliveries.wake()
+
+
+async def _outputs(gateway: Gateway, files: Sequence[Kept], until_ms: int) -> list[dict[str, object]]:
+    base_url = gateway.settings.base_url
+    return [{"url": await gateway.media.address(kept.media_id, until_ms, base_url)} for kept in files]
+
+
+async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool:
+    """End badly and give the hold back; False when somebody else ended it first."""
+    now = gateway.clock.now_ms()
+    status = "cancelled" if isinstance(problem, Cancelled) else "upstream_failure"
+
+    async def write(tx: Transaction) -> bool:
+        ended = await tx.run(
+            "fail_generation",
+            id=row["id"],
+            lease_token=token,
+            error_code=problem.code,
+            error_message=problem.message,
+        )
+        if not ended:
+            return False
+        await settle_failure(gateway, tx, row, problem, status, now)
+        failpoint("settle.in_tx")
+        return True
+
+    if not await gateway.store.write(write):
+        raise LeaseLost(row["id"])
+    failpoint("settle.after_commit")
+    gateway.deliveries.wake()
+    return True
+
+
+async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: Problem, status: str, now: int) -> None:
+    """The money and the news of a bad end, in the caller's transaction."""
+    await billing.void(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
+    await ledger.end(
+        tx,
+        row["id"],
+        row["org_id"],
+        status,
+        now,
+        cost=NOTHING,
+        duration_ms=max(0, now - row["created_at_ms"]),
+        error_code=problem.code,
+        error_message=problem.message,
+    )
+    await tx.run("expire_inputs", request_id=row["id"], org_id=row["org_id"], at_ms=now)
+    kind = "cancelled" if status == "cancelled" else "failed"
+    await _announce(gateway, tx, row, kind, now, error={"code": problem.code, "message": problem.message})
+
+
+async def _announce(
+    gateway: Gateway,
+    tx: Transaction,
+    row: Row,
+    status: str,
+    at_ms: int,
+    *,
+    outputs: Sequence[dict[str, object]] = (),
+    error: dict[str, str] | None = None,
+) -> None:
+    if not row["webhook_url"]:
+        return
+    kind = f"{'video' if row['task'] == 'video' else 'image'}.{status}"
+    body = webhooks.event(kind, row["id"], row["model"], outputs=outputs, error=error)
+    await webhooks.queue(
+        tx,
+        org_id=row["org_id"],
+        request_id=row["id"],
+        url=row["webhook_url"],
+        kind=kind,
+        body=body,
+        at_ms=at_ms,
+    )

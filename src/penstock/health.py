@@ -1,0 +1,72 @@
+"""Which providers are well, from what their calls returned."""
+
+from dataclasses import dataclass, field
+
+from penstock.clock import Clock
+
+# Three bad answers in a row open the circuit; each time it stays open twice as long, up to five minutes.
+_BAD_IN_A_ROW = 3
+_FIRST_PAUSE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class Pulse:
+    """What is remembered of one provider's model."""
+
+    bad_in_a_row: int = 0
+    pauses: int = 0
+    well_after: float = 0.0  # monotonic
+    good: int = 0
+    bad: int = 0
+    last_problem: str | None = None
+
+
+@dataclass(slots=True)
+class Health:
+    """A circuit breaker per provider and model, fed by real outcomes and never by probes."""
+
+    clock: Clock
+    pulses: dict[tuple[str, str], Pulse] = field(default_factory=dict)
+
+    def well(self, provider: str, upstream: str) -> bool:
+        pulse = self.pulses.get((provider, upstream))
+        return pulse is None or pulse.well_after <= self.clock.monotonic()
+
+    def answered(self, provider: str, upstream: str) -> None:
+        """A success, or a refusal that says nothing about the provider's health."""
+        pulse = self.pulses.get((provider, upstream))
+        if pulse is None:
+            pulse = self.pulses[provider, upstream] = Pulse()
+        pulse.good += 1
+        pulse.bad_in_a_row = pulse.pauses = 0
+        pulse.well_after = 0.0
+
+    def failed(self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None) -> None:
+        pulse = self.pulses.setdefault((provider, upstream), Pulse())
+        pulse.bad += 1
+        pulse.bad_in_a_row += 1
+        pulse.last_problem = problem
+        now = self.clock.monotonic()
+        if retry_after_seconds is not None:
+            pulse.well_after = now + min(retry_after_seconds, _LONGEST_PAUSE_SECONDS)
+        elif pulse.bad_in_a_row >= _BAD_IN_A_ROW:
+            pause = min(_FIRST_PAUSE_SECONDS * 2**pulse.pauses, _LONGEST_PAUSE_SECONDS)
+            pulse.pauses += 1
+            pulse.well_after = now + pause
+
+    def report(self) -> list[dict[str, object]]:
+        """One row per provider and model that was called, for operators."""
+        now = self.clock.monotonic()
+        return [
+            {
+                "provider": provider,
+                "model": upstream,
+                "well": pulse.well_after <= now,
+                "good": pulse.good,
+                "bad": pulse.bad,
+                "last_problem": pulse.last_problem,
+                "well_in_seconds": max(0.0, round(pulse.well_after - now, 1)),
+            }
+            for (provider, upstream), pulse in sorted(self.pulses.items())
+        ]

@@ -1,0 +1,251 @@
+"""One row per request: open, complete, fail, purge, list."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.clock import Clock
+from penstock.errors import NotFound, Problem
+from penstock.schema import MODALITY, SLOT_MS, Call, Request
+from penstock.store.base import Row, Store, Transaction
+from penstock.values import NOTHING, Nanos, dollars, first_id
+
+OPEN = ("pending", "processing")
+STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
+_LOWEST, _HIGHEST = "req_", "req_~"
+_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a caller wants listed; times are inclusive."""
+
+    limit: int = 20
+    starting_after: str | None = None
+    ending_before: str | None = None
+    created_after_ms: int | None = None
+    created_before_ms: int | None = None
+    key_id: str | None = None
+    status: str | None = None
+    summary: bool = False
+
+    @property
+    def low(self) -> str:
+        return _LOWEST if self.created_after_ms is None else first_id("req", self.created_after_ms)
+
+    @property
+    def high(self) -> str:
+        return _HIGHEST if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
+
+    @property
+    def suffix(self) -> str:
+        """Which of the four index-shaped queries serves these filters."""
+        by = [name for name in ("key_id", "status") if getattr(self, name) is not None]
+        return "_of_" + "_and_".join(name.removesuffix("_id") for name in by) if by else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows, newest first, and where the next and previous ones begin."""
+
+    data: list[dict[str, Any]]
+    next_cursor: str | None = None
+    previous_cursor: str | None = None
+    summary: dict[str, Any] | None = None
+
+
+def record(row: Row) -> dict[str, Any]:
+    """A row as the interface shows it."""
+    return {
+        "id": row["id"],
+        "object": "request",
+        "created_at": iso(row["created_at_ms"]),
+        "model": row["model"],
+        "modality": row["modality"],
+        "endpoint": row["endpoint"],
+        "status": row["status"],
+        "cost": dollars(Nanos(row["cost"])),
+        "currency": "usd",
+        "duration_ms": row["duration_ms"],
+        "key_id": row["key_id"],
+        "error_code": row["error_code"],
+        "error_message": row["error_message"],
+        "session_id": row["session_id"],
+        "trace_id": row["trace_id"],
+        "user": row["end_user"],
+        "request_size_bytes": row["request_bytes"],
+        "response_size_bytes": row["response_bytes"],
+    }
+
+
+def iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def trace_id(call: Call) -> str | None:
+    match = _TRACEPARENT.fullmatch(call.headers.get("traceparent", ""))
+    return match[1] if match else None
+
+
+# ------------------------------------------------------------------------------------------------------ one request
+
+
+async def begin(
+    tx: Transaction,
+    call: Call,
+    request: Request,
+    hold: Nanos,
+    *,
+    status: str = "pending",
+    modality: str | None = None,
+) -> None:
+    await _add(
+        tx,
+        call,
+        model=request.model,
+        modality=modality or MODALITY.get(request.task),
+        status=status,
+        hold=hold,
+        end_user=request.values.get("user"),
+        session_id=call.headers.get("x-service-session-id") or request.values.get("session_id"),
+    )
+
+
+async def end(
+    tx: Transaction,
+    request_id: str,
+    org_id: str,
+    status: str,
+    at_ms: int,
+    *,
+    cost: Nanos = NOTHING,
+    duration_ms: int | None = None,
+    error_code: str | None = None,
+    error_message: str | None = None,
+    response_bytes: int | None = None,
+) -> bool:
+    """Close an open record and count it; False when it was closed already."""
+    row = await tx.one(
+        "close_request",
+        id=request_id,
+        org_id=org_id,
+        status=status,
+        cost=cost,
+        duration_ms=duration_ms,
+        error_code=error_code,
+        error_message=error_message[:1000] if error_message else None,
+        response_bytes=response_bytes,
+    )
+    if row is None:
+        return False
+    slot = row["created_at_ms"] // SLOT_MS
+    await tx.run("count_usage", org_id=org_id, slot=slot, key_id=row["key_id"], status=status, cost=cost)
+    return True
+
+
+async def _add(tx: Transaction, call: Call, **values: Any) -> None:
+    defaults = {"hold": 0, "error_code": None, "error_message": None, "duration_ms": None}
+    await tx.run(
+        "add_request",
+        **{
+            **defaults,
+            "id": call.id,
+            "org_id": call.caller.org_id,
+            "key_id": call.caller.key_id,
+            "created_at_ms": call.at_ms,
+            "endpoint": call.endpoint,
+            "trace_id": trace_id(call),
+            "request_bytes": call.size_bytes,
+            **values,
+        },
+    )
+
+
+class Ledger:
+    """Request records, for those who write and those who ask."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
+        """A call that was refused before any provider heard of it still leaves a record."""
+
+        async def write(tx: Transaction) -> None:
+            await _add(
+                tx,
+                call,
+                model=model,
+                modality=modality,
+                status="rejected",
+                error_code=problem.code,
+                error_message=problem.message[:1000],
+                duration_ms=int((self._clock.monotonic() - call.started) * 1000),
+                end_user=None,
+                session_id=call.headers.get("x-service-session-id"),
+            )
+            slot = call.at_ms // SLOT_MS
+            await tx.run(
+                "count_usage",
+                org_id=call.caller.org_id,
+                slot=slot,
+                key_id=call.caller.key_id,
+                status="rejected",
+                cost=0,
+            )
+
+        await self._store.write(write)
+
+    async def find(self, org_id: str, request_id: str) -> dict[str, Any] | None:
+        row = await self._store.one("get_request", id=request_id, org_id=org_id)
+        return record(row) if row else None
+
+    async def page(self, org_id: str, filters: Filters) -> Page:
+        for cursor in (filters.starting_after, filters.ending_before):
+            if cursor and await self._store.one("get_request", id=cursor, org_id=org_id) is None:
+                raise NotFound(f"No such request: {cursor}.")
+        upwards = filters.ending_before is not None
+        low = max(filters.low, filters.ending_before or "")
+        high = min(filters.high, filters.starting_after or _HIGHEST)
+        rows = await self._rows(org_id, filters, low, high, filters.limit + 1, upwards=upwards)
+        more, rows = len(rows) > filters.limit, rows[: filters.limit]
+        if upwards:
+            rows.reverse()
+        data = [record(row) for row in rows]
+        summary = await self._summary(org_id, filters) if filters.summary else None
+        if not data:
+            return Page(data, summary=summary)
+        older = True if upwards else more
+        newer = more if upwards else filters.starting_after is not None
+        return Page(data, data[-1]["id"] if older else None, data[0]["id"] if newer else None, summary)
+
+    async def _rows(
+        self, org_id: str, filters: Filters, low: str, high: str, limit: int, *, upwards: bool
+    ) -> list[Row]:
+        name = ("list_newer_requests" if upwards else "list_older_requests") + filters.suffix
+        by = {one: getattr(filters, one) for one in ("key_id", "status") if getattr(filters, one) is not None}
+        return await self._store.slow(name, org_id=org_id, low=low, high=high, limit=limit, **by)
+
+    async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
+        """Whole slots from their counts, the edges from the rows; the page plays no part."""
+        first = -(-(filters.created_after_ms or 0) // SLOT_MS)
+        until = filters.created_before_ms
+        end = (self._clock.now_ms() if until is None else until + 1) // SLOT_MS
+        if first < end:
+            left, right = first_id("req", first * SLOT_MS), first_id("req", end * SLOT_MS)
+            parts = [
+                *await self._store.slow("sum_slots", org_id=org_id, first=first, end=end),
+                *await self._store.slow("count_open", org_id=org_id, low=left, high=right),
+                *await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=left),
+                *await self._store.slow("sum_range", org_id=org_id, low=right, high=filters.high),
+            ]
+        else:
+            parts = await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=filters.high)
+        chosen = [
+            part
+            for part in parts
+            if filters.key_id in (None, part["key_id"]) and filters.status in (None, part["status"])
+        ]
+        spent = Nanos(sum(int(part["cost"]) for part in chosen))
+        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in chosen)}

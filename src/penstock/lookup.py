@@ -1,0 +1,132 @@
+"""What callers ask about afterwards: images, videos and their files."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from penstock import errors, respond
+from penstock.errors import Conflict, InvalidRequest, NotFound, Problem
+from penstock.gateway import Gateway
+from penstock.schema import Answer, Call, Plan, Request, Settled
+from penstock.store.base import Row
+
+# -------------------------------------------------------------------------------------------------------------- images
+
+
+async def image_status(gateway: Gateway, call: Call) -> Answer:
+    """An asynchronous image: where it stands, and then the result itself."""
+    row = await gateway.store.one("get_generation", id=call.path["id"], org_id=call.caller.org_id)
+    if row is None or row["task"] == "video":
+        raise NotFound(f"No such image request: {call.path['id']}.")
+    if row["status"] != "completed":
+        return Answer(json=respond.image_status(row), headers=respond.poll_headers(row))
+    return await image_result(gateway, replace(call, id=row["id"]), ())
+
+
+async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | None]) -> Answer:
+    row = await gateway.store.one("get_generation", id=call.id, org_id=call.caller.org_id)
+    if row is None or row["status"] != "completed":
+        code, message = (row["error_code"], row["error_message"]) if row else ("", "")
+        raise problem_of(code, message)
+    settled = msgspec.json.decode(row["settled"], type=Settled)
+    request = msgspec.json.decode(row["request"], type=Request) if row["request"] else None
+    data = []
+    for number, kept in enumerate(settled.files):
+        if request and request.values.get("response_format") == "b64_json":
+            raw = at_hand[number] if number < len(at_hand) else None
+            raw = raw or await gateway.media.read(kept.media_id, kept.size_bytes)
+            data.append(respond.image(kept, b64_json=base64.b64encode(raw).decode("ascii")))
+        else:
+            until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
+            data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
+    return Answer(json=respond.images(row, settled, data))
+
+
+def problem_of(code: str, message: str) -> Problem:
+    """A failure as the record tells it, for who asks after the process that saw it is gone."""
+    kinds = {kind.code: kind for kind in _family(Problem)}
+    kind = kinds.get(code, errors.UpstreamError)
+    problem = Problem.__new__(kind)
+    Problem.__init__(problem, message or "The generation failed.", should_retry=False)
+    return recorded(problem)
+
+
+def _family(kind: type[Problem]) -> list[type[Problem]]:
+    return [kind, *(one for child in kind.__subclasses__() for one in _family(child))]
+
+
+# -------------------------------------------------------------------------------------------------------------- videos
+
+
+async def video(gateway: Gateway, call: Call) -> Answer:
+    row = await video_row(gateway, call)
+    return Answer(json=await _shown(gateway, call, row), headers=respond.poll_headers(row))
+
+
+async def list_videos(gateway: Gateway, call: Call) -> Answer:
+    """OpenAI's list: `limit`, `after` and `order`."""
+    limit, order, after = _video_page(call)
+    if after:
+        await video_row(gateway, replace(call, path={"id": after}))
+    low, high = (after or "req_", "req_~") if order == "asc" else ("req_", after or "req_~")
+    name = "list_newer_generations" if order == "asc" else "list_older_generations"
+    rows = await gateway.store.slow(name, org_id=call.caller.org_id, low=low, high=high, limit=limit + 1)
+    data = [await _shown(gateway, call, row) for row in rows[:limit]]
+    first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    page = {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": len(rows) > limit}
+    return Answer(json=page)
+
+
+def _video_page(call: Call) -> tuple[int, str, str | None]:
+    limit, order = call.query.get("limit", "20"), call.query.get("order", "desc")
+    if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:4]) <= 100:
+        raise InvalidRequest("`limit` must be from 1 to 100.", param="limit")
+    if order not in ("asc", "desc"):
+        raise InvalidRequest("`order` must be `asc` or `desc`.", param="order")
+    return int(limit), order, call.query.get("after")
+
+
+async def video_content(gateway: Gateway, call: Call) -> Answer:
+    """The file itself, for clients that download through us."""
+    row = await video_row(gateway, call)
+    if row["status"] != "completed":
+        raise Conflict(f"This video is {row['status']}; it has no content.", should_retry=False)
+    files = await gateway.store.all("list_media", request_id=row["id"], org_id=call.caller.org_id)
+    outputs = [one for one in files if one["role"] == "output"]
+    if not outputs or row["expires_at_ms"] <= gateway.clock.now_ms():
+        raise NotFound("The content of this video is gone.")
+    opened = gateway.media.serve(outputs[0], call.headers.get("range"), row["expires_at_ms"] // 1000)
+    return Answer(status=opened.status, chunks=opened.chunks, headers=opened.headers)
+
+
+def created(gateway: Gateway, row: Row) -> dict[str, object]:
+    plan = msgspec.json.decode(row["plan"], type=Plan)
+    return respond.video_created(row, plan, gateway.catalog.names)
+
+
+async def video_row(gateway: Gateway, call: Call) -> Row:
+    row = await gateway.store.one("get_generation", id=call.path["id"], org_id=call.caller.org_id)
+    if row is None or row["task"] != "video":
+        raise NotFound(f"No such video: {call.path['id']}.")
+    return row
+
+
+async def _shown(gateway: Gateway, call: Call, row: Row) -> dict[str, object]:
+    plan = msgspec.json.decode(row["plan"], type=Plan)
+    urls = None
+    if row["status"] == "completed" and row["expires_at_ms"] > gateway.clock.now_ms():
+        settled = msgspec.json.decode(row["settled"], type=Settled)
+        urls = [
+            await gateway.media.address(kept.media_id, row["expires_at_ms"], call.base_url) for kept in settled.files
+        ]
+    elif row["status"] != "completed":
+        attempts = await gateway.store.all("list_attempts", request_id=row["id"])
+        row = {**row, "upstream_id": next((one["upstream_id"] for one in attempts[::-1] if one["upstream_id"]), None)}
+    return respond.video(row, plan, gateway.catalog.names, urls)
+
+
+def recorded(problem: Problem) -> Problem:
+    problem.recorded = True
+    return problem

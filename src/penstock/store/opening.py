@@ -1,0 +1,15 @@
+"""Open the database that the settings name."""
+
+from penstock.settings import Settings
+from penstock.store.base import Store
+from penstock.store.migrate import read_migrations
+from penstock.store.postgres import open_postgres
+from penstock.store.queries import read_queries
+from penstock.store.sqlite import open_sqlite
+
+
+async def open_store(settings: Settings) -> Store:
+    migrations = read_migrations()
+    if settings.database:
+        return await open_postgres(settings.database, read_queries(), migrations)
+    return await open_sqlite(settings.data / "penstock.db", read_queries(), migrations)

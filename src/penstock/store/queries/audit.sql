@@ -1,0 +1,95 @@
+-- The auditor's questions: each finds what must not exist.
+
+-- name: audit_balances
+-- Stored balances that are not the sum of their transfers.
+SELECT * FROM (
+    SELECT o.id, o.available, o.held,
+        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.target = o.id || ':available'), 0)
+        - COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.source = o.id || ':available'), 0)
+            AS sum_available,
+        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.target = o.id || ':held'), 0)
+        - COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.source = o.id || ':held'), 0)
+            AS sum_held
+    FROM orgs o
+) AS sums
+WHERE available <> sum_available OR held <> sum_held;
+
+-- name: audit_overdrafts
+-- Prepaid organizations that owe us.
+SELECT id, available FROM orgs WHERE billing = 'prepaid' AND (available < 0 OR held < 0);
+
+-- name: audit_open_holds
+-- Requests that ended without settling their hold.
+SELECT r.id, r.status FROM requests r JOIN transfers h ON h.request_id = r.id AND h.kind = 'hold'
+WHERE r.status NOT IN ('pending', 'processing')
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.request_id = r.id AND t.kind IN ('post', 'void'));
+
+-- name: audit_early_ends
+-- Holds that were settled although the request goes on.
+SELECT r.id, r.status FROM requests r JOIN transfers t ON t.request_id = r.id AND t.kind IN ('post', 'void')
+WHERE r.status IN ('pending', 'processing');
+
+-- name: audit_missing_holds
+-- Accepted requests without a hold.
+SELECT r.id, r.status FROM requests r
+WHERE r.status <> 'rejected' AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.request_id = r.id AND t.kind = 'hold');
+
+-- name: audit_costs
+-- Records whose cost is not what was posted.
+SELECT r.id, r.cost, COALESCE(t.amount, 0) AS posted FROM requests r
+LEFT JOIN transfers t ON t.request_id = r.id AND t.kind = 'post'
+WHERE r.cost <> COALESCE(t.amount, 0);
+
+-- name: audit_refunds
+-- Holds that did not go out exactly as they came in.
+SELECT h.request_id AS id, h.amount AS hold, SUM(t.amount) AS moved
+FROM transfers h JOIN transfers t ON t.request_id = h.request_id AND t.kind IN ('post', 'release', 'void')
+WHERE h.kind = 'hold' GROUP BY h.request_id, h.amount HAVING SUM(t.amount) <> h.amount;
+
+-- name: audit_states
+-- Generations and records that tell different stories.
+SELECT r.id, r.status, g.status AS generation FROM requests r JOIN generations g ON g.id = r.id
+WHERE NOT (
+    (g.status IN ('queued', 'in_progress') AND r.status IN ('pending', 'processing'))
+    OR (g.status = 'completed' AND r.status = 'completed')
+    OR (g.status = 'failed' AND r.status IN ('upstream_failure', 'cancelled'))
+);
+
+-- name: audit_messages
+-- Ended generations whose caller was promised news and has none waiting or sent.
+SELECT g.id FROM generations g
+WHERE g.webhook_url IS NOT NULL AND g.status IN ('completed', 'failed')
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.request_id = g.id);
+
+-- name: audit_early_messages
+-- News of something that has not happened.
+SELECT m.request_id AS id FROM messages m JOIN generations g ON g.id = m.request_id
+WHERE g.status IN ('queued', 'in_progress');
+
+-- name: audit_overdue
+-- Work that nobody gave up in time.
+SELECT id FROM generations WHERE status IN ('queued', 'in_progress') AND deadline_ms < :now_ms;
+
+-- name: audit_purged
+-- Traces of requests that were to be forgotten.
+SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (
+    EXISTS (SELECT 1 FROM payloads p WHERE p.request_id = r.id)
+    OR EXISTS (SELECT 1 FROM media m WHERE m.request_id = r.id)
+    OR EXISTS (SELECT 1 FROM generations g WHERE g.id = r.id AND g.request IS NOT NULL)
+);
+
+-- name: audit_usage
+-- Slots that do not add up to the records of an organization.
+SELECT * FROM (
+    SELECT o.id AS org_id,
+        COALESCE((SELECT SUM(count) FROM usage_slots u WHERE u.org_id = o.id), 0) AS counted,
+        COALESCE((SELECT SUM(cost) FROM usage_slots u WHERE u.org_id = o.id), 0) AS cost,
+        (SELECT COUNT(*) FROM requests r WHERE r.org_id = o.id AND r.status NOT IN ('pending', 'processing')) AS records,
+        COALESCE((SELECT SUM(r.cost) FROM requests r WHERE r.org_id = o.id), 0) AS spent
+    FROM orgs o
+) AS sums
+WHERE counted <> records OR cost <> spent;
+
+-- name: audit_media
+-- Every file there should be.
+SELECT id, size_bytes FROM media;

@@ -1,0 +1,116 @@
+-- Images and videos on their way. Whoever drives one holds its lease; every write of a driver names the lease's token.
+
+-- name: add_generation
+-- Promise a generation; a key that was used before makes this insert nothing.
+INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,
+    retention_seconds, webhook_url, idempotency_key, body_digest, lease_token, lease_until_ms, starts)
+VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_at_ms, :deadline_ms,
+    :retention_seconds, :webhook_url, :idempotency_key, :body_digest, :lease_token, :lease_until_ms, :starts);
+
+-- name: get_generation
+-- One generation of an organization.
+SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
+
+-- name: get_generation_by_key
+-- The generation that first used an idempotency key.
+SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key = :idempotency_key;
+
+-- name: list_older_generations
+-- A page of videos downwards from an id.
+SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_generations
+-- A page of videos upwards from an id.
+SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_free_generations
+-- Unfinished generations that nobody drives.
+SELECT id FROM generations
+WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms ORDER BY id LIMIT :limit;
+
+-- name: claim_generation
+-- Take an unfinished generation that nobody drives; the new token shuts out whoever drove it before.
+UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms, starts = starts + 1
+WHERE id = :id AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+RETURNING *;
+
+-- name: renew_lease
+-- Still at it; no row when the lease was taken over or the work has ended.
+UPDATE generations SET lease_until_ms = :until_ms
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: release_lease
+-- Stopped in good order: whoever comes next need not wait, and it was no crash.
+UPDATE generations SET lease_until_ms = 0, starts = CASE WHEN starts > 0 THEN starts - 1 ELSE 0 END
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: hold_lease
+-- Whether a driver still drives, checked inside its transaction; also counts its past crashes as survived.
+UPDATE generations SET starts = 1 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: show_progress
+-- A provider works on it.
+UPDATE generations SET status = 'in_progress', progress = :progress
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: complete_generation
+-- The one good end.
+UPDATE generations SET status = 'completed', settled = :settled, completed_at_ms = :at_ms,
+    expires_at_ms = :expires_at_ms, progress = 100, lease_until_ms = 0
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: fail_generation
+-- The one bad end.
+UPDATE generations SET status = 'failed', error_code = :error_code, error_message = :error_message,
+    completed_at_ms = NULL, lease_until_ms = 0
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+
+-- name: ask_cancel
+-- Leave word for the driver; returns the generation while it is unfinished.
+UPDATE generations SET cancel_asked = 1
+WHERE id = :id AND org_id = :org_id AND status IN ('queued', 'in_progress')
+RETURNING *;
+
+-- name: take_for_cancel
+-- Shut the driver out of something that was not sent anywhere yet.
+UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = 0
+WHERE id = :id AND status IN ('queued', 'in_progress')
+RETURNING lease_token;
+
+-- name: is_cancel_asked
+-- Whether somebody left word.
+SELECT cancel_asked FROM generations WHERE id = :id;
+
+-- name: add_attempt
+-- Intent, before anything is sent.
+INSERT INTO attempts (id, request_id, org_id, part, choice, count, provider, state, created_at_ms, updated_at_ms)
+VALUES (:id, :request_id, :org_id, :part, :choice, :count, :provider, 'intent', :at_ms, :at_ms);
+
+-- name: set_attempt
+-- What became of an attempt; an ended one stays as it is.
+UPDATE attempts SET state = :state, upstream_id = COALESCE(:upstream_id, upstream_id), ref = COALESCE(:ref, ref),
+    kind = :kind, message = :message, cost = :cost, updated_at_ms = :at_ms
+WHERE id = :id AND state IN ('intent', 'submitted');
+
+-- name: list_attempts
+-- Everything that was tried for a generation, in order.
+SELECT * FROM attempts WHERE request_id = :request_id ORDER BY id;
+
+-- name: count_sent_attempts
+-- How many attempts may be known to a provider.
+SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state IN ('intent', 'submitted', 'made');
+
+-- name: purge_generation
+-- Forget what was asked and what was said; keep when, how long and how much.
+UPDATE generations SET request = NULL, settled = :settled, error_message = NULL WHERE id = :id AND org_id = :org_id;
+
+-- name: purge_attempts
+-- Providers' words may quote the request.
+UPDATE attempts SET message = NULL, ref = NULL WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: get_driven_generation
+-- The generation of a driver that still holds its lease.
+SELECT * FROM generations
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');

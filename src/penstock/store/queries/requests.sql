@@ -1,0 +1,132 @@
+-- Request records: opened with the hold, closed with the settlement, listed by ranges of ids.
+
+-- name: add_request
+-- Open a record, or write one that was born rejected.
+INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes)
+VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, 0, :duration_ms,
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, NULL);
+
+-- name: start_request
+-- Sent to a provider.
+UPDATE requests SET status = 'processing' WHERE id = :id AND org_id = :org_id AND status = 'pending';
+
+-- name: close_request
+-- End a record once; a second end changes nothing.
+UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
+    error_message = :error_message, response_bytes = :response_bytes
+WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
+RETURNING key_id, created_at_ms, hold;
+
+-- name: set_response_bytes
+-- Size of the answer, known only after it was written.
+UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id = :org_id;
+
+-- name: count_usage
+-- Add an ended request to its slot.
+INSERT INTO usage_slots (org_id, slot, key_id, status, count, cost)
+VALUES (:org_id, :slot, :key_id, :status, 1, :cost)
+ON CONFLICT (org_id, slot, key_id, status)
+DO UPDATE SET count = usage_slots.count + 1, cost = usage_slots.cost + excluded.cost;
+
+-- name: get_request
+-- One record of an organization.
+SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
+
+-- name: list_older_requests
+-- A page downwards from an id.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_requests
+-- A page upwards from an id.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
+
+-- name: list_older_requests_of_key
+-- A page downwards among one key's requests.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_requests_of_key
+-- A page upwards among one key's requests.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_older_requests_of_status
+-- A page downwards among requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_requests_of_status
+-- A page upwards among requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_older_requests_of_key_and_status
+-- A page downwards among one key's requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_requests_of_key_and_status
+-- A page upwards among one key's requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: sum_slots
+-- Ended requests of whole slots, by key and status.
+SELECT key_id, status, SUM(count) AS count, SUM(cost) AS cost FROM usage_slots
+WHERE org_id = :org_id AND slot >= :first AND slot < :end GROUP BY key_id, status;
+
+-- name: sum_range
+-- Requests between two ids, by key and status, for the edges that are not whole slots.
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
+
+-- name: count_open
+-- Requests under way between two ids, by key and status.
+SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND id < :high GROUP BY key_id, status;
+
+-- name: count_open_of_key
+-- How many requests of a key are under way.
+SELECT COUNT(*) AS count FROM requests WHERE key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: count_recent_of_key
+-- How many requests a key made since an id.
+SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low;
+
+-- name: sum_key_since
+-- What a key spent in slots since one.
+SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
+WHERE org_id = :org_id AND key_id = :key_id AND slot >= :first;
+
+-- name: sum_holds_of_key
+-- What a key's open requests may still cost.
+SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
+WHERE key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: add_payload
+-- Keep what a request said.
+INSERT INTO payloads (request_id, org_id, request) VALUES (:request_id, :org_id, :request);
+
+-- name: set_response_payload
+-- Keep what was answered, unless it was purged meanwhile.
+UPDATE payloads SET response = :response WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: get_payload
+-- What is stored of a request's bodies.
+SELECT request, response FROM payloads WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: purge_payload
+-- Forget both bodies.
+DELETE FROM payloads WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: mark_purged
+-- Remember that a request's payloads are gone.
+UPDATE requests SET purged_at_ms = :at_ms, error_message = NULL
+WHERE id = :id AND org_id = :org_id AND purged_at_ms IS NULL;
+
+-- name: list_abandoned_requests
+-- Open records without a generation, left by a process that died while it answered.
+SELECT id, org_id, created_at_ms FROM requests
+WHERE status IN ('pending', 'processing') AND id < :high AND id NOT IN (SELECT id FROM generations)
+ORDER BY id LIMIT :limit;

@@ -1,0 +1,175 @@
+"""Canonical request to provider request, by table; pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.providers.spec import Model, Operation, Outgoing, Param, Provider, Upload
+from penstock.schema import Request
+from penstock.values import Reference
+
+# A caller's extra fields reach the provider's body, never where it is sent, who is told, or what is paid.
+FORBIDDEN_EXTRAS = frozenset(
+    """api_base base_url api_key api_token key headers extra_headers extra_body extra_query proxy proxies organization
+    project webhook webhooks webhook_events webhook_events_filter callback callback_url callBackUrl notify_hook
+    notification_url model_name endpoint url host""".split()
+)
+PRICED_EXTRAS = frozenset(
+    """num_images num_outputs number_of_images numberOfImages sampleCount sample_count batch_size batch_count n_iter
+    num_videos num_frames frames fps frames_per_second duration duration_seconds durationSeconds seconds
+    max_images sequential_image_generation generate_audio service_tier""".split()
+)
+_EXTRAS_BYTES = 64 * 1024
+_EXTRAS_DEPTH = 16
+_ALIASES = {"frame": "size"}  # what the caller calls a field that our tables name otherwise
+
+
+def check(model: Model, request: Request) -> None:
+    """Everything about the request that this model cannot do, said before anything is promised."""
+    values = canonical(request, 1, {})
+    for row in model.op.params:
+        _check_row(model, row, values.get(row.name))
+    check_extras(model.op, request.extras)
+
+
+def _check_row(model: Model, row: Param, value: Any) -> None:
+    if row.handling == "fixed":
+        return
+    name = _ALIASES.get(row.name, row.name)
+    if value is None:
+        if row.required and row.name not in ("images", "mask", "input_reference"):
+            raise InvalidRequest(f"`{name}` is required by {model.id}.", param=name)
+        return
+    if row.handling == "refused":
+        raise InvalidRequest(f"`{name}` is not supported by {model.id}.", param=name)
+    if row.handling != "ignored":
+        _check_limits(model, row, name, value)
+
+
+def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
+    if row.one_of and value not in row.one_of:
+        allowed = ", ".join(f"`{choice}`" for choice in row.one_of)
+        raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
+    if row.name == "n":  # its `high` is the provider's share; the rest is emulated
+        return
+    if isinstance(value, int | float) and not _inside(row, value):
+        raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
+    if row.longest is not None and isinstance(value, str) and len(value) > row.longest:
+        raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.longest} characters.", param=name)
+
+
+def _inside(row: Param, value: float) -> bool:
+    return (row.low is None or value >= row.low) and (row.high is None or value <= row.high)
+
+
+def _range(row: Param) -> str:
+    if row.low is None:
+        return f"at most {row.high:g}"
+    return f"at least {row.low:g}" if row.high is None else f"from {row.low:g} to {row.high:g}"
+
+
+def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
+    """How many pictures of each role a model needs and takes; names are the table's."""
+    for name, said in (("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")):
+        row, count = model.op.param(name), counts.get(name, 0)
+        if row is None:
+            if count:
+                raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
+        elif not count and row.required:
+            raise InvalidRequest(f"`{said}` is required by {model.id}.", param=said)
+        elif count and row.handling == "refused":
+            raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
+        elif row.most is not None and count > row.most:
+            raise InvalidRequest(f"`{said}` of {model.id} takes at most {row.most}.", param=said)
+
+
+def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
+    for name in extras:
+        if name in FORBIDDEN_EXTRAS:
+            raise InvalidRequest(f"`{name}` cannot be passed through to a provider.", param=name)
+        if name in PRICED_EXTRAS or name in op.priced_extras:
+            raise InvalidRequest(f"`{name}` would change the price; use the documented parameters.", param=name)
+    if extras:
+        if _depth(extras) > _EXTRAS_DEPTH:
+            raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH} levels at most.")
+        if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES:
+            raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES} bytes at most.")
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(_depth, value), default=0)
+    return 0
+
+
+def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]) -> dict[str, Any]:
+    """The request under the names that provider tables use."""
+    values = {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
+    values["n"] = count
+    if frame := request.frame:
+        values["frame"] = frame
+    for name in ("images", "input_reference"):
+        if inputs.get(name):
+            values[name] = list(inputs[name])
+    if inputs.get("mask"):
+        values["mask"] = inputs["mask"][0]
+    return values
+
+
+def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider's own fields: rows first, then extras where the rows wrote nothing."""
+    written: dict[str, Any] = {}
+    for row in model.op.params:
+        if row.handling == "fixed":
+            _put(written, row.to[0], row.value)
+        elif row.to and row.handling not in ("ignored", "refused") and values.get(row.name) is not None:
+            _write(written, row, values[row.name])
+    for name, value in extras.items():
+        written.setdefault(name, value)
+    shaped = model.op.shape(written)
+    if model.op.model_field and "{model}" not in model.op.send:
+        shaped[model.op.model_field] = model.upstream
+    return shaped
+
+
+def _write(written: dict[str, Any], row: Param, value: Any) -> None:
+    result = row.by(value) if row.by else value
+    for name, one in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
+        if one is not None:
+            _put(written, name, one)
+
+
+def _put(target: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for parent in parents:
+        target = target.setdefault(parent, {})
+    target[last] = value
+
+
+def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str) -> Outgoing:
+    """The whole HTTP request for a submission."""
+    method, path = model.op.send.split(" ", 1)
+    url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
+    headers = {**provider.headers, **provider.auth(key)}
+    if model.op.body == "form":
+        return Outgoing(method, url, headers, form=tuple(_form(fields)))
+    headers["content-type"] = f"application/{model.op.body}"
+    if model.op.body == "msgpack":
+        return Outgoing(method, url, headers, msgspec.msgpack.encode(fields))
+    return Outgoing(method, url, headers, msgspec.json.encode(fields))
+
+
+def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
+    parts: list[tuple[str, str | Upload]] = []
+    for name, value in fields.items():
+        for one in value if isinstance(value, list) else [value]:
+            parts.append((name, one if isinstance(one, str | Upload) else _word(one)))
+    return parts
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

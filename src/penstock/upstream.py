@@ -1,0 +1,228 @@
+"""Carry a request to a provider and bring back a result; the only provider I/O."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from penstock import translate
+from penstock.providers.spec import File, Kind, Model, Outgoing, Provider, Reply, Result
+from penstock.schema import Request
+from penstock.settings import Settings
+from penstock.values import Reference
+from penstock.wire import NotSent, Unknown, Wire
+from penstock.workshop import ORIGIN, Workshop
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
+_LONGEST_MESSAGE = 500
+_LONGEST_RETRY_AFTER_SECONDS = 120.0
+_UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
+
+
+class Failed(Exception):
+    """A provider's definite no, or proof that it never heard of us: somebody else may be asked."""
+
+    def __init__(
+        self, provider: str, kind: Kind, message: str, *, sent: bool = True, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.provider, self.kind, self.message = provider, kind, message
+        self.sent = sent
+        self.retry_after_seconds = retry_after_seconds
+
+
+class OutcomeUnknown(Exception):
+    """Something was sent and no verdict came back: nobody may be asked again."""
+
+    def __init__(self, provider: str, message: str, *, timeout: bool) -> None:
+        super().__init__(message)
+        self.provider, self.message, self.timeout = provider, message, timeout
+
+
+class Target(Protocol):
+    """What a call needs to know of an option: who, which model, with which credential."""
+
+    @property
+    def provider(self) -> Provider: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def key(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a produced file can be fetched, and what must be shown there."""
+
+    url: str
+    headers: Mapping[str, str]
+    trusted: bool  # on the provider's own origin, which the operator chose; anything else is guarded
+
+
+class Upstream:
+    """Every call to every provider goes through here."""
+
+    def __init__(self, wire: Wire, workshop: Workshop, settings: Settings) -> None:
+        self._wire = wire
+        self._workshop = workshop
+        self._settings = settings
+
+    async def submit(
+        self, target: Target, request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]
+    ) -> Result:
+        """Send a generation once. Raises Failed, or OutcomeUnknown when it may have been heard."""
+        provider, model = target.provider, target.model
+        fields = translate.body(model, translate.canonical(request, count, inputs), request.extras)
+        outgoing = translate.outgoing(provider, model, fields, target.key)
+        try:
+            reply = await self._send(outgoing, self._settings.upstream_seconds)
+        except NotSent as problem:
+            raise Failed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False) from problem
+        except Unknown as problem:
+            words = "did not answer in time" if problem.timeout else "broke off before answering"
+            raise OutcomeUnknown(provider.slug, f"{provider.name} {words}.", timeout=problem.timeout) from problem
+        result = self._read(target, reply)
+        if result.status == "failed":
+            raise self._verdict(target, result)
+        if result.status == "completed" and not result.files:
+            raise Failed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
+        if not result.done and not result.ref:
+            raise OutcomeUnknown(provider.slug, f"{provider.name} accepted without naming the job.", timeout=False)
+        return result
+
+    async def poll(self, target: Target, ref: Mapping[str, str]) -> Result:
+        """The job's present state. Raises Failed for whatever went wrong with asking; the job itself goes on."""
+        op = target.model.op
+        assert op.poll, "only jobs are polled"
+        result = await self._follow(target, op.poll, ref)
+        if result.status == "completed" and not result.files and op.fetch:
+            result = await self._follow(target, op.fetch, {**ref, **result.ref})
+        if result.status == "completed" and not result.files:
+            return Result(
+                status="failed",
+                kind="unreadable",
+                upstream_id=result.upstream_id,
+                message=f"{target.provider.name} reported success without a file.",
+            )
+        return result
+
+    async def cancel(self, target: Target, ref: Mapping[str, str]) -> bool:
+        """Ask for the end of a job; False when the provider has no way to, or did not take it."""
+        if not target.model.op.cancel:
+            return False
+        try:
+            reply = await self._send(self._address(target, target.model.op.cancel, ref), 30)
+        except (NotSent, Unknown):
+            return False
+        return reply.status < 300
+
+    def source(self, target: Target, file: File) -> Source:
+        """A file's address; credentials go along only to the provider's own origin."""
+        url = _under(target.provider.base_url, file.url or "")
+        if not file.private:
+            return Source(url, {}, trusted=_same_origin(url, target.provider.base_url))
+        self._check_origin(target.provider, url)
+        return Source(url, {**target.provider.headers, **target.provider.auth(target.key)}, trusted=True)
+
+    # ------------------------------------------------------------------------------------------------------- plumbing
+
+    async def _send(self, outgoing: Outgoing, seconds: float) -> Reply:
+        if outgoing.url.startswith(ORIGIN):
+            return await self._workshop.send(outgoing)
+        return await self._wire.send(outgoing, total_seconds=seconds)
+
+    async def _follow(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
+        slug, name = target.provider.slug, target.provider.name
+        try:
+            reply = await self._send(self._address(target, template, ref), 60)
+        except (NotSent, Unknown) as problem:
+            raise Failed(slug, "timeout", f"{name} did not say how the job is.") from problem
+        return self._read(target, reply)
+
+    def _address(self, target: Target, template: str, ref: Mapping[str, str]) -> Outgoing:
+        """A request built from what the provider told us earlier; it never leaves the provider's own origin."""
+        method, path = template.split(" ", 1)
+        for name, value in ref.items():
+            path = path.replace(f"{{{name}}}", value)
+        url = _under(target.provider.base_url, path.replace("{model}", target.model.upstream))
+        self._check_origin(target.provider, url)
+        return Outgoing(method, url, {**target.provider.headers, **target.provider.auth(target.key)})
+
+    @staticmethod
+    def _check_origin(provider: Provider, url: str) -> None:
+        if not _same_origin(url, provider.base_url):
+            raise Failed(provider.slug, "broken", f"{provider.name} pointed outside its own address.")
+
+    def _read(self, target: Target, reply: Reply) -> Result:
+        slug, name = target.provider.slug, target.provider.name
+        if reply.status >= 300:
+            raise Failed(
+                slug,
+                kind_of(target.provider, reply),
+                explain(target.provider, reply, target.key),
+                retry_after_seconds=retry_after(reply),
+            )
+        try:
+            return target.model.op.read(reply)
+        except _UNREADABLE as problem:
+            raise Failed(slug, "unreadable", f"{name} gave an answer that makes no sense.") from problem
+
+    def _verdict(self, target: Target, result: Result) -> Failed:
+        message = clean(result.message, target.key) or f"{target.provider.name} failed to make it."
+        return Failed(target.provider.slug, result.kind, message)
+
+
+def _same_origin(url: str, base_url: str) -> bool:
+    return urlsplit(url)[:2] == urlsplit(base_url)[:2]
+
+
+def _under(base_url: str, path: str) -> str:
+    """Relative paths extend the base address, which may have a path of its own; whole addresses stay."""
+    if urlsplit(path).scheme:
+        return path
+    return base_url.rstrip("/") + "/" + path.lstrip("/") if path.startswith("/") else urljoin(base_url + "/", path)
+
+
+def kind_of(provider: Provider, reply: Reply) -> Kind:
+    """What a status means for routing; the provider's own word goes first where it has one."""
+    if provider.kind:
+        with suppress(*_UNREADABLE):
+            if told := provider.kind(reply):
+                return told
+    if reply.status == 429:
+        return "busy"
+    # Bad credentials and unpaid bills are the operator's trouble: for a caller, this provider is simply down.
+    if reply.status in (401, 402, 403) or reply.status >= 500 or reply.status < 400:
+        return "broken"
+    return "rejected"
+
+
+def explain(provider: Provider, reply: Reply, key: str = "") -> str:
+    if reply.status in (401, 402, 403) and kind_of(provider, reply) == "broken":
+        return f"{provider.name} did not accept the gateway's account."
+    told: Any = None
+    with suppress(*_UNREADABLE):
+        told = provider.error(reply) if provider.error else reply.json["error"]["message"]
+    words = clean(told, key) if isinstance(told, str) else ""
+    return words or f"{provider.name} answered {reply.status}."
+
+
+def clean(text: str | None, key: str = "") -> str:
+    """A stranger's words made fit to show: one line, not too long, no credentials."""
+    line = _CONTROL.sub(" ", text or "").strip()
+    if key:
+        line = line.replace(key, "…")
+    return _SECRETS.sub("…", line)[:_LONGEST_MESSAGE]
+
+
+def retry_after(reply: Reply) -> float | None:
+    try:
+        seconds = float(reply.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_SECONDS)

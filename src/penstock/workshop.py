@@ -1,0 +1,134 @@
+"""The built-in provider at work: takes what its table sends, renders in child processes, answers like any vendor."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from penstock.pool import Pool, WorkFailed
+from penstock.providers.spec import Outgoing, Reply
+
+ORIGIN = "atelier:"
+_FILMS_KEPT = 8
+# Words in a prompt that make a clip go wrong on purpose, so that people can try their error paths.
+MARKERS = {
+    "[fail]": ("broken", "The clip failed because its prompt asked for it with [fail]."),
+    "[refuse]": ("refused", "The clip was refused because its prompt asked for it with [refuse]."),
+}
+
+
+@dataclass(slots=True)
+class Film:
+    """A clip being made; forgotten when the process ends, and then simply made again."""
+
+    status: str = "queued"
+    progress: float = 0.0
+    data: bytes | None = None
+    kind: str = "broken"
+    message: str | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class Workshop:
+    """Stands where other providers have a server."""
+
+    def __init__(self, pool: Pool, scratch: Path) -> None:
+        self._pool = pool
+        self._scratch = scratch
+        self._films: dict[str, Film] = {}
+
+    async def send(self, request: Outgoing) -> Reply:
+        kind, _, film = request.url.removeprefix(ORIGIN).strip("/").partition("/")
+        if film:
+            return self._cancel(film) if request.method == "DELETE" else self._status(film)
+        fields = msgspec.msgpack.decode(request.body)
+        if kind == "clips":
+            return self._begin(fields)
+        count = fields.pop("n", 1)
+        try:
+            pictures = await asyncio.gather(*(self._picture(kind, fields, number) for number in range(count)))
+        except WorkFailed as problem:
+            return _reply({"message": problem.message}, 400 if problem.kind == "refused" else 500)
+        return _reply({"id": _new("pic"), "pictures": pictures})
+
+    async def close(self) -> None:
+        tasks = [film.task for film in self._films.values() if film.task and not film.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _picture(self, kind: str, fields: dict[str, Any], number: int) -> dict[str, Any]:
+        if kind == "enlarge":
+            factor = fields.get("scale_factor", 2)
+            return await self._pool.run("studio.enlarge", data=fields["images"][0], factor=factor)
+        seed = fields.get("seed", 0) + number
+        common = {"prompt": fields["prompt"], "seed": seed, "width": fields["width"], "height": fields["height"]}
+        if kind == "sketch":
+            return await self._pool.run("studio.sketch", **common)
+        return await self._pool.run("studio.retouch", images=fields["images"], mask=fields.get("mask"), **common)
+
+    # --------------------------------------------------------------------------------------------------------- clips
+
+    def _begin(self, fields: dict[str, Any]) -> Reply:
+        name, film = _new("clip"), Film()
+        self._films[name] = film
+        film.task = asyncio.create_task(self._shoot(film, fields))
+        self._forget_old()
+        return self._status(name)
+
+    async def _shoot(self, film: Film, fields: dict[str, Any]) -> None:
+        marker = next((word for word in MARKERS if word in fields["prompt"].lower()), None)
+        if marker:
+            film.kind, film.message = MARKERS[marker]
+            film.status = "failed"
+            return
+
+        def report(fraction: float) -> None:
+            film.status, film.progress = "in_progress", fraction
+
+        report(0.0)
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            path = Path(folder) / "film.mp4"
+            arguments = {"seed": 0, "image": None, **fields}
+            try:
+                await self._pool.run("studio.clip", progress=report, path=str(path), **arguments)
+            except WorkFailed as problem:
+                film.message = problem.message
+                film.status = "failed"
+            else:
+                film.data = await asyncio.to_thread(path.read_bytes)
+                film.status, film.progress = "completed", 1.0
+
+    def _status(self, name: str) -> Reply:
+        film = self._films.get(name)
+        if film is None:
+            return _reply({"message": "No such clip."}, 404)
+        answer = {"id": name, "status": film.status, "progress": film.progress, "message": film.message}
+        if film.data:
+            answer["data"] = film.data
+        return _reply({**answer, "kind": film.kind, "poll_after_seconds": 0.25})
+
+    def _cancel(self, name: str) -> Reply:
+        film = self._films.get(name)
+        if film and film.task and not film.task.done():
+            film.task.cancel()
+            film.status = "cancelled"
+        return self._status(name)
+
+    def _forget_old(self) -> None:
+        """Finished films stay a while, for a poll that comes twice."""
+        done = [name for name, film in self._films.items() if film.task and film.task.done()]
+        for name in done[: max(0, len(done) - _FILMS_KEPT)]:
+            del self._films[name]
+
+
+def _new(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def _reply(answer: dict[str, Any], status: int = 200) -> Reply:
+    return Reply(status, {"content-type": "application/msgpack"}, msgspec.msgpack.encode(answer))
