@@ -1,14 +1,17 @@
 """A sender and a scripted server for it, as the tests of the wire need them."""
 
 import asyncio
+import random
 import ssl
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trustme
 
+from penstock.netguard import Egress
 from penstock.providers.spec import Outgoing
 from penstock.wire import Wire
 from tests.scripted import Peer, Script, Server, chunk, head, serve
@@ -80,3 +83,52 @@ async def cuts_a_chunked_body(peer: Peer) -> None:
 async def stalls(peer: Peer) -> None:
     await peer.request()
     await peer.gone()
+
+
+# -------------------------------------------------------------------------------------------------------------- guarded
+
+LOOPBACK = Egress(("127.0.0.0/8",))
+MIB = 2**20
+
+
+class Names:
+    """A name service that answers what the test says, in turn; the last answer stays."""
+
+    def __init__(self, *answers: list[str] | OSError) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+
+def own_loopback() -> str:
+    """Any of 127/8 is ours, so that tests side by side can all have port 8443."""
+    return f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
+
+
+def answering(body: bytes = b"picture", *headers: str, status: int = 200) -> Script:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.reply(body, *headers, status=status)
+
+    return script
+
+
+async def fetched(sender: Wire, url: str, **settings: Any) -> Any:
+    defaults: dict[str, Any] = {"egress": LOOPBACK, "most_bytes": MIB, "total_seconds": 10}
+    return await sender.fetch(url, **defaults | settings)
+
+
+async def posted(sender: Wire, url: str, **settings: Any) -> int:
+    defaults: dict[str, Any] = {"egress": LOOPBACK, "total_seconds": 10}
+    return await sender.post_guarded(url, b"{}", {"webhook-id": "msg_1"}, **defaults | settings)
+
+
+# A fetch and a delivery go the same guarded way.
+both_ways = pytest.mark.parametrize("go", [fetched, posted])
