@@ -10,7 +10,7 @@ from penstock.errors import InsufficientBalance
 from penstock.providers.spec import Model, Price
 from penstock.schema import Component, Quote, Request
 from penstock.store.base import Store, Transaction
-from penstock.values import NOTHING, Nanos, dollars, nanos
+from penstock.values import NOTHING, Nanos, dollars, nanos, new_id
 
 FUNDING, REVENUE, LOSS, PROVIDERS = "funding", "revenue", "platform_loss", "providers"
 
@@ -153,29 +153,28 @@ def charge(
 
 async def credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
     await tx.run("add_credit", org_id=org_id, amount=amount)
-    await _move(tx, org_id, None, "credit", FUNDING, available(org_id), amount, at_ms, note)
+    await _move(tx, org_id, new_id("crd", at_ms), "credit", FUNDING, available(org_id), amount, at_ms, note=note)
 
 
 async def hold(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
     """Check and reserve in one statement: whoever comes second sees what the first left."""
     if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount):
         left = await tx.one("get_balance", org_id=org_id)
-        raise InsufficientBalance(
-            f"This request may cost up to {dollars(amount)} USD and {dollars(Nanos(left['available'] if left else 0))}"
-            " USD are available.",
-            should_retry=False,
-        )
+        raise insufficient(amount, Nanos(left["available"] if left else 0))
     await _move(tx, org_id, request_id, "hold", available(org_id), held(org_id), amount, at_ms)
+
+
+def insufficient(amount: Nanos, left: Nanos) -> InsufficientBalance:
+    words = f"This request may cost up to {dollars(amount)} USD and {dollars(left)} USD are available."
+    return InsufficientBalance(words, should_retry=False)
 
 
 async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, cost: Nanos, at_ms: int) -> Nanos:
     """Charge what it cost, never more than was held; what is above is our loss, what is below goes back."""
     charged = min(cost, held_amount)
+    rest = Nanos(held_amount - charged)
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=charged)
-    await _move(tx, org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms)
-    if held_amount > charged:
-        rest = Nanos(held_amount - charged)
-        await _move(tx, org_id, request_id, "release", held(org_id), available(org_id), rest, at_ms)
+    await _move(tx, org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms, returned=rest)
     if cost > charged:
         await lose(tx, org_id, request_id, Nanos(cost - charged), at_ms)
     return charged
@@ -194,22 +193,26 @@ async def lose(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_
 async def _move(
     tx: Transaction,
     org_id: str,
-    request_id: str | None,
+    ref: str,
     kind: str,
     source: str,
     target: str,
     amount: Nanos,
     at_ms: int,
+    *,
+    returned: Nanos = NOTHING,
     note: str | None = None,
 ) -> None:
     await tx.run(
         "add_transfer",
-        org_id=org_id,
-        request_id=request_id,
+        ref=ref,
+        step="end" if kind in ("post", "void") else kind,
         kind=kind,
+        org_id=org_id,
         source=source,
         target=target,
         amount=amount,
+        returned=returned,
         created_at_ms=at_ms,
         note=note,
     )

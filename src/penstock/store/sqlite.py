@@ -52,6 +52,7 @@ class SqliteStore:
         self._threads = ThreadPoolExecutor(SLOW_READERS, thread_name_prefix="penstock-read")
         self._of_thread = threading.local()
         self._slow_sessions: list[Session] = []
+        self._closed = False
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._writer.write(work)
@@ -69,6 +70,8 @@ class SqliteStore:
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
         query = self._queries.reading(name)
+        if self._closed:
+            raise StorageUnavailable("Storage is unavailable: the database is closed.")
 
         def read() -> list[Row]:
             return self._slow_session().rows(query, values)
@@ -127,6 +130,10 @@ class SqliteStore:
             raise BackupRefused(f"No backup was written to {path}: {error}") from error
 
     async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await self._writer.drain()
         self._interrupt_slow()
         await asyncio.to_thread(self._threads.shutdown)
         for session in (*self._slow_sessions, self._reader):

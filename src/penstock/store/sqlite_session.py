@@ -46,6 +46,7 @@ _OUT_OF_ORDER: Final = (
     apsw.ProtocolError,
     apsw.InterruptError,
     apsw.ConnectionClosedError,
+    apsw.CursorClosedError,
 )
 
 

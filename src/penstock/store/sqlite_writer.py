@@ -113,15 +113,15 @@ class Writer:
         self._chores.append((lambda: chore(self._session), future))
         return await future
 
-    async def close(self) -> None:
-        """Commit what waits, then let go of the file."""
-        if self._closed:
-            return
+    async def drain(self) -> None:
+        """Commit what waits and take nothing more."""
         self._closed = True
-        if self._pump is not None:
+        while self._pump is not None:
             await asyncio.wait([self._pump])
-        # The last connection to close copies the log into the database, which may take a moment.
-        await self._in_thread(self._session.connection.close)
+
+    async def close(self) -> None:
+        """Let go of the file; the last connection to do so copies the log into it, which may take a moment."""
+        await self._thread.do(self._session.connection.close)
         self._thread.stop()
 
     def _start(self) -> None:
@@ -186,7 +186,7 @@ class Writer:
         changes = connection.total_changes()
         try:
             self._do_waiting()
-            if connection.total_changes() != changes:
+            if self._batch and connection.total_changes() != changes:
                 await self._in_thread(self._commit)
         except (apsw.Error, TransactionLost) as error:
             self._batch = _refusals([outcome[0] for outcome in self._batch], error)
@@ -217,24 +217,28 @@ class Writer:
         """
         deadline = time.perf_counter() + BATCH_SECONDS
         connection, waiting, taken = self._session.connection, self._waiting, list[_Job]()
+        changes = connection.total_changes()
         while waiting:
             job = waiting.popleft()
             if job[1].done():  # its caller gave up before it began
                 continue
+            taken.append(job)
             if self._careful:
                 self._careful -= 1
                 self._do_carefully(*job)
-            else:
-                taken.append(job)
-                changes = connection.total_changes()
-                if not self._do(*job) and connection.total_changes() != changes:
-                    self._session.cursor.execute("ROLLBACK")
-                    self._batch.clear()
-                    self._careful = len(taken)
-                    waiting.extendleft(reversed(taken))
-                    return
+            elif not self._do(*job) and connection.total_changes() != changes:
+                self._start_over(taken)
+                return
+            changes = connection.total_changes()
             if time.perf_counter() > deadline:
                 return
+
+    def _start_over(self, taken: list[_Job]) -> None:
+        """Put everybody back in line, and give all who wait now a savepoint: one failure seldom comes alone."""
+        self._session.cursor.execute("ROLLBACK")
+        self._batch.clear()
+        self._waiting.extendleft(reversed(taken))
+        self._careful = len(self._waiting)
 
     def _do_carefully(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> None:
         self._session.cursor.execute("SAVEPOINT work")

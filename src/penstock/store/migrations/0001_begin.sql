@@ -73,21 +73,21 @@ CREATE TABLE usage_slots (
     PRIMARY KEY (org_id, slot, key_id, status)
 ) {without_rowid};
 
--- Double entry: each row moves one amount from one account to another and is never changed.
+-- Double entry: each row moves an amount from one account to another and is never changed. A reference has at most one
+-- hold and at most one end, which posts it or voids it: the primary key says so.
 CREATE TABLE transfers (
-    id            {serial},
+    ref           {id} NOT NULL,             -- the request, or the credit, that money moved for
+    step          TEXT NOT NULL CHECK (step IN ('credit', 'hold', 'end', 'loss')),
+    kind          TEXT NOT NULL CHECK (kind IN ('credit', 'hold', 'post', 'void', 'loss')),
     org_id        {id} NOT NULL REFERENCES orgs (id),
-    request_id    {id},
-    kind          TEXT NOT NULL CHECK (kind IN ('credit', 'hold', 'post', 'release', 'void', 'loss')),
     source        TEXT NOT NULL,
     target        TEXT NOT NULL,
     amount        BIGINT NOT NULL CHECK (amount >= 0),
+    returned      BIGINT NOT NULL DEFAULT 0 CHECK (returned >= 0),  -- the unused part of a hold, back to available
     created_at_ms BIGINT NOT NULL,
-    note          TEXT
-);
-CREATE UNIQUE INDEX transfers_once ON transfers (request_id, kind) WHERE request_id IS NOT NULL;
-CREATE UNIQUE INDEX transfers_one_end ON transfers (request_id) WHERE kind IN ('post', 'void');
-CREATE INDEX transfers_by_org ON transfers (org_id, id);
+    note          TEXT,
+    PRIMARY KEY (ref, step)
+) {without_rowid};
 
 -- What a request and its answer said, kept apart so that a purge removes them and nothing else.
 CREATE TABLE payloads (

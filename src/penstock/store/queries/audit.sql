@@ -4,12 +4,11 @@
 -- Stored balances that are not the sum of their transfers.
 SELECT * FROM (
     SELECT o.id, o.available, o.held,
-        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.target = o.id || ':available'), 0)
-        - COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.source = o.id || ':available'), 0)
-            AS sum_available,
-        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.target = o.id || ':held'), 0)
-        - COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.org_id = o.id AND t.source = o.id || ':held'), 0)
-            AS sum_held
+        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.target = o.id || ':available'), 0)
+        - COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.source = o.id || ':available'), 0)
+        + COALESCE((SELECT SUM(returned) FROM transfers t WHERE t.source = o.id || ':held'), 0) AS sum_available,
+        COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.target = o.id || ':held'), 0)
+        - COALESCE((SELECT SUM(amount + returned) FROM transfers t WHERE t.source = o.id || ':held'), 0) AS sum_held
     FROM orgs o
 ) AS sums
 WHERE available <> sum_available OR held <> sum_held;
@@ -20,31 +19,34 @@ SELECT id, available FROM orgs WHERE billing = 'prepaid' AND (available < 0 OR h
 
 -- name: audit_open_holds
 -- Requests that ended without settling their hold.
-SELECT r.id, r.status FROM requests r JOIN transfers h ON h.request_id = r.id AND h.kind = 'hold'
+SELECT r.id, r.status FROM requests r JOIN transfers h ON h.ref = r.id AND h.step = 'hold'
 WHERE r.status NOT IN ('pending', 'processing')
-    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.request_id = r.id AND t.kind IN ('post', 'void'));
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.step = 'end');
 
 -- name: audit_early_ends
 -- Holds that were settled although the request goes on.
-SELECT r.id, r.status FROM requests r JOIN transfers t ON t.request_id = r.id AND t.kind IN ('post', 'void')
+SELECT r.id, r.status FROM requests r JOIN transfers t ON t.ref = r.id AND t.step = 'end'
 WHERE r.status IN ('pending', 'processing');
 
 -- name: audit_missing_holds
--- Accepted requests without a hold.
+-- Accepted requests under way without a hold, and completed ones that were never posted.
 SELECT r.id, r.status FROM requests r
-WHERE r.status <> 'rejected' AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.request_id = r.id AND t.kind = 'hold');
+WHERE (r.status IN ('pending', 'processing')
+        AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.step = 'hold'))
+    OR (r.status = 'completed'
+        AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'post'));
 
 -- name: audit_costs
 -- Records whose cost is not what was posted.
 SELECT r.id, r.cost, COALESCE(t.amount, 0) AS posted FROM requests r
-LEFT JOIN transfers t ON t.request_id = r.id AND t.kind = 'post'
+LEFT JOIN transfers t ON t.ref = r.id AND t.kind = 'post'
 WHERE r.cost <> COALESCE(t.amount, 0);
 
 -- name: audit_refunds
 -- Holds that did not go out exactly as they came in.
-SELECT h.request_id AS id, h.amount AS hold, SUM(t.amount) AS moved
-FROM transfers h JOIN transfers t ON t.request_id = h.request_id AND t.kind IN ('post', 'release', 'void')
-WHERE h.kind = 'hold' GROUP BY h.request_id, h.amount HAVING SUM(t.amount) <> h.amount;
+SELECT h.ref AS id, h.amount AS hold, t.amount + t.returned AS moved
+FROM transfers h JOIN transfers t ON t.ref = h.ref AND t.step = 'end'
+WHERE h.step = 'hold' AND t.amount + t.returned <> h.amount;
 
 -- name: audit_states
 -- Generations and records that tell different stories.

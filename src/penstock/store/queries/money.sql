@@ -18,9 +18,9 @@ WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount);
 UPDATE orgs SET available = available + :held - :charged, held = held - :held WHERE id = :org_id;
 
 -- name: add_transfer
--- One movement between two accounts; unique indexes refuse a second end of the same hold.
-INSERT INTO transfers (org_id, request_id, kind, source, target, amount, created_at_ms, note)
-VALUES (:org_id, :request_id, :kind, :source, :target, :amount, :created_at_ms, :note);
+-- One movement between two accounts; the key refuses a second hold, and a second end, of the same reference.
+INSERT INTO transfers (ref, step, kind, org_id, source, target, amount, returned, created_at_ms, note)
+VALUES (:ref, :step, :kind, :org_id, :source, :target, :amount, :returned, :created_at_ms, :note);
 
 -- name: add_org
 -- A new organization with nothing on its account.
