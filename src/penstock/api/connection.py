@@ -11,13 +11,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from penstock.api.problems import Unavailable
-from penstock.api.receive import HEADER_BYTES, HEADER_LINES
+from penstock.api.receive import HEADER_BYTES, HEADER_LINES, WHOLE
 from penstock.clock import Clock
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
-_TARGET = re.compile(rb"(?:/|https?://[^/?#]+/|\*$)[^#]*")
+_OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -86,7 +86,6 @@ class Connection(HttpToolsProtocol):
         self._in_head = True  # the next thing to complete is a head
         self._head_bytes = 0
         self._deaf = False  # whatever comes now belongs to nothing that we will answer
-        self._restarting = False
         self._problem: Problem | None = None
 
     @property
@@ -160,21 +159,7 @@ class Connection(HttpToolsProtocol):
 
     # --------------------------------------------------------------------------------------------------------- heads
 
-    def on_message_begin(self) -> None:
-        if not self._restarting:
-            super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        if not self._restarting:
-            super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._restarting:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        if self._restarting:
-            return
         self._in_head = False
         self._head_bytes = 0
         self.doorkeeper.forget(self)
@@ -187,40 +172,48 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # so says the parser; we go on reading
         self._in_head = True
+        self.scope["extensions"] = WHOLE
         super().on_message_complete()
 
     def _fault(self) -> Problem | None:
         """What the parser lets through although two readers could understand it differently."""
-        version = self.parser.get_http_version()
-        names = [name for name, _ in self.headers]
-        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
-        if len(self.url) > _LINE_BYTES or len(names) > HEADER_LINES:
+        url, version = self.url, self.parser.get_http_version()
+        hosts, codings = 0, []
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                codings.append(value.lower())
+        if len(url) > _LINE_BYTES or len(self.headers) > HEADER_LINES:
             return _TOO_LARGE
         if version not in ("1.1", "1.0") or (codings and version == "1.0"):
             return InvalidRequest("Only HTTP/1.1 is spoken here.")
-        if self.parser.get_method() == b"CONNECT" or not _TARGET.fullmatch(self.url):
+        if b"#" in url or not (url.startswith(b"/") or _OTHER_TARGETS.match(url)):
             return InvalidRequest("The request target must be a path.")
-        if names.count(b"host") != 1:
+        if hosts != 1:
             return InvalidRequest("There must be exactly one Host header.")
-        if codings and [coding.lower() for coding in codings] != [b"chunked"]:
+        if codings and codings != [b"chunked"]:
             return InvalidRequest("Transfer-Encoding must be chunked or absent.")
         return None
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Carry on in HTTP/1.1, as the specification lets a server do that wants no other protocol.
 
-        Some clients offer HTTP/2 with every request. The parser stops at such an offer and drops the body, so a new one
-        is started behind a head of our own, which says only how the body is framed.
+        Some clients offer HTTP/2 with every request. The parser stops at such an offer and drops the body, so another
+        one reads it, behind a head of our own that says only how it is framed. The connection ends with the answer.
         """
+        self.cycle.keep_alive = False
         framing = [name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING]
-        head = b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n"])
-        self.parser = httptools.HttpRequestParser(self)
-        self._restarting = True
-        # Without a body the request is complete with its head.
-        self.parser.feed_data(head)
-        self._restarting = False
-        if rest:
-            self.data_received(rest)
+        self.parser = httptools.HttpRequestParser(_BodyAlone(self))
+        self.data_received(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
+
+
+class _BodyAlone:
+    """What is left for a parser to tell a connection that knows the head already; the next head is of no interest."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.on_body = connection.on_body
+        self.on_message_complete = connection.on_message_complete
 
 
 _TOO_LARGE = HeadersTooLarge(

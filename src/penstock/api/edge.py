@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -29,14 +30,14 @@ class Exchange:
 
     __slots__ = ("at_ms", "call", "caller", "headers", "id", "query", "reached", "route", "started", "unread", "values")
 
-    def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], *, unread: bool) -> None:
+    def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
         self.at_ms: int = gateway.clock.now_ms()
         self.started: float = gateway.clock.monotonic()
         self.id = new_id("req", self.at_ms)
         self.route = route
         self.values = values
-        self.unread = unread  # a body was announced, and not all of it has been read
-        self.headers: Mapping[str, str] = {}
+        self.headers = headers
+        self.unread = receive.has_body(headers)  # a body was announced, and not all of it has been read
         self.query = _NO_QUERY
         self.caller: Caller | None = None
         self.call: Call | None = None
@@ -66,7 +67,7 @@ class Edge:
             raise ValueError(f"only HTTP is served here, not {scope['type']}")
         # The row alone decides who may call: no header, and no second reading of the path, has a say in it.
         route, values = self._router.find(scope["method"], scope["raw_path"])
-        exchange = Exchange(self._gateway, route, values, unread=receive.has_body(scope["headers"]))
+        exchange = Exchange(self._gateway, route, values, receive.headers(scope["headers"]))
         try:
             answer = await self._answer(exchange, scope, receiver)
             body = response.encode(answer)
@@ -87,19 +88,21 @@ class Edge:
             log.error("answer broke off", request_id=exchange.id, route=route.path, trail=problems.trail(failure))
 
     async def _answer(self, exchange: Exchange, scope: Mapping[str, Any], receiver: receive.Receive) -> Answer:
-        route = exchange.route
-        exchange.headers = headers = receive.headers(scope["headers"])
+        route, headers = exchange.route, exchange.headers
+        receive.check_headers(scope["headers"], headers)
         if self._gateway.draining and route.drains:
             raise problems.Unavailable("This process is shutting down.")
         exchange.caller = await self._caller(route, headers)
         if scope["query_string"]:
             exchange.query = query.parse(scope["query_string"])
             query.read(route.query, exchange.query)
-        body = await receive.body(route.takes, headers, receiver, self._limits)
+        is_here = scope.get("extensions") is receive.WHOLE
+        body = await receive.body(route.takes, headers, receiver, self._limits, is_here=is_here)
         exchange.unread = False
         exchange.call = call = self._call(exchange, exchange.caller, body, scope["scheme"])
         exchange.reached = True
-        return await problems.enveloped(await route.endpoint(self._gateway, call))
+        answer = await route.endpoint(self._gateway, call)
+        return await problems.out_of_range(answer) if answer.status == 416 else answer
 
     async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
         if not route.needs_key:
@@ -125,14 +128,8 @@ class Edge:
             is_form=body.is_form,
             form=body.form,
             size_bytes=body.size_bytes,
-            base_url=self._base_url(scheme, exchange.headers["host"]),
+            base_url=self._public_url or _base_url(scheme, exchange.headers["host"]) or self._gateway.settings.base_url,
         )
-
-    def _base_url(self, scheme: str, host: str) -> str:
-        """Where the caller reached us, for links in its own answer; never a reason to trust anybody."""
-        if self._public_url or not _HOST.fullmatch(host):
-            return self._public_url or str(self._gateway.settings.base_url)
-        return f"{scheme}://{host}"
 
     # ------------------------------------------------------------------------------------------------ what goes wrong
 
@@ -162,6 +159,12 @@ class Edge:
             trail=problems.trail(failure),
         )
         return problems.answer(InternalError(), generation=exchange.route.generation, reached=exchange.reached)
+
+
+@lru_cache(maxsize=64)
+def _base_url(scheme: str, host: str) -> str:
+    """Where the caller reached us, for links in its own answer; never a reason to trust anybody."""
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
 
 
 def _model(call: Call) -> str | None:

@@ -60,11 +60,10 @@ def answer(problem: Problem, *, generation: bool, reached: bool) -> Answer:
     return Answer(status=problem.status, json=problem.body(), headers=headers)
 
 
-async def enveloped(answer: Answer) -> Answer:
+async def out_of_range(answer: Answer) -> Answer:
     """A range that a file cannot satisfy is found out by who serves it, but the answer is ours."""
-    if answer.status != 416 or answer.chunks is None:
-        return answer
-    await close(answer.chunks)
+    if answer.chunks is not None:
+        await close(answer.chunks)
     kept = {name: value for name, value in answer.headers.items() if name in ("accept-ranges", "content-range")}
     return Answer(status=416, json=InvalidRequest("The file is shorter than this Range.").body(), headers=kept)
 

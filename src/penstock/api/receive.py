@@ -20,6 +20,9 @@ from penstock.errors import (
 from penstock.schema import Sent
 from penstock.settings import Settings
 
+# Found in a scope whose body has arrived already: then nobody needs to watch how fast it comes.
+WHOLE: dict[str, dict[object, object]] = {"penstock.whole": {}}
+
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 HEADER_BYTES = 32 * 1024
@@ -50,8 +53,7 @@ class Limits:
         return cls(settings.json_bytes, settings.form_bytes, settings.body_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """A body that has been read whole, and what it says."""
 
     raw: bytes = b""
@@ -69,15 +71,19 @@ _MULTIPLE = frozenset(("accept", "accept-encoding", "accept-language", "cache-co
 
 
 def headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by lower-case name. Where a second one could be read in two ways, it is refused."""
-    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+    """Headers by lower-case name; of several with one name the last, until they have been checked."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+
+
+def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
+    """Where a second header could be read in two ways, it is refused; where it could not, it is joined to the first."""
     if len(found) != len(raw):
         _join_repeated(raw, found)
     if "host" not in found:
         raise InvalidRequest("The Host header is missing.")
-    if len(raw) > HEADER_LINES or sum(len(name) + len(value) + 4 for name, value in raw) > HEADER_BYTES:
+    size = sum(map(len, found)) + sum(map(len, found.values())) + 4 * len(raw)
+    if len(raw) > HEADER_LINES or size > HEADER_BYTES:
         raise HeadersTooLarge(f"Headers may have {HEADER_LINES} lines and {HEADER_BYTES} bytes at most.")
-    return found
 
 
 def _join_repeated(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
@@ -96,27 +102,33 @@ def _join_repeated(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> Non
             raise InvalidRequest(f"The header {name[:64]} was sent more than once.")
 
 
-def has_body(raw: list[tuple[bytes, bytes]]) -> bool:
-    """Whether a body is announced; the raw lines, because this is asked before they have been accepted."""
-    return any((name == b"content-length" and value != b"0") or name == b"transfer-encoding" for name, value in raw)
+def has_body(headers: Mapping[str, str]) -> bool:
+    """Whether a body is announced."""
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 # -------------------------------------------------------------------------------------------------------------- bodies
 
 
-async def body(takes: Takes, headers: Mapping[str, str], receive: Receive, limits: Limits) -> Body:
+async def body(
+    takes: Takes, headers: Mapping[str, str], receive: Receive, limits: Limits, *, is_here: bool = False
+) -> Body:
     """Read and decode the body of a call that takes one in this form."""
     if "content-encoding" in headers and headers["content-encoding"].lower() != "identity":
         raise UnsupportedMediaType("Compressed bodies are not accepted; leave Content-Encoding away.")
     if takes == "nothing":
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        if has_body(headers):
             await _whole(headers, receive, _IDLE_BODY_BYTES, limits)
         return NO_BODY
     kind = headers.get("content-type", "application/json")
     name = kind.partition(";")[0].strip().lower()
     if name == "application/json" and "json" in takes:
-        _check_charset(kind)
-        raw = await _whole(headers, receive, limits.json_bytes, limits)
+        if name != kind:
+            _check_charset(kind)
+        if is_here:
+            raw = _chunk(await receive(), 0, limits.json_bytes)
+        else:
+            raw = await _whole(headers, receive, limits.json_bytes, limits)
         return Body(raw, json_object(raw), size_bytes=len(raw))
     if name == "multipart/form-data" and "form" in takes:
         reader = form.Reader(kind)
@@ -155,22 +167,31 @@ async def _chunks(
     if not (announced.isascii() and announced.isdigit()):
         raise InvalidRequest("Content-Length must be a number.")
     if len(announced) > 18 or int(announced) > most_bytes:
-        raise PayloadTooLarge(f"The body may have {most_bytes} bytes at most.")
+        raise _too_large(most_bytes)
     size = 0
     pace = _Pace(limits)
     more = True
     while more:
         message = await pace.wait(receive)
-        if message["type"] == "http.disconnect":
-            raise Gone
-        chunk: bytes = message.get("body", b"")
+        chunk = _chunk(message, size, most_bytes)
         more = message.get("more_body", False)
         size += len(chunk)
-        if size > most_bytes:
-            raise PayloadTooLarge(f"The body may have {most_bytes} bytes at most.")
         pace.count(len(chunk))
         if chunk:
             yield chunk
+
+
+def _chunk(message: Mapping[str, Any], size: int, most_bytes: int) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise Gone
+    chunk: bytes = message.get("body", b"")
+    if size + len(chunk) > most_bytes:
+        raise _too_large(most_bytes)
+    return chunk
+
+
+def _too_large(most_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body may have {most_bytes} bytes at most.")
 
 
 class _Pace:

@@ -1,0 +1,115 @@
+"""What the edge costs: CPU time of an empty authenticated JSON POST beyond what uvicorn takes for itself."""
+
+import asyncio
+import os
+import socket
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from multiprocessing import Process, Queue
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+
+CALLS = 20_000
+ROUNDS = 3
+PIPES = 8
+
+
+class Bare:
+    """The least an ASGI application can do with the same request: read it, answer as many bytes."""
+
+    draining = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"13")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b'{"made":true}'})
+
+
+async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
+    from penstock.api.edge import Edge
+    from penstock.api.server import serve as serve_edge
+    from penstock.api.spec import Route
+    from penstock.app import opened_gateway
+    from penstock.schema import Answer, Call
+    from penstock.settings import Settings
+
+    async def endpoint(gateway: Any, call: Call) -> Answer:
+        return Answer(json={"made": True})
+
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        settings = Settings(data=Path(folder))
+        gateway = await stack.enter_async_context(opened_gateway(settings, environ={}))
+        org = await gateway.auth.create_org("bench", "prepaid")
+        key = (await gateway.auth.create_key(org.id)).key
+        told.put(key)
+        if kind == "uvicorn":
+            config = uvicorn.Config(Bare(), lifespan="off", log_level="critical", access_log=False, http="httptools")
+            await uvicorn.Server(config).serve(sockets=[listener])
+        else:
+            route = Route("POST", "/compat/v1/bench", endpoint, "Bench", takes="json", generation=True, drains=True)
+            app = Bare() if kind == "protocol" else Edge(gateway, [route])
+            await serve_edge(app, settings, lambda: None, listener=listener)
+
+
+def run(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
+    uvloop.run(serve(kind, listener, told))
+
+
+async def load(port: int, key: str, calls: int) -> None:
+    body = b"{}"
+    request = (
+        b"POST /compat/v1/bench HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n"
+        b"user-agent: OpenAI/Python 3.49.0\r\ncontent-type: application/json\r\naccept-encoding: identity\r\n"
+        b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: 2\r\n\r\n" + body
+    )
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(calls // PIPES):
+            writer.write(request)
+            answer = await reader.readuntil(b"}")
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+        writer.close()
+
+    await asyncio.gather(*(one() for _ in range(PIPES)))
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(kind: str) -> float:
+    """Microseconds of CPU in the serving process for one call: the best of some rounds."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    told: Queue[Any] = Queue()
+    process = Process(target=run, args=(kind, listener, told), daemon=True)
+    process.start()
+    port, key = listener.getsockname()[1], told.get(timeout=30)
+    time.sleep(0.5)
+    found = []
+    for _ in range(ROUNDS):
+        before = cpu_seconds(process.pid or 0)
+        uvloop.run(load(port, key, CALLS))
+        found.append((cpu_seconds(process.pid or 0) - before) / CALLS * 1e6)
+    process.terminate()
+    process.join()
+    return min(found)
+
+
+def main() -> None:
+    plain = measure("uvicorn")
+    print(f"uvicorn alone        {plain:6.1f} µs a call")
+    for kind in ("protocol", "edge"):
+        took = measure(kind)
+        print(f"with our {kind:<11} {took:6.1f} µs a call, {took - plain:+.1f}")
+
+
+if __name__ == "__main__":
+    main()
