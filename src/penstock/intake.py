@@ -9,12 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from pyreqwest.bytes import Bytes
 from pyreqwest.exceptions import BuilderError, DetailedPyreqwestError, PoolTimeoutError, PyreqwestError
+from pyreqwest.http import HeaderMap
 from pyreqwest.response import Response, ResponseBodyReader
 
 from penstock.netguard import UNREACHABLE
 
 STEP_BYTES = 64 * 2**10
+LONG_STEP_BYTES = 256 * 2**10
 
 # ------------------------------------------------------------------------------------------------------------ outcomes
 
@@ -65,32 +68,61 @@ def outcome(problem: PyreqwestError) -> NotSent | Unknown:
 # --------------------------------------------------------------------------------------------------------------- reply
 
 
-def headers_of(response: Response) -> dict[str, str]:
-    """Names in lower case; of a repeated header the first, and none whose value is no text."""
-    try:
-        return dict(response.headers)
-    except ValueError:
-        readable = {}
-        for name in response.headers:
-            with suppress(ValueError):
-                readable[name] = response.headers[name]
-        return readable
+class Headers(Mapping[str, str]):
+    """A reply's headers under lower-case names; of a repeated one the first, and none that is no text.
+
+    They become Python text when somebody asks, because most replies are never asked for theirs.
+    """
+
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, found: HeaderMap) -> None:
+        self._found = found
+        self._text: dict[str, str] | None = None
+
+    def _read(self) -> dict[str, str]:
+        if self._text is None:
+            self._text = {}
+            for name in self._found:
+                with suppress(ValueError):
+                    self._text[name] = self._found[name]
+        return self._text
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return f"Headers({list(self)})"  # values may be cookies or keys
+
+    @property
+    def encoding(self) -> str:
+        """How the body is compressed, or nothing."""
+        try:
+            encoding = self._found.get("content-encoding")
+        except ValueError:
+            return "unreadable"
+        return "" if encoding is None or encoding.lower() == "identity" else encoding.lower()
 
 
-async def read(reader: ResponseBodyReader, headers: Mapping[str, str], most_bytes: int) -> bytes:
+async def read(reader: ResponseBodyReader, headers: Headers, most_bytes: int) -> bytes:
     """The whole body, never more than `most_bytes` of it, whatever length was announced."""
     piece = await reader.read(STEP_BYTES)  # less than was asked for only at the end
     if piece is None:
         return b""
-    if len(piece) < STEP_BYTES and len(piece) <= most_bytes and not encoding_of(headers):
+    if len(piece) < STEP_BYTES and len(piece) <= most_bytes and not headers.encoding:
         return piece.to_bytes()
-    intake, whole = Intake(headers, most_bytes), bytearray()
+    intake, whole = Intake(headers.encoding, headers.get("content-length", ""), most_bytes), list[Bytes | bytes]()
     while piece is not None:
-        for data in intake.take(piece.to_bytes()):
-            whole += data
-        piece = await reader.read(STEP_BYTES)
+        whole.extend(intake.take(piece))
+        piece = await reader.read(LONG_STEP_BYTES)
     intake.finish()
-    return bytes(whole)
+    return b"".join(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,45 +144,38 @@ class Sink(Protocol):
 
 async def keep(response: Response, most_bytes: int, sink: Sink | None) -> Fetched:
     """The body in the sink, if one is given and the reply is a success; otherwise in memory."""
-    status, headers, reader = response.status, headers_of(response), response.body_reader
+    status, headers, reader = response.status, Headers(response.headers), response.body_reader
     if not 200 <= status < 300:
         excuse = await reader.read(STEP_BYTES)
         body = excuse.to_bytes() if excuse else b""
         return Fetched(status, headers, len(body), hashlib.sha256(body).hexdigest(), body)
-    intake, digest, whole, size_bytes = Intake(headers, most_bytes), hashlib.sha256(), bytearray(), 0
-    while (piece := await reader.read(STEP_BYTES)) is not None:
-        for data in intake.take(piece.to_bytes()):
+    intake = Intake(headers.encoding, headers.get("content-length", ""), most_bytes)
+    digest, size_bytes, whole = hashlib.sha256(), 0, list[Bytes | bytes]()
+    while (piece := await reader.read(LONG_STEP_BYTES)) is not None:
+        for data in intake.take(piece):
             size_bytes += len(data)
             digest.update(data)
             if sink is None:
-                whole += data
-            elif inspect.isawaitable(written := sink.write(data)):
+                whole.append(data)
+            elif inspect.isawaitable(written := sink.write(bytes(data))):
                 await written
     intake.finish()
-    return Fetched(status, headers, size_bytes, digest.hexdigest(), bytes(whole))
-
-
-def encoding_of(headers: Mapping[str, str]) -> str:
-    """How the body is compressed, or nothing."""
-    encoding = headers.get("content-encoding", "").lower()
-    return "" if encoding == "identity" else encoding
+    return Fetched(status, headers, size_bytes, digest.hexdigest(), b"".join(whole))
 
 
 class Intake:
     """Counts a body, and inflates one in small steps when a server compressed it although asked not to."""
 
-    def __init__(self, headers: Mapping[str, str], most_bytes: int) -> None:
+    def __init__(self, encoding: str, announced: str, most_bytes: int) -> None:
         self._left = self._most_bytes = most_bytes
-        encoding = encoding_of(headers)
         if encoding not in ("", "gzip", "x-gzip", "deflate"):
             raise Unknown("the reply is compressed in a way that was not asked for")
         self._inflate = _decompressor() if encoding else None
-        declared = headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > most_bytes:
+        if announced.isdigit() and int(announced) > most_bytes:
             raise TooLarge(most_bytes)
 
-    def take(self, piece: bytes) -> Iterator[bytes]:
-        for data in self._inflated(piece) if self._inflate else (piece,):
+    def take(self, piece: Bytes | bytes) -> Iterator[Bytes | bytes]:
+        for data in self._inflated(bytes(piece)) if self._inflate else (piece,):
             self._left -= len(data)
             if self._left < 0:
                 raise TooLarge(self._most_bytes)

@@ -23,13 +23,12 @@ from penstock import __version__
 from penstock.errors import InvalidRequest
 from penstock.intake import (
     Fetched,
+    Headers,
     NotSent,
     Refused,
     Sink,
     TooLarge,
     Unknown,
-    encoding_of,
-    headers_of,
     keep,
     outcome,
     read,
@@ -58,7 +57,7 @@ class Stream:
     """A reply read while it arrives. Leaving the context closes the connection at once, whatever is left of it."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
 
     def __init__(self, request: StreamRequest) -> None:
         self._request = request
@@ -68,8 +67,8 @@ class Stream:
             response = await self._request.__aenter__()
         except PyreqwestError as problem:
             raise outcome(problem) from None
-        self.status, self.headers, self._reader = response.status, headers_of(response), response.body_reader
-        if encoding_of(self.headers):
+        self.status, self.headers, self._reader = response.status, Headers(response.headers), response.body_reader
+        if self.headers.encoding:
             await self.__aexit__()
             raise Unknown("the stream is compressed, which was not asked for")
         return self
@@ -143,7 +142,7 @@ class Wire:
         """
         try:
             async with self._prepared(request, total_seconds, first_byte_seconds).build_streamed() as response:
-                headers = headers_of(response)
+                headers = Headers(response.headers)
                 return Reply(response.status, headers, await read(response.body_reader, headers, most_bytes))
         except PyreqwestError as problem:
             raise outcome(problem) from None
@@ -219,7 +218,7 @@ class Wire:
         target, headers = _checked(url, egress), _without_credentials(headers or {})
         for hops_left in range(redirects, -1, -1):
             async with self._opened("GET", target, headers, b"", egress, deadline) as response:
-                location = headers_of(response).get("location")
+                location = Headers(response.headers).get("location")
                 if hops_left == 0 or location is None or response.status not in _REDIRECTS:
                     return await keep(response, most_bytes, sink)
             following = _redirected(target, location, egress)
