@@ -70,22 +70,28 @@ class SqliteStore:
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
         query = self._queries.reading(name)
-        if self._closed:
-            raise StorageUnavailable("Storage is unavailable: the database is closed.")
 
         def read() -> list[Row]:
+            if self._closed:
+                raise StorageUnavailable("Storage is unavailable: the database is closed.")
             return self._slow_session().rows(query, values)
 
-        loop = asyncio.get_running_loop()
         try:
             try:
-                return await loop.run_in_executor(self._threads, read)
+                return await self._in_thread(read)
             except apsw.InterruptError:
                 # It kept the log from starting over. Once more, when that has happened.
                 await self._writer.between(_copy_log)
-                return await loop.run_in_executor(self._threads, read)
+                return await self._in_thread(read)
         except apsw.Error as error:
             raise translated(error) from error
+
+    async def _in_thread(self, read: Callable[[], list[Row]]) -> list[Row]:
+        try:
+            running = self._threads.submit(read)
+        except RuntimeError as error:  # they have ended
+            raise StorageUnavailable("Storage is unavailable: the database is closed.") from error
+        return await asyncio.wrap_future(running)
 
     def _slow_session(self) -> Session:
         session: Session | None = getattr(self._of_thread, "session", None)
@@ -134,8 +140,10 @@ class SqliteStore:
             return
         self._closed = True
         await self._writer.drain()
-        self._interrupt_slow()
-        await asyncio.to_thread(self._threads.shutdown)
+        ended = asyncio.ensure_future(asyncio.to_thread(self._threads.shutdown))
+        while not ended.done():
+            self._interrupt_slow()  # again and again, because it misses a read that is just about to begin
+            await asyncio.wait([ended], timeout=0.02)
         for session in (*self._slow_sessions, self._reader):
             session.connection.close()
         await self._writer.close()

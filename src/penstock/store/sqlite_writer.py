@@ -297,7 +297,8 @@ class CommitThread:
         self._loop = loop
         self._orders: SimpleQueue[tuple[Callable[[], Any], _Future] | None] = SimpleQueue()
         # A daemon, so that a program that forgets to close the store can still end; nobody was promised anything yet.
-        threading.Thread(target=self._run, name="penstock-commit", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="penstock-commit", daemon=True)
+        self._thread.start()
 
     def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = self._loop.create_future()
@@ -306,6 +307,7 @@ class CommitThread:
 
     def stop(self) -> None:
         self._orders.put(None)
+        self._thread.join()
 
     def _run(self) -> None:
         while order := self._orders.get():

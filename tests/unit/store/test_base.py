@@ -1,0 +1,272 @@
+"""What every store promises, on both databases."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.store.base import ConstraintViolated, QueryMisused, StorageUnavailable, Transaction, single
+from tests.unit.store.ground import Database, Work, adding, noting
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_single_takes_none_or_one() -> None:
+    assert single("get_x", []) is None
+    assert single("get_x", [{"a": 1}]) == {"a": 1}
+    with pytest.raises(QueryMisused, match="get_x was asked for one row and gave 2"):
+        single("get_x", [{"a": 1}, {"a": 2}])
+
+
+async def test_a_work_is_written_and_read_back(database: Database) -> None:
+    async def work(transaction: Transaction) -> Any:
+        assert await transaction.run("add_account", id="a", available=7) == 1
+        assert await transaction.one("get_account", id="b") is None
+        assert await transaction.all("list_accounts") == [{"id": "a", "available": 7}]
+        return await transaction.one("put_amount", id="a", amount=3)
+
+    async with database.open() as store:
+        assert store.dialect == database.dialect
+        assert await store.write(work) == {"id": "a", "available": 10}
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 10}
+        assert await store.all("list_accounts") == [{"id": "a", "available": 10}]
+        assert await store.slow("list_accounts") == [{"id": "a", "available": 10}]
+    async with database.open() as store:
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 10}
+
+
+async def test_run_counts_the_rows_it_changed(database: Database) -> None:
+    async def work(transaction: Transaction) -> list[int]:
+        return [
+            await transaction.run("add_account", id="a", available=1),
+            await transaction.run("take_amount", id="a", amount=5),
+            await transaction.run("put_amount", id="a", amount=5),  # with RETURNING, and nobody looks
+            await transaction.run("take_amount", id="a", amount=5),
+            await transaction.run("drop_notes", account="a"),
+        ]
+
+    async with database.open() as store:
+        assert await store.write(work) == [1, 0, 1, 1, 0]
+
+
+async def test_values_have_the_same_types_everywhere(database: Database) -> None:
+    body = bytes(range(256))
+    async with database.open() as store:
+        assert await store.one("sum_notes") == {"count": 0, "total": None, "mean": None, "found": 0}
+        await store.write(adding("a", 2**63 - 1))
+        await store.write(noting("n", "a", body))
+        assert await store.one("get_note", id="n") == {"id": "n", "account": "a", "body": body, "size": 256}
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 2**63 - 1}
+        summed = await store.one("sum_notes")
+        assert summed == {"count": 1, "total": 256, "mean": 256.0, "found": 1}
+        assert [type(value) for value in summed.values()] == [int, int, float, int]
+        echoed = await store.one("echo_values", text="ü%:x", number=True)
+        assert echoed == {"text": "ü%:x", "number": 1, "twice": 2, "all": "100%"}
+        assert type(echoed["number"]) is int
+        # Two small numbers make a large one: no database may take the parameters for a small type.
+        assert (await store.one("echo_values", text=None, number=30_000) or {})["twice"] == 60_000
+
+
+async def test_a_work_that_raises_leaves_no_trace_and_spares_the_others(database: Database) -> None:
+    async def failing(transaction: Transaction) -> None:
+        await transaction.run("add_account", id="bad", available=1)
+        raise LookupError("no")
+
+    async with database.open() as store:
+        works: list[Work] = [adding(f"good{number}") for number in range(10)]
+        works.insert(5, failing)
+        outcomes = await asyncio.gather(*map(store.write, works), return_exceptions=True)
+        assert [outcome for outcome in outcomes if outcome != 1] == [outcomes[5]]
+        assert isinstance(outcomes[5], LookupError)
+        assert [row["id"] for row in await store.all("list_accounts")] == [f"good{number}" for number in range(10)]
+
+
+async def test_a_swallowed_failure_still_undoes_the_work(database: Database) -> None:
+    seen: list[Exception] = []
+
+    async def stubborn(transaction: Transaction) -> str:
+        await transaction.run("add_account", id="b", available=1)
+        for _ in range(2):
+            try:
+                await transaction.run("add_account", id="a", available=1)
+            except ConstraintViolated as error:
+                seen.append(error)
+        return "fine"
+
+    async with database.open() as store:
+        await store.write(adding("a"))
+        with pytest.raises(ConstraintViolated):
+            await store.write(stubborn)
+        assert seen[0] is seen[1]
+        assert await store.one("get_account", id="b") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "values"),
+    [
+        ("unique", "add_account", {"id": "a", "available": 1}),
+        ("check", "take_blindly", {"id": "a", "amount": 9}),
+        ("not_null", "add_account", {"id": "b", "available": None}),
+        ("foreign_key", "add_note", {"id": "n", "account": "nobody", "body": None, "size": None}),
+    ],
+)
+async def test_broken_rules_are_named(database: Database, kind: str, name: str, values: dict[str, Any]) -> None:
+    async with database.open() as store:
+        await store.write(adding("a", 5))
+        with pytest.raises(ConstraintViolated) as caught:
+            await store.write(lambda transaction: transaction.run(name, **values))
+        assert caught.value.kind == kind
+        assert await store.all("list_accounts") == [{"id": "a", "available": 5}]
+
+
+async def test_balance_for_seven_is_spent_exactly_seven_times(database: Database) -> None:
+    async def take(transaction: Transaction) -> None:
+        if not await transaction.run("take_amount", id="a", amount=10):
+            raise LookupError("nothing left")
+
+    async with database.open() as store:
+        await store.write(adding("a", 75))
+        outcomes = await asyncio.gather(*(store.write(take) for _ in range(200)), return_exceptions=True)
+        assert sum(outcome is None for outcome in outcomes) == 7
+        assert sum(isinstance(outcome, LookupError) for outcome in outcomes) == 193
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 5}
+
+
+async def test_reads_never_see_what_is_not_committed(database: Database) -> None:
+    """Two accounts always hold 100 together, whoever looks and whenever."""
+
+    async def move(transaction: Transaction) -> None:
+        await transaction.run("take_blindly", id="a", amount=1)
+        await transaction.run("put_amount", id="b", amount=1)
+
+    async with database.open() as store, database.open() as other:
+        await store.write(adding("a", 100))
+        await store.write(adding("b", 0))
+        moves = [asyncio.create_task(store.write(move)) for _ in range(50)]
+        while not all(task.done() for task in moves):
+            for reader in (store.all, store.slow, other.all):
+                rows = await reader("list_accounts")
+                assert sum(row["available"] for row in rows) == 100
+            await asyncio.sleep(0)
+        await asyncio.gather(*moves)
+        assert await store.one("get_account", id="b") == {"id": "b", "available": 50}
+
+
+async def test_mistakes_in_our_own_code_are_told(database: Database) -> None:
+    leaked: list[Transaction] = []
+
+    async def leak(transaction: Transaction) -> None:
+        leaked.append(transaction)
+
+    async def misread(transaction: Transaction) -> None:
+        await transaction.run("get_account", id="a")
+
+    async with database.open() as store:
+        await store.write(leak)
+        with pytest.raises(QueryMisused, match="over"):
+            await leaked[0].run("add_account", id="a", available=1)
+        with pytest.raises(QueryMisused, match="no query named get_nothing"):
+            await store.one("get_nothing")
+        with pytest.raises(QueryMisused, match=r"misses \['id'\] and has no place for \['ide'\]"):
+            await store.one("get_account", ide="a")
+        with pytest.raises(QueryMisused, match=r"no place for \['x'\]"):
+            await store.write(lambda transaction: transaction.all("list_accounts", x=1))
+        with pytest.raises(QueryMisused, match="writes, so it belongs in a transaction"):
+            await store.all("put_amount", id="a", amount=1)
+        with pytest.raises(QueryMisused, match="changes nothing"):
+            await store.write(misread)
+        await store.write(adding("a"))
+        await store.write(adding("b"))
+        with pytest.raises(QueryMisused, match="asked for one row and gave 2"):
+            await store.one("list_accounts")
+
+
+async def test_a_slow_read_holds_up_nobody(database: Database) -> None:
+    async with database.open() as store:
+        for number in range(55):
+            await store.write(adding(f"a{number:02}"))
+        slow = asyncio.create_task(store.slow("count_pairs"))
+        longest, written = 0.0, 0
+        while not slow.done():
+            start = time.perf_counter()
+            await store.write(adding(f"b{written:05}"))
+            longest, written = max(longest, time.perf_counter() - start), written + 1
+        assert (await slow)[0]["count"] >= 55**2 * 55 * 56 // 2
+        assert written > 10
+        assert longest < 1
+
+
+async def test_a_cancelled_caller_leaves_the_others_alone(database: Database) -> None:
+    async with database.open() as store:
+        tasks = [asyncio.create_task(store.write(adding(f"a{number}"))) for number in range(9)]
+        await asyncio.sleep(0)
+        tasks[4].cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(outcomes.pop(4), asyncio.CancelledError)
+        assert outcomes == [1] * 8
+        there = {row["id"] for row in await store.all("list_accounts")}
+        assert there >= {f"a{number}" for number in range(9) if number != 4}
+
+
+async def test_close_finishes_what_was_accepted_and_refuses_the_rest(database: Database) -> None:
+    async with database.open() as store:
+        tasks = [asyncio.create_task(store.write(adding(f"a{number:02}"))) for number in range(40)]
+        await asyncio.sleep(0)
+        await store.close()
+        assert await asyncio.gather(*tasks) == [1] * 40
+        with pytest.raises(StorageUnavailable):
+            await store.write(adding("b"))
+        with pytest.raises(StorageUnavailable):
+            await store.all("list_accounts")
+        with pytest.raises(StorageUnavailable):
+            await store.slow("list_accounts")
+    async with database.open() as store:
+        assert len(await store.all("list_accounts")) == 40
+
+
+async def start_child(database: Database, migrations: Path, *number: str) -> asyncio.subprocess.Process:
+    module = ("-m", "tests.unit.store.writing_child")
+    target = (database.dialect, database.address, str(migrations), *number)
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *module, *target, stdout=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+
+
+async def test_nothing_acknowledged_is_lost_by_kill_9(database: Database, migrations: Path) -> None:
+    child = await start_child(database, migrations)
+    assert child.stdout is not None
+    acknowledged = [(await child.stdout.readline()).decode().strip() for _ in range(300)]
+    child.kill()
+    # What it had said when it died, but we had not read yet; the last line may be cut.
+    acknowledged += (await child.stdout.read()).decode().split("\n")[:-1]
+    await child.wait()
+    async with database.open() as store:
+        kept = {row["id"] for row in await store.slow("list_notes")}
+        account = await store.one("get_account", id="a")
+    assert set(acknowledged) <= kept
+    assert len(acknowledged) == len(set(acknowledged)) >= 300
+    # Each note was written together with a change of the balance: both or neither.
+    assert account == {"id": "a", "available": len(kept)}
+
+
+async def test_two_processes_write_at_the_same_time(database: Database, migrations: Path) -> None:
+    child = await start_child(database, migrations, "200")
+    assert child.stdout is not None
+    assert await child.stdout.readline()
+    async with database.open() as store:
+
+        async def write(number: int) -> None:
+            async def work(transaction: Transaction) -> None:
+                await transaction.run("add_note", id=f"mine{number:03}", account="a", body=None, size=None)
+                await transaction.run("put_amount", id="a", amount=1)
+
+            await store.write(work)
+
+        await asyncio.gather(*(write(number) for number in range(200)))
+        await child.communicate()
+        assert child.returncode == 0
+        assert len(await store.slow("list_notes")) == 400
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 400}

@@ -1,0 +1,136 @@
+"""The loader of named SQL: what it makes of a file, and what it refuses."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from penstock.store.base import QueryMisused, StorageMisconfigured
+from penstock.store.queries import parse_queries, read_queries
+
+
+def test_one_text_serves_both_dialects() -> None:
+    found = parse_queries("-- name: get_thing\n-- One thing,\n-- by its id.\nSELECT a FROM t WHERE id = :id;\n")
+    assert found.sqlite["get_thing"].sql == "SELECT a FROM t WHERE id = :id"
+    assert found.postgres["get_thing"].sql == "SELECT a FROM t WHERE id = %(id)s"
+    for query in (found.sqlite["get_thing"], found.postgres["get_thing"]):
+        assert query.description == "One thing, by its id."
+        assert query.accepts == {"id"}
+        assert not query.writes
+
+
+def test_a_query_may_differ_between_dialects() -> None:
+    found = parse_queries(
+        "-- name: claim_thing [sqlite]\n-- Take one.\nUPDATE t SET a = :a\n"
+        "-- name: claim_thing [postgres]\n-- Take one, past those being taken.\nUPDATE t SET a = :a WHERE id IN "
+        "(SELECT id FROM t FOR UPDATE SKIP LOCKED)"
+    )
+    assert "SKIP" not in found.sqlite["claim_thing"].sql
+    assert "SKIP" in found.postgres["claim_thing"].sql
+
+
+# Left: SQL as written. Right: as psycopg gets it. In between: what a naive translation would spoil.
+@pytest.mark.parametrize(
+    ("written", "translated", "accepts"),
+    [
+        ("SELECT ':x', \":y\", :z", "SELECT ':x', \":y\", %(z)s", {"z"}),
+        ("SELECT 'it''s :x' || :z", "SELECT 'it''s :x' || %(z)s", {"z"}),
+        ("SELECT :a::bigint, '1'::text", "SELECT %(a)s::bigint, '1'::text", {"a"}),
+        ("SELECT :a -- not :b\n, :c", "SELECT %(a)s  \n, %(c)s", {"a", "c"}),
+        ("SELECT :a /* :b\n :c */ + 1", "SELECT %(a)s   + 1", {"a"}),
+        ("SELECT 5 % 2, '100%', :a", "SELECT 5 %% 2, '100%%', %(a)s", {"a"}),
+        ("SELECT E'\\':x', :a", "SELECT E'\\':x', %(a)s", {"a"}),
+        ("SELECT $$ :x ' $$, $t$ :y $$ $t$, :a", "SELECT $$ :x ' $$, $t$ :y $$ $t$, %(a)s", {"a"}),
+        ("SELECT :a, :a, :a_1B", "SELECT %(a)s, %(a)s, %(a_1B)s", {"a", "a_1B"}),
+        ("SELECT ';' ; -- the end; really\n", "SELECT ';'", set()),
+        ("SELECT 'a -- b', :c", "SELECT 'a -- b', %(c)s", {"c"}),
+        ("SELECT 'a /* b', :c, '*/'", "SELECT 'a /* b', %(c)s, '*/'", {"c"}),
+    ],
+)
+def test_parameters_are_found_where_they_are_and_nowhere_else(written: str, translated: str, accepts: set[str]) -> None:
+    query = parse_queries(f"-- name: get_thing\n-- A thing.\n{written}").postgres["get_thing"]
+    assert query.sql == translated
+    assert query.accepts == accepts
+
+
+def test_sqlite_gets_the_same_parameters() -> None:
+    query = parse_queries("-- name: get_thing\n-- A thing.\nSELECT ':x' AS a, :y AS b -- :z").sqlite["get_thing"]
+    assert apsw.Connection("").execute(query.sql, {"y": 2}).fetchall() == [(":x", 2)]
+    assert query.accepts == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("written", "writes"),
+    [
+        ("SELECT a FROM t", False),
+        ("SELECT a FROM t FOR UPDATE", False),
+        ("SELECT 'DELETE FROM t'", False),
+        ("insert into t (a) values (1)", True),
+        ("UPDATE t SET a = 1 RETURNING a", True),
+        ("DELETE FROM t", True),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", False),
+        ("WITH x AS (SELECT replace('a', 'b', 'c')) SELECT * FROM x FOR NO KEY UPDATE", False),
+        ("WITH x AS (SELECT a FROM t FOR\n UPDATE ) SELECT a FROM x", False),
+        ("WITH x AS (SELECT 1)\nUPDATE t SET a = 1", True),
+        ("WITH x AS (DELETE FROM t RETURNING a) SELECT a FROM x", True),
+        ("-- a remark\nWITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", True),
+    ],
+)
+def test_writing_is_told_from_reading(written: str, writes: bool) -> None:
+    assert parse_queries(f"-- name: do_thing\n-- A thing.\n\n{written}").sqlite["do_thing"].writes is writes
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- name: get_thing\nSELECT 1", "queries:1: get_thing needs a description"),
+        ("-- name: get_thing\n-- \nSELECT 1", "queries:1: get_thing needs a description"),
+        ("-- name: get_thing\n-- A thing.\n", "queries:1: get_thing has no SQL"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1; SELECT 2", "get_thing holds more than one statement"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1; 'x'", "get_thing holds more than one statement"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1;;", "get_thing holds more than one statement"),
+        ("-- name: Thing\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
+        ("-- name get_thing\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
+        ("-- name: get_thing [mysql]\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
+        ("-- A heading.\n\nSELECT 1", "queries:3: SQL before the first"),
+        ("-- name: get_thing [sqlite]\n-- A thing.\nSELECT 1", "get_thing does not exist for postgres"),
+        ("-- name: get_thing [postgres]\n-- A thing.\nSELECT 1", "get_thing does not exist for sqlite"),
+        (
+            "-- name: get_thing\n-- A thing.\nSELECT 1\n-- name: get_thing\n-- Again.\nSELECT 1",
+            "queries:4: get_thing exists twice for sqlite",
+        ),
+        (
+            "-- name: get_thing\n-- A thing.\nSELECT 1\n-- name: get_thing [postgres]\n-- Again.\nSELECT 1",
+            "queries:4: get_thing exists twice for postgres",
+        ),
+        (
+            "-- name: get_thing [sqlite]\n-- A thing.\nSELECT :a\n-- name: get_thing [postgres]\n-- It.\nSELECT :b",
+            "two dialects of get_thing differ",
+        ),
+        (
+            "-- name: do_thing [sqlite]\n-- It.\nSELECT 1\n-- name: do_thing [postgres]\n-- It.\nDELETE FROM t",
+            "two dialects of do_thing differ",
+        ),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_place(text: str, complaint: str) -> None:
+    with pytest.raises(StorageMisconfigured) as caught:
+        parse_queries(text)
+    assert complaint in str(caught.value)
+
+
+def test_a_folder_is_one_collection(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("-- A heading.\n\n-- name: get_thing\n-- It.\nSELECT 1 -- trailing\n")
+    (tmp_path / "b.sql").write_text("-- Another.\n\n-- name: get_other\n-- It.\nSELECT 2\n")
+    assert sorted(read_queries(tmp_path).sqlite) == ["get_other", "get_thing"]
+    (tmp_path / "c.sql").write_text("-- name: get_thing\n-- It.\nSELECT 3\n")
+    with pytest.raises(StorageMisconfigured, match=r"c\.sql:1: get_thing exists twice"):
+        read_queries(tmp_path)
+
+
+def test_an_unknown_name_is_a_mistake() -> None:
+    found = parse_queries("-- name: get_thing\n-- It.\nSELECT 1")
+    with pytest.raises(QueryMisused, match="no query named get_thin"):
+        found.sqlite["get_thin"]
+    with pytest.raises(QueryMisused, match="no query named get_thin"):
+        found.postgres.reading("get_thin")

@@ -1,0 +1,35 @@
+"""A process that writes and says what was acknowledged, until it has done its number or is killed."""
+
+import asyncio
+import itertools
+import os
+import sys
+from pathlib import Path
+
+from penstock.store.base import Store, Transaction
+from tests.unit.store import ground
+
+
+async def write(store: Store, note: str) -> None:
+    async def work(transaction: Transaction) -> None:
+        await transaction.run("add_note", id=note, account="a", body=b"x" * 500, size=500)
+        await transaction.run("put_amount", id="a", amount=1)
+
+    await store.write(work)
+    os.write(1, f"{note}\n".encode())
+
+
+async def main() -> None:
+    dialect, address, migrations, *number = sys.argv[1:]
+    limit = int(number[0]) if number else 1_000_000
+    notes = (f"n{count:06}" for count in itertools.count())
+    async with ground.database(
+        "sqlite" if dialect == "sqlite" else "postgres", address, Path(migrations)
+    ).open() as store:
+        await store.write(ground.adding("a"))
+        for _ in range(limit // 20):
+            await asyncio.gather(*(write(store, next(notes)) for _ in range(20)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
