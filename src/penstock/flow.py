@@ -162,7 +162,7 @@ async def _understood(
     """Route and request checked against each other, and the caller's pictures loaded: all that can be refused is."""
     route = gateway.catalog.route(wish.request.model, tasks, gateway.health.well)
     task = route.first.model.op.task
-    request = _with_defaults(msgspec.structs.replace(wish.request, task=task), route.first.model)
+    request = translate.with_defaults(msgspec.structs.replace(wish.request, task=task), route.first.model)
     counts = _counts([picture.role for picture in wish.pictures])
 
     def check(model: Model, wanted: Request) -> None:
@@ -176,17 +176,6 @@ async def _understood(
     _check_mask(pictures)
     inputs = tuple(Input(one.role, "", one.content_type, one.width, one.height, len(one.data)) for one in pictures)
     return route, msgspec.structs.replace(request, inputs=inputs), pictures
-
-
-def _with_defaults(request: Request, model: Model) -> Request:
-    """A video says how long and large it will be from the start, also when the model decides."""
-    if request.task != "video":
-        return request
-    values = dict(request.values)
-    for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
-        if row and row.default is not None and values.get(name) is None and (name == "seconds" or not request.frame):
-            values[name] = row.default
-    return msgspec.structs.replace(request, values=values)
 
 
 def _counts(roles: Sequence[str]) -> dict[str, int]:

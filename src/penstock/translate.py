@@ -106,6 +106,17 @@ def _depth(value: Any) -> int:
     return 0
 
 
+def with_defaults(request: Request, model: Model) -> Request:
+    """A video says how long and large it will be from the start, also when the model decides."""
+    if request.task != "video":
+        return request
+    values = dict(request.values)
+    for name, row in (("seconds", model.op.param("seconds")), ("size", model.op.param("frame"))):
+        if row and row.default is not None and values.get(name) is None and (name == "seconds" or not request.frame):
+            values[name] = row.default
+    return msgspec.structs.replace(request, values=values)
+
+
 def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]) -> dict[str, Any]:
     """The request under the names that provider tables use."""
     values = {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
