@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,6 +14,15 @@ from penstock.api.edge import Edge
 from penstock.api.server import configure
 from penstock.clock import Clock
 from penstock.settings import Settings
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait for something that announces itself to nobody."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.002)
 
 
 @dataclass(frozen=True, slots=True)

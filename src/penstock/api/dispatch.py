@@ -49,7 +49,7 @@ class Router:
 
     def _search(self, path: str) -> tuple[Methods, Mapping[str, str]]:
         for pattern, methods in self._patterns:
-            match = pattern.match(path)
+            match = pattern.fullmatch(path)
             if match:
                 return _decoded(match.groupdict(), methods)
         return _UNKNOWN, _NOTHING

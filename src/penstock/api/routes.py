@@ -4,14 +4,14 @@ from functools import cache
 
 import msgspec
 
-from penstock import flow, lookup
+from penstock import chat, flow, lookup
 from penstock.api import account, files, health, models, openapi
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
-from penstock.schema import EDIT, IMAGE, VIDEO, Answer, Call
+from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Answer, Call
 
 
 async def describe(gateway: Gateway, call: Call) -> Answer:
@@ -36,6 +36,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/compat/v1/videos/{id}", lookup.video, "Retrieve a video", gives="Video"),
     Route("GET", "/compat/v1/videos/{id}/content", files.video_content, "Download a video", gives="file"),
     Route("DELETE", "/compat/v1/videos/{id}", flow.cancel_video, "Cancel a video", status=204),
+    Route("POST", "/compat/v1/chat/completions", chat.complete, "Complete a chat", takes="json", fields=CHAT,
+          query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
           query=MODELS_QUERY, gives="Model"),

@@ -1,0 +1,303 @@
+"""Bytes on a line that are not clean HTTP/1.1 get a 400 and the end; slow ones get the end as well."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.api.edge import Edge
+from penstock.api.spec import Route
+from penstock.gateway import Gateway
+from penstock.schema import Answer, Call
+from tests.api.gateways import opened
+from tests.api.talk import Line, Server, request, serving, until
+
+POST = b"POST /echo HTTP/1.1\r\nhost: test\r\n"
+JSON = b"content-type: application/json\r\n"
+GOOD = POST + JSON + b'content-length: 7\r\n\r\n{"a":1}'
+
+
+async def echo(gateway: Gateway, call: Call) -> Answer:
+    return Answer(json={"said": call.json, "path": dict(call.path)})
+
+
+class Gate:
+    """An endpoint that waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def __call__(self, gateway: Gateway, call: Call) -> Answer:
+        self.reached.set()
+        await self.open.wait()
+        return Answer(json={"waited": True})
+
+
+@asynccontextmanager
+async def server(folder: Path, *more: Route, **how: Any) -> AsyncIterator[Server]:
+    routes = (
+        Route("POST", "/echo", echo, "Echo", access="open", takes="json"),
+        Route("GET", "/echo", echo, "Echo", access="open"),
+        *more,
+    )
+    async with opened(folder) as gateway, serving(Edge(gateway, routes), gateway.settings, **how) as served:
+        yield served
+
+
+def chunked(body: bytes, *, head: bytes = POST + JSON) -> bytes:
+    return head + b"transfer-encoding: chunked\r\n\r\n" + body
+
+
+MALFORMED = {
+    "length and coding": POST + b"content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding and length": POST + b"transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n0\r\n\r\n",
+    "two equal lengths": POST + b"content-length: 4\r\ncontent-length: 4\r\n\r\nabcd",
+    "two different lengths": POST + b"content-length: 4\r\ncontent-length: 5\r\n\r\nabcd",
+    "listed lengths": POST + b"content-length: 4, 4\r\n\r\nabcd",
+    "length with plus": POST + b"content-length: +4\r\n\r\nabcd",
+    "negative length": POST + b"content-length: -1\r\n\r\nabcd",
+    "hexadecimal length": POST + b"content-length: 0x4\r\n\r\nabcd",
+    "empty length": POST + b"content-length:\r\n\r\nabcd",
+    "huge length": POST + b"content-length: 99999999999999999999999\r\n\r\n",
+    "unknown coding": POST + b"transfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked first": POST + b"transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "compressed transfer": POST + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "two codings": POST + b"transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunked in HTTP/1.0": b"POST /echo HTTP/1.0\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunk without end": chunked(b"4\r\nabcdXX\r\n0\r\n\r\n"),
+    "chunk size with prefix": chunked(b"0x4\r\nabcd\r\n0\r\n\r\n"),
+    "chunk size too large": chunked(b"FFFFFFFFFFFFFFFFFF\r\nabcd\r\n0\r\n\r\n"),
+    "chunk size with space": chunked(b"4 \r\nabcd\r\n0\r\n\r\n"),
+    "chunks with bare line feeds": chunked(b"4\nabcd\n0\n\n"),
+    "line feed in chunk extension": chunked(b"4;a\nb\r\nabcd\r\n0\r\n\r\n"),
+    "length in trailer": chunked(b"4\r\nabcd\r\n0\r\ncontent-length: 5\r\n\r\n"),
+    "space before colon": b"POST /echo HTTP/1.1\r\nhost : test\r\n\r\n",
+    "space before colon of length": POST + b"content-length : 4\r\n\r\nabcd",
+    "folded header": POST + b"x-a: b\r\n c\r\n\r\n",
+    "folded header with tab": POST + b"x-a: b\r\n\tc\r\n\r\n",
+    "folded first header": b"POST /echo HTTP/1.1\r\n host: test\r\n\r\n",
+    "bare line feeds": b"POST /echo HTTP/1.1\nhost: test\n\n",
+    "one bare line feed": b"POST /echo HTTP/1.1\r\nhost: test\nx: y\r\n\r\n",
+    "bare carriage return": b"POST /echo HTTP/1.1\r\nhost: test\rx: y\r\n\r\n",
+    "no host": b"POST /echo HTTP/1.1\r\ncontent-length: 0\r\n\r\n",
+    "two hosts": POST + b"host: other\r\n\r\n",
+    "NUL in value": POST + b"x: a\x00b\r\n\r\n",
+    "NUL in name": POST + b"x\x00: ab\r\n\r\n",
+    "NUL in target": b"GET /echo\x00 HTTP/1.1\r\nhost: test\r\n\r\n",
+    "control character": POST + b"x: a\x01\r\n\r\n",
+    "no name": POST + b": b\r\n\r\n",
+    "no colon": POST + b"nonsense\r\n\r\n",
+    "HTTP/2 in words": b"GET /echo HTTP/2.0\r\nhost: test\r\n\r\n",
+    "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/0.9": b"GET /echo\r\n\r\n",
+    "unknown version": b"GET /echo HTTP/1.2\r\nhost: test\r\n\r\n",
+    "unknown method": b"STEAL /echo HTTP/1.1\r\nhost: test\r\n\r\n",
+    "lower-case method": b"post /echo HTTP/1.1\r\nhost: test\r\n\r\n",
+    "tunnel": b"CONNECT test:443 HTTP/1.1\r\nhost: test\r\n\r\n",
+    "fragment": b"GET /echo#x HTTP/1.1\r\nhost: test\r\n\r\n",
+    "bytes beyond ASCII in target": b"GET /\xff HTTP/1.1\r\nhost: test\r\n\r\n",
+    "absolute target without a path": b"GET http://test HTTP/1.1\r\nhost: test\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+}
+
+
+async def test_what_is_not_clean_http_is_answered_once_with_400_and_the_end(tmp_path: Path) -> None:
+    async with server(tmp_path) as served:
+        for name, sent in MALFORMED.items():
+            for parts in ([sent + GOOD], [sent[at : at + 1] for at in range(len(sent))]):
+                async with await served.line() as line, asyncio.timeout(5):
+                    await line.send(*parts)
+                    said = await line.hear()
+                    assert (said.status, said.code) == (400, "INVALID_REQUEST"), (name, said)
+                    assert said.headers["connection"] == "close"
+                    assert await line.is_closed(), f"{name}: and then a pipelined request was answered"
+
+
+async def test_clean_http_is_served_in_one_piece_and_byte_by_byte(tmp_path: Path) -> None:
+    clean = {
+        "with a length": GOOD,
+        "in chunks": chunked(b'3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n'),
+        "in chunks with an extension and a trailer": chunked(b'7;x=y\r\n{"a":1}\r\n0\r\nx-sum: 1\r\n\r\n'),
+        "after empty lines": b"\r\n\r\n" + GOOD,
+        "with an absolute target": GOOD.replace(b"/echo", b"http://elsewhere.example/echo"),
+        "with upper-case names": GOOD.replace(b"host", b"HOST").replace(b"content-length", b"CONTENT-LENGTH"),
+    }
+    async with server(tmp_path) as served:
+        for name, sent in clean.items():
+            async with await served.line() as line, asyncio.timeout(5):
+                await line.send(sent)
+                assert (await line.hear()).json["said"] == {"a": 1}, name
+                for at in range(len(sent)):  # the connection was kept
+                    await line.send(sent[at : at + 1])
+                assert (await line.hear()).json["said"] == {"a": 1}, name
+
+
+async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
+    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(*(GOOD.replace(b'"a":1', b'"a":%d' % number) for number in range(5)))
+        assert [(await line.hear()).json["said"]["a"] for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+async def test_a_call_under_way_is_answered_before_a_malformed_one_behind_it(tmp_path: Path) -> None:
+    gate = Gate()
+    route = Route("GET", "/gate", gate, "Gate", access="open")
+    async with server(tmp_path, route) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(request("GET", "/gate"), MALFORMED["two hosts"])
+        await gate.reached.wait()
+        gate.open.set()
+        said = await line.hear()
+        assert (said.status, said.json) == (200, {"waited": True})
+        assert said.headers["connection"] == "close"
+        assert await line.is_closed()
+
+
+async def test_a_broken_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
+    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(chunked(b'3\r\n{"a\r\n'))
+        await until(lambda: served.state.tasks)
+        await line.send(b"nonsense\r\n")
+        assert (await line.hear()).code == "INVALID_REQUEST"
+        assert await line.is_closed()
+        await until(lambda: not served.state.tasks)
+
+
+# ------------------------------------------------------------------------------------------------------------- upgrades
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Path, protocol: bytes) -> None:
+    """Java's HTTP client offers HTTP/2 with every request, and sends the body along."""
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: " + protocol + b"\r\nhttp2-settings: AAEAAEAAAAIAAAAB\r\n"
+    for sent in (
+        POST + JSON + offer + b'content-length: 7\r\n\r\n{"a":1}',
+        chunked(b'3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n', head=POST + JSON + offer),
+    ):
+        async with server(tmp_path) as served:
+            for parts in ([sent], [sent[at : at + 1] for at in range(len(sent))]):
+                async with await served.line() as line, asyncio.timeout(5):
+                    await line.send(*parts)
+                    said = await line.hear()
+                    assert said.json["said"] == {"a": 1}
+                    assert said.headers["connection"] == "close"
+            async with await served.line() as line, asyncio.timeout(5):
+                await line.send(b"GET /echo HTTP/1.1\r\nhost: test\r\n" + offer + b"\r\n")
+                assert (await line.hear()).status == 200
+
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nhost: test\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: test\r\nx: " + b"a" * 33_000 + b"\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: test\r\n" + b"".join(b"x-%d: y\r\n" % n for n in range(120)) + b"\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: test\r\nx: " + b"a" * 2_000_000,
+    ],
+    ids=["target", "header", "lines", "endless"],
+)
+async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) -> None:
+    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(head)
+        said = await line.hear()
+        assert (said.status, said.code) == (431, "HEADERS_TOO_LARGE")
+
+
+# ----------------------------------------------------------------------------------------------------------------- time
+
+
+async def test_a_head_that_trickles_is_ended_when_its_time_is_up(tmp_path: Path) -> None:
+    async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
+        trickle = asyncio.create_task(_trickle(line, GOOD))
+        said = await line.hear()
+        trickle.cancel()
+        assert (said.status, said.code) == (408, "REQUEST_TIMEOUT")
+        assert await line.is_closed()
+        await asyncio.gather(trickle, return_exceptions=True)
+
+
+async def test_a_second_head_on_a_line_has_no_more_time_than_the_first(tmp_path: Path) -> None:
+    async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(GOOD)
+        assert (await line.hear()).status == 200
+        trickle = asyncio.create_task(_trickle(line, GOOD))
+        assert (await line.hear()).status == 408
+        trickle.cancel()
+        await asyncio.gather(trickle, return_exceptions=True)
+
+
+async def test_a_line_that_says_nothing_is_closed_without_a_word(tmp_path: Path) -> None:
+    async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line:
+        assert await line.is_closed()
+
+
+async def test_an_idle_line_outlives_the_time_for_heads(tmp_path: Path) -> None:
+    async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(GOOD)
+        assert (await line.hear()).status == 200
+        assert not await line.is_closed(0.4)
+        await line.send(GOOD)
+        assert (await line.hear()).status == 200
+
+
+async def test_a_slow_call_keeps_its_line_although_stray_bytes_follow_it(tmp_path: Path) -> None:
+    """Some clients send an empty line after a body; that is no head, and nothing to lose an answer for."""
+    gate = Gate()
+    route = Route("GET", "/gate", gate, "Gate", access="open")
+    async with server(tmp_path, route, head_seconds=0.1) as served, await served.line() as line, asyncio.timeout(5):
+        await line.send(request("GET", "/gate"), b"\r\n")
+        await gate.reached.wait()
+        assert not await line.is_closed(0.4)
+        gate.open.set()
+        assert (await line.hear()).json == {"waited": True}
+
+
+async def _trickle(line: Line, sent: bytes) -> None:
+    for at in range(len(sent)):
+        await line.send(sent[at : at + 1])
+        await asyncio.sleep(0.05)
+
+
+# --------------------------------------------------------------------------------------------------------------- crowds
+
+
+async def test_when_full_whoever_waits_longest_makes_room(tmp_path: Path) -> None:
+    async with server(tmp_path, most=3) as served, asyncio.timeout(5):
+        lines = [await served.line() for _ in range(3)]
+        await lines[0].send(b"POST /echo HTTP/1.1\r\n")
+        said = await served.ask("GET", "/echo")
+        assert said.status == 200
+        assert (await lines[0].hear()).status == 408
+        assert not await lines[1].is_closed(0.05)
+        for line in lines:
+            line.writer.close()
+
+
+async def test_when_full_of_calls_under_way_the_next_is_told_to_come_back(tmp_path: Path) -> None:
+    gate = Gate()
+    route = Route("GET", "/gate", gate, "Gate", access="open")
+    async with server(tmp_path, route, most=2) as served, asyncio.timeout(5):
+        busy = [await served.line() for _ in range(2)]
+        for line in busy:
+            await line.send(request("GET", "/gate"))
+        await until(lambda: len(served.state.tasks) == 2)
+        async with await served.line() as extra:
+            said = await extra.hear()
+            assert (said.status, said.code, said.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+        gate.open.set()
+        for line in busy:
+            assert (await line.hear()).status == 200
+            line.writer.close()
+
+
+async def test_answers_made_by_the_protocol_carry_no_server_header(tmp_path: Path) -> None:
+    async with server(tmp_path) as served:
+        for sent in (GOOD, MALFORMED["two hosts"]):
+            async with await served.line() as line:
+                await line.send(sent)
+                assert "server" not in (await line.hear()).headers

@@ -1,0 +1,113 @@
+"""Problems become envelopes, and say when a paid call may be repeated."""
+
+import json
+
+import pytest
+
+from penstock import errors
+from penstock.api import problems, response
+from penstock.api.problems import Unavailable
+from penstock.errors import Problem
+from penstock.schema import Answer
+
+
+def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -> Answer:
+    return problems.answer(problem, generation=generation, reached=reached)
+
+
+def test_d2_every_problem_has_the_envelope() -> None:
+    answer = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
+    assert answer.status == 400
+    assert json.loads(response.encode(answer)) == {
+        "error": {"message": "Wrong.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"}
+    }
+    assert "param" not in shown(errors.NotFound("Gone.")).json["error"]
+
+
+def test_d2_headers_of_a_problem_are_sent() -> None:
+    answer = shown(errors.AuthenticationFailed(), generation=False)
+    assert (answer.status, dict(answer.headers)) == (401, {"www-authenticate": "Bearer"})
+    limited = shown(errors.RateLimited("Slow down.", headers={"retry-after": "7"}))
+    assert dict(limited.headers) == {"retry-after": "7", "x-should-retry": "true"}
+
+
+def test_only_generations_speak_of_repeating() -> None:
+    assert "x-should-retry" not in shown(errors.StorageUnavailable("Full."), generation=False).headers
+
+
+@pytest.mark.parametrize(
+    ("problem", "before", "after"),
+    [
+        (errors.InvalidRequest("x"), "false", "false"),
+        (errors.ModelNotFound("x"), "false", "false"),
+        (errors.InsufficientBalance("x"), "false", "false"),
+        (errors.AuthenticationFailed(), "false", "false"),
+        (errors.Conflict("x"), "false", "false"),
+        (errors.RateLimited("x"), "true", "true"),
+        (errors.RequestTimeout("x"), "true", "false"),
+        (errors.StorageUnavailable("x"), "true", "false"),
+        (errors.StorageUnavailable("x", should_retry=True), "true", "true"),
+        (errors.StorageUnavailable("x", should_retry=False), "false", "false"),
+        (errors.UpstreamError("x"), "false", "false"),
+        (errors.UpstreamTimeout("x"), "false", "false"),
+        (errors.AllProvidersExhausted("x"), "false", "false"),
+        (errors.AllProvidersExhausted("x", should_retry=True), "true", "true"),
+        (errors.InternalError(), "false", "false"),
+        (Unavailable("x"), "true", "true"),
+    ],
+)
+def test_d2_a_generation_may_be_repeated_only_if_nothing_was_sent(problem: Problem, before: str, after: str) -> None:
+    assert shown(problem, reached=False).headers["x-should-retry"] == before
+    assert shown(problem, reached=True).headers["x-should-retry"] == after
+
+
+def test_a_limit_that_was_met_after_a_provider_was_asked_is_not_ours_to_lift() -> None:
+    problem = errors.RateLimited("x")
+    problem.recorded = True
+    assert shown(problem, reached=True).headers["x-should-retry"] == "false"
+
+
+def test_d9_refusals_are_the_gateways_own() -> None:
+    refusals = [errors.InvalidRequest("x"), errors.ModelNotFound("x"), errors.InsufficientBalance("x"),
+                errors.RateLimited("x"), errors.PayloadTooLarge("x"), errors.RecordingNotFound("x")]  # fmt: skip
+    others = [errors.ContentPolicyViolation("x"), errors.UpstreamError("x"), errors.StorageUnavailable("x"),
+              errors.InternalError(), errors.AuthenticationFailed(), Unavailable("x")]  # fmt: skip
+    assert all(map(problems.is_refusal, refusals))
+    assert not any(map(problems.is_refusal, others))
+
+
+def test_d9_what_has_a_record_gets_no_second_one() -> None:
+    problem = errors.InvalidRequest("x")
+    problem.recorded = True
+    assert not problems.is_refusal(problem)
+
+
+async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -> None:
+    closed = []
+
+    async def chunks():  # type: ignore[no-untyped-def]
+        try:
+            yield b"x"
+        finally:
+            closed.append(True)
+
+    stream = chunks()
+    await anext(stream)
+    served = Answer(status=416, chunks=stream, headers={"content-type": "video/mp4", "content-range": "bytes */9"})
+    answer = await problems.out_of_range(served)
+    assert closed == [True]
+    assert (answer.status, answer.json["error"]["code"], dict(answer.headers)) == (
+        416,
+        "INVALID_REQUEST",
+        {"content-range": "bytes */9"},
+    )
+
+
+def test_a_trail_tells_where_and_not_what() -> None:
+    try:
+        int("a prompt that nobody else may read")
+    except ValueError as failure:
+        told = problems.trail(failure)
+    assert told[0] == "ValueError"
+    assert told[1].endswith("test_a_trail_tells_where_and_not_what")
+    assert "prompt" not in " ".join(told)
