@@ -24,6 +24,7 @@ from penstock.ledger import Ledger
 from penstock.media import Media
 from penstock.pool import Pool
 from penstock.settings import Settings
+from penstock.settling import Settling
 from penstock.shelf import open_shelf
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
@@ -88,6 +89,7 @@ async def opened_gateway(
             jobs=Jobs(store, clock, settings),
             webhooks=Secrets(store, vault, clock),
             deliveries=Deliveries(store, wire, vault, clock, settings),
+            settling=Settling(store, clock),
         )
 
 
@@ -114,9 +116,11 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
             log.info("resumed", generations=resumed)
     tasks.append(asyncio.create_task(gateway.jobs.keep(), name="keep leases"))
     deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
+    gateway.settling.start()
     try:
         yield
     finally:
+        await gateway.settling.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

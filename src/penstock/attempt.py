@@ -13,11 +13,12 @@ from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.gather import Unusable
 from penstock.jobs import Lease, LeaseLost
-from penstock.providers.spec import Kind, Result
+from penstock.providers.spec import Result
 from penstock.schema import Choice, Plan, Request, Shelved, Tried
 from penstock.store.base import Row, Transaction
 from penstock.upstream import Failed, OutcomeUnknown, clean
 from penstock.values import Nanos, nanos, new_id
+from penstock.verdict import Miss
 
 _LOST_JOB_SECONDS = 120.0
 _INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
@@ -65,23 +66,6 @@ class Made:
     cost: Nanos
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """An attempt that brought nothing, and whether somebody else may be asked."""
-
-    kind: Kind
-    message: str
-    count: int
-    sent: bool = True
-    unknown: bool = False
-    timeout: bool = False
-    retry_after_seconds: float | None = None
-
-    @property
-    def may_go_on(self) -> bool:
-        return not self.unknown and self.kind != "refused"
-
-
 async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
     """Try once, or carry on with what an earlier process began."""
     before = job.attempts.get((share.number, share.part))
@@ -96,17 +80,11 @@ async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
     except Failed as problem:
         _blame(gateway, slug, upstream, problem)
         await _note(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
-        return Miss(
-            problem.kind,
-            problem.message,
-            share.count,
-            problem.sent,
-            retry_after_seconds=problem.retry_after_seconds,
-        )
+        return Miss.of(problem, share.count)
     except OutcomeUnknown as problem:
         gateway.health.failed(slug, upstream, "timeout")
         await _note(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
-        return Miss("timeout", problem.message, share.count, unknown=True, timeout=problem.timeout)
+        return Miss.of(problem, share.count)
     gateway.health.answered(slug, upstream)
     return Made(share, attempt_id, result, files, _cost(job, share, result, files))
 

@@ -156,9 +156,13 @@ async def credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: 
     await _move(tx, org_id, new_id("crd", at_ms), "credit", FUNDING, available(org_id), amount, at_ms, note=note)
 
 
-async def hold(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
-    """Check and reserve in one statement: whoever comes second sees what the first left."""
-    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount):
+async def hold(
+    tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = NOTHING
+) -> None:
+    """Check and reserve in one statement: whoever comes second sees what the first left. What is `reserved` in this
+    process's memory is left alone.
+    """
+    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
         left = await tx.one("get_balance", org_id=org_id)
         raise insufficient(amount, Nanos(left["available"] if left else 0))
     await _move(tx, org_id, request_id, "hold", available(org_id), held(org_id), amount, at_ms)
@@ -178,6 +182,11 @@ async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos
     if cost > charged:
         await lose(tx, org_id, request_id, Nanos(cost - charged), at_ms)
     return charged
+
+
+async def charge_directly(tx: Transaction, org_id: str, request_id: str, cost: Nanos, at_ms: int) -> None:
+    """The transfer of a call whose hold was in memory; the balance is changed once for many of them."""
+    await _move(tx, org_id, request_id, "post", available(org_id), REVENUE, cost, at_ms)
 
 
 async def void(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:

@@ -7,25 +7,16 @@ import msgspec
 import structlog
 
 from penstock import billing, ledger, webhooks
-from penstock.attempt import Job, Made, Miss, Share, attempt, held, set_attempt
+from penstock.attempt import Job, Made, Share, attempt, held, set_attempt
 from penstock.emulate import batches
-from penstock.errors import (
-    AllProvidersExhausted,
-    Cancelled,
-    ContentPolicyViolation,
-    InternalError,
-    Problem,
-    StorageUnavailable,
-    UpstreamError,
-    UpstreamOutcomeUnknown,
-    UpstreamTimeout,
-)
+from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.jobs import Lease, LeaseLost
 from penstock.schema import Kept, Plan, Request, Settled, Shelved, Tried
 from penstock.store.base import Row, Transaction
 from penstock.values import NOTHING, Nanos
+from penstock.verdict import Miss, verdict
 
 log = structlog.get_logger()
 _RETRY_STORE_SECONDS = 5.0
@@ -41,7 +32,7 @@ async def drive(gateway: Gateway, lease: Lease) -> None:
             raise InternalError("The gateway failed repeatedly while working on this request.")
         made, misses = await _make(gateway, job, job.request.n, 0)
         if not made:
-            raise _verdict(job, misses)
+            raise verdict(misses, forced=job.plan.forced, is_video=job.request.task == "video")
         await _complete(gateway, job, made)
     except StorageUnavailable:
         raise  # nothing was decided: the job waits for its store
@@ -94,26 +85,6 @@ async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made
         undecided = (one for one in problems if isinstance(one, LeaseLost | StorageUnavailable))
         raise next(undecided, problems[0])
     return [one for one in outcomes if not isinstance(one, BaseException)]
-
-
-def _verdict(job: Job, misses: Sequence[Miss]) -> Problem:
-    """What to tell the caller when nothing was made."""
-    last = misses[-1]
-    retry_after = max((miss.retry_after_seconds or 0 for miss in misses), default=0)
-    headers = {"retry-after": str(int(retry_after) or 1)} if all(miss.kind == "busy" for miss in misses) else {}
-    # A client may repeat by itself only what certainly reached nobody, or was turned away at the door.
-    again = all(not miss.sent or miss.kind == "busy" for miss in misses)
-    if refusal := next((miss for miss in misses if miss.kind == "refused"), None):
-        return ContentPolicyViolation(refusal.message, should_retry=False)
-    if unknown := next((miss for miss in misses if miss.unknown), None):
-        if job.request.task != "video" and unknown.timeout:
-            return UpstreamTimeout(unknown.message, should_retry=False)
-        kind = UpstreamOutcomeUnknown if job.request.task == "video" else UpstreamError
-        return kind(unknown.message, should_retry=False)
-    if job.plan.forced:
-        return UpstreamError(last.message, headers=headers, should_retry=again)
-    message = f"No provider could serve this request. The last said: {last.message}"
-    return AllProvidersExhausted(message, headers=headers, should_retry=again)
 
 
 # ------------------------------------------------------------------------------------------------------------ the ends

@@ -223,7 +223,8 @@ async def _accept(
                 return earlier
         if caller.is_limited:
             await limits.check(tx, caller, hold, clock.now_ms())
-        await billing.hold(tx, caller.org_id, call.id, hold, call.at_ms)
+        reserved = gateway.settling.reserved(caller.org_id)
+        await billing.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         await ledger.begin(tx, call, request, hold)
         await tx.run(
             "add_generation",
@@ -250,12 +251,13 @@ async def _accept(
         assert row is not None, "it was written a moment ago"
         return row
 
-    try:
-        row = await gateway.store.write(write)
-    except ConstraintViolated:  # two processes, one key: the other was first
-        if not wish.idempotency_key:
-            raise
-        row = await gateway.store.write(write)
+    with gateway.settling.leaving(caller.org_id, hold):
+        try:
+            row = await gateway.store.write(write)
+        except ConstraintViolated:  # two processes, one key: the other was first
+            if not wish.idempotency_key:
+                raise
+            row = await gateway.store.write(write)
     failpoint("accept.after_commit")
     return row, Lease(call.id, 1, 1) if row["id"] == call.id else None
 

@@ -14,6 +14,7 @@ from penstock.media import Media
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.upstream import Upstream
+from penstock.settling import Settling
 from penstock.webhooks import Deliveries, Secrets
 
 
@@ -35,6 +36,7 @@ class Gateway:
     jobs: Jobs
     webhooks: Secrets
     deliveries: Deliveries
+    settling: Settling
     draining: bool = False
 
     async def ready(self) -> bool:

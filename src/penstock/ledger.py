@@ -144,8 +144,20 @@ async def end(
     return True
 
 
+async def write_ended(tx: Transaction, call: Call, columns: dict[str, Any]) -> None:
+    """A record that is written once, when all is known; its usage is counted by who writes many."""
+    await _add(tx, call, **columns)
+
+
 async def _add(tx: Transaction, call: Call, **values: Any) -> None:
-    defaults = {"hold": 0, "error_code": None, "error_message": None, "duration_ms": None}
+    defaults = {
+        "hold": 0,
+        "cost": 0,
+        "error_code": None,
+        "error_message": None,
+        "duration_ms": None,
+        "response_bytes": None,
+    }
     await tx.run(
         "add_request",
         **{

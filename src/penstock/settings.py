@@ -49,6 +49,8 @@ class Settings:
     job_deadline_seconds: float = _setting(86_400.0, "When an unfinished generation is given up.")
     reconcile_seconds: float = _setting(120.0, "How long to look for a submission whose outcome is unknown.")
     upstream_seconds: float = _setting(600.0, "Longest single call to a provider.")
+    stream_seconds: float = _setting(3600.0, "Longest streamed chat answer.")
+    chat_output_tokens: int = _setting(4096, "Tokens to set money aside for when a chat call sets no max_tokens.")
     poll_seconds_max: float = _setting(60.0, "Longest pause between two polls.")
     lease_seconds: float = _setting(30.0, "After how long without a sign of life another worker takes a job over.")
     jobs_at_once: int = _setting(10_000, "Most generations one process drives at a time.")

@@ -1,8 +1,8 @@
 """Carry a request to a provider and bring back a result; the only provider I/O."""
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -20,6 +20,7 @@ from penstock.workshop import ORIGIN, Workshop
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
 _LONGEST_MESSAGE = 500
+_MOST_ERROR_BYTES = 64 * 1024
 _LONGEST_RETRY_AFTER_SECONDS = 120.0
 _UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
 
@@ -81,11 +82,8 @@ class Upstream:
         outgoing = translate.outgoing(provider, model, fields, target.key)
         try:
             reply = await self._send(outgoing, self._settings.upstream_seconds)
-        except NotSent as problem:
-            raise Failed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False) from problem
-        except Unknown as problem:
-            words = "did not answer in time" if problem.timeout else "broke off before answering"
-            raise OutcomeUnknown(provider.slug, f"{provider.name} {words}.", timeout=problem.timeout) from problem
+        except (NotSent, Unknown) as problem:
+            raise self._silence(provider, problem) from None
         result = self._read(target, reply)
         if result.status == "failed":
             raise self._verdict(target, result)
@@ -94,6 +92,54 @@ class Upstream:
         if not result.done and not result.ref:
             raise OutcomeUnknown(provider.slug, f"{provider.name} accepted without naming the job.", timeout=False)
         return result
+
+    async def ask(self, target: Target, fields: Mapping[str, Any], seconds: float) -> Reply:
+        """A chat call whose answer comes in one piece, handed on as it is."""
+        outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
+        try:
+            reply = await self._send(outgoing, seconds)
+        except (NotSent, Unknown) as problem:
+            raise self._silence(target.provider, problem) from None
+        if reply.status != 200:
+            raise self._refusal(target, reply)
+        return reply
+
+    @asynccontextmanager
+    async def listen(
+        self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A chat call whose answer comes bit by bit. Raises as `ask` does until the first byte, then Unknown."""
+        outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
+        if outgoing.url.startswith(ORIGIN):
+            yield self._workshop.stream(outgoing)
+            return
+        try:
+            stream = self._wire.stream(outgoing, idle_seconds=idle_seconds, total_seconds=total_seconds)
+            reply = await stream.__aenter__()
+        except (NotSent, Unknown) as problem:
+            raise self._silence(target.provider, problem) from None
+        try:
+            if reply.status != 200:
+                body = await reply.read(_MOST_ERROR_BYTES)
+                raise self._refusal(target, Reply(reply.status, reply.headers, body))
+            yield reply
+        finally:
+            await stream.__aexit__(None, None, None)
+
+    @staticmethod
+    def _silence(provider: Provider, problem: NotSent | Unknown) -> "Failed | OutcomeUnknown":
+        if isinstance(problem, NotSent):
+            return Failed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False)
+        words = "did not answer in time" if problem.timeout else "broke off before answering"
+        return OutcomeUnknown(provider.slug, f"{provider.name} {words}.", timeout=problem.timeout)
+
+    def _refusal(self, target: Target, reply: Reply) -> Failed:
+        return Failed(
+            target.provider.slug,
+            kind_of(target.provider, reply),
+            explain(target.provider, reply, target.key),
+            retry_after_seconds=retry_after(reply),
+        )
 
     async def poll(self, target: Target, ref: Mapping[str, str]) -> Result:
         """The job's present state. Raises Failed for whatever went wrong with asking; the job itself goes on."""
@@ -161,12 +207,7 @@ class Upstream:
     def _read(self, target: Target, reply: Reply) -> Result:
         slug, name = target.provider.slug, target.provider.name
         if reply.status >= 300:
-            raise Failed(
-                slug,
-                kind_of(target.provider, reply),
-                explain(target.provider, reply, target.key),
-                retry_after_seconds=retry_after(reply),
-            )
+            raise self._refusal(target, reply)
         try:
             return target.model.op.read(reply)
         except _UNREADABLE as problem:

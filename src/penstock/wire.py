@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 from urllib.parse import urljoin
@@ -164,7 +165,7 @@ class Wire:
                 builder = builder.body_bytes(request.body)
             elif request.method != "GET":  # some servers insist on it, and the library leaves it out
                 builder = builder.header("content-length", "0")
-            return builder.timeout(timedelta(seconds=total_seconds))
+            return builder.timeout(_span(total_seconds))
         except (ValueError, PyreqwestError):
             # The library's words would quote the address or the header.
             raise NotSent("the request has an address or a header that cannot be sent") from None
@@ -303,6 +304,11 @@ class Wire:
         if len(self._pinned) > _MOST_PINNED_CLIENTS:
             del self._pinned[next(iter(self._pinned))]  # requests under way on it are not disturbed
         return client
+
+
+@lru_cache(64)
+def _span(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
 
 
 def _built(builder: ClientBuilder) -> Client:

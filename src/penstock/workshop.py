@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,8 +12,10 @@ import msgspec
 
 from penstock.pool import Pool, WorkFailed
 from penstock.providers.spec import Outgoing, Reply
+from penstock.studio import echo
 
 ORIGIN = "atelier:"
+_BROKEN = "The renderer failed."
 _FILMS_KEPT = 8
 # Words in a prompt that make a clip go wrong on purpose, so that people can try their error paths.
 MARKERS = {
@@ -45,6 +48,9 @@ class Workshop:
         kind, _, film = request.url.removeprefix(ORIGIN).strip("/").partition("/")
         if film:
             return self._cancel(film) if request.method == "DELETE" else self._status(film)
+        if kind == "echo":
+            completion = echo.completion(msgspec.json.decode(request.body))
+            return Reply(200, {"content-type": "application/json"}, msgspec.json.encode(completion))
         fields = msgspec.msgpack.decode(request.body)
         if kind == "clips":
             return self._begin(fields)
@@ -52,8 +58,16 @@ class Workshop:
         try:
             pictures = await asyncio.gather(*(self._picture(kind, fields, number) for number in range(count)))
         except WorkFailed as problem:
-            return _reply({"message": problem.message}, 400 if problem.kind == "refused" else 500)
+            refused = problem.kind == "refused"
+            return _reply({"message": problem.message if refused else _BROKEN}, 400 if refused else 500)
         return _reply({"id": _new("pic"), "pictures": pictures})
+
+    async def stream(self, request: Outgoing) -> AsyncIterator[bytes]:
+        """Chat, bit by bit."""
+        for chunk in echo.chunks(msgspec.json.decode(request.body)):
+            yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+            await asyncio.sleep(0)  # as a provider would, let others have their turn
+        yield b"data: [DONE]\n\n"
 
     async def close(self) -> None:
         tasks = [film.task for film in self._films.values() if film.task and not film.task.done()]
@@ -97,7 +111,7 @@ class Workshop:
             try:
                 await self._pool.run("studio.clip", progress=report, path=str(path), **arguments)
             except WorkFailed as problem:
-                film.message = problem.message
+                film.message = problem.message if problem.kind == "refused" else _BROKEN
                 film.status = "failed"
             else:
                 film.data = await asyncio.to_thread(path.read_bytes)

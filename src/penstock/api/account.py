@@ -8,11 +8,11 @@ from penstock.api import query
 from penstock.api.spec import Query
 from penstock.auth import ADMIN, REPLAY_MODES
 from penstock.errors import InvalidRequest, NotFound
+from penstock.fields import check_field
 from penstock.gateway import Gateway
 from penstock.ledger import STATUSES, Filters
 from penstock.schema import Answer, Call, Field
 from penstock.states import KEY
-from penstock.validate import check_field
 from penstock.values import is_id
 
 _SECRET = {"cache-control": "no-store"}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from penstock.convert import pixels, seconds_between
+from penstock.providers.compatible import CHAT
 from penstock.providers.spec import (
     File, Model, Operation, Price, Provider, Reply, Result, converted, emulated, ignored, passthrough,
 )  # fmt: skip
@@ -100,6 +101,7 @@ CLIP = Operation(
         *ignored("negative_prompt", "user"),
     ),
 )
+ECHO = replace(CHAT, send="POST /echo", resubmits=True)
 _NOTE = "The gateway's own price, so that costs can be seen before any vendor is set up."
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
 
@@ -119,5 +121,8 @@ PROVIDER = Provider(
         Model(id="atelier/clip", upstream="clip", op=CLIP, name="Atelier Clip",
               prices=(Price(unit="second", usd="0.001", note=_NOTE),),
               description="Renders an H.264 film from a prompt, or moves over a picture."),
+        Model(id="atelier/echo", upstream="echo", op=ECHO, name="Atelier Echo",
+              prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", note=_NOTE),),
+              description="Answers with what it heard, in every shape that chat has."),
     ),
 )  # fmt: skip

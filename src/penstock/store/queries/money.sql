@@ -9,9 +9,13 @@ SELECT billing, available, held FROM orgs WHERE id = :org_id;
 UPDATE orgs SET available = available + :amount WHERE id = :org_id;
 
 -- name: hold_amount
--- Reserve an amount if a prepaid organization has it; postpaid ones always do.
+-- Reserve an amount if a prepaid organization has it beside what is reserved in memory; postpaid ones always do.
 UPDATE orgs SET available = available - :amount, held = held + :amount
-WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount);
+WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount + :reserved);
+
+-- name: spend_amount
+-- Take what calls cost that were reserved in memory.
+UPDATE orgs SET available = available - :amount WHERE id = :org_id;
 
 -- name: settle_hold
 -- End a hold: the charged part is gone, the rest is available again.

@@ -4,8 +4,8 @@
 -- Open a record, or write one that was born rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
     error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes)
-VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, 0, :duration_ms,
-    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, NULL);
+VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes);
 
 -- name: start_request
 -- Sent to a provider.
@@ -28,6 +28,13 @@ INSERT INTO usage_slots (org_id, slot, key_id, status, count, cost)
 VALUES (:org_id, :slot, :key_id, :status, 1, :cost)
 ON CONFLICT (org_id, slot, key_id, status)
 DO UPDATE SET count = usage_slots.count + 1, cost = usage_slots.cost + excluded.cost;
+
+-- name: count_usages
+-- Add several ended requests to a slot.
+INSERT INTO usage_slots (org_id, slot, key_id, status, count, cost)
+VALUES (:org_id, :slot, :key_id, :status, :count, :cost)
+ON CONFLICT (org_id, slot, key_id, status)
+DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cost + excluded.cost;
 
 -- name: get_request
 -- One record of an organization.

@@ -1,0 +1,243 @@
+"""The story of a conversation: reserve, ask, pass the answer on, settle."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from penstock import billing, conversation, respond, translate
+from penstock.catalog import Option
+from penstock.conversation import Talk
+from penstock.errors import Cancelled, Problem, UpstreamError
+from penstock.gateway import Gateway
+from penstock.lookup import recorded
+from penstock.providers.spec import Price
+from penstock.schema import CHAT, Answer, Call, Quote, Request
+from penstock.settling import Ending, Entry
+from penstock.sse import Broken, Relay
+from penstock.upstream import Failed, OutcomeUnknown
+from penstock.values import NOTHING, Nanos, nanos
+from penstock.verdict import Miss, verdict
+from penstock.wire import NotSent, Unknown
+
+_IDLE_SECONDS = 60.0
+_OURS = ("session_id",)
+_BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like this
+_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[msgspec.Raw]
+    usage: _Usage | None = None
+
+
+_read = msgspec.json.Decoder(_Completion).decode
+
+
+async def complete(gateway: Gateway, call: Call) -> Answer:
+    """Ask the options in order until one answers."""
+    said = conversation.talk(call)
+    route = gateway.catalog.route(said.model, ("chat",), gateway.health.well)
+    extras = {name: value for name, value in said.body.items() if name not in CHAT}
+    if extras:
+        translate.check_extras(route.first.model.op, extras)
+    quotes = [_quote(gateway, option, said) for option in route.options]
+    if call.dry_run:
+        return respond.estimate(said.model, route.first.provider.slug, quotes[0])
+    hold = max(quote.total for quote in quotes)
+    values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
+    request = Request(task="chat", model=said.model, values=values)
+    entry = await gateway.settling.open(call, request, hold, "vision" if said.has_pictures else None)
+    misses: list[Miss] = []
+    try:
+        for option in route.options:
+            try:
+                answer = await (_streamed if said.stream else _answered)(gateway, entry, option, said)
+            except (Failed, OutcomeUnknown) as problem:
+                misses.append(_missed(gateway, option, problem))
+                if not misses[-1].may_go_on:
+                    break
+            else:
+                gateway.health.answered(option.provider.slug, option.model.upstream)
+                return answer
+        raise verdict(misses, forced=route.forced)
+    except BaseException as problem:
+        if isinstance(problem, Problem):
+            _close(gateway, entry, "upstream_failure", problem=recorded(problem))
+        else:
+            _close(gateway, entry, "cancelled", problem=Cancelled("The call was broken off."))
+        raise
+
+
+def _missed(gateway: Gateway, option: Option, problem: Failed | OutcomeUnknown) -> Miss:
+    miss = Miss.of(problem)
+    if miss.kind in ("rejected", "refused"):
+        gateway.health.answered(option.provider.slug, option.model.upstream)
+    else:
+        gateway.health.failed(option.provider.slug, option.model.upstream, miss.kind, miss.retry_after_seconds)
+    return miss
+
+
+def _fields(option: Option, said: Talk) -> dict[str, Any]:
+    """The caller's body under the provider's name for the model, less what that provider cannot read."""
+    quirks = option.model.op.settings
+    fields = {name: value for name, value in said.body.items() if name not in _OURS}
+    for name in quirks.get("drops", ()):
+        fields.pop(name, None)
+    for ours, theirs in quirks.get("renames", {}).items():
+        if ours in fields:
+            fields[theirs] = fields.pop(ours)
+    if said.stream and quirks.get("reports_usage", True):
+        fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}
+    fields["model"] = option.model.upstream
+    return fields
+
+
+# ------------------------------------------------------------------------------------------------------- in one piece
+
+
+async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
+    """The provider's answer goes out byte for byte; it is read only for what it says about use."""
+    reply = await gateway.upstream.ask(option, _fields(option, said), gateway.settings.upstream_seconds)
+    try:
+        completion = _read(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        words = f"{option.provider.name} gave an answer that makes no sense."
+        raise Failed(option.provider.slug, "unreadable", words) from None
+    if not completion.choices:
+        raise Failed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
+    usage = completion.usage
+    if usage is None:
+        size = sum(len(bytes(choice)) for choice in completion.choices)
+        cost = _cost(option, _guessed_input(said), size // _BYTES_PER_TOKEN, None)
+    else:
+        cost = _cost(option, usage.prompt_tokens, usage.completion_tokens, usage.cost)
+    _close(gateway, entry, "completed", cost=cost, response_bytes=len(reply.body))
+    return Answer(body=reply.body)
+
+
+# -------------------------------------------------------------------------------------------------------- bit by bit
+
+
+async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
+    """Nothing is promised before the first bytes are here: until then another provider can be asked."""
+    stack = AsyncExitStack()
+    relay = Relay(keeps_usage=said.wants_usage)
+    try:
+        limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
+        chunks = await stack.enter_async_context(gateway.upstream.listen(option, _fields(option, said), **limits))
+        first = b""
+        while not first and not relay.done:
+            first = relay.feed(await anext(chunks))
+    except (StopAsyncIteration, Broken, Unknown, NotSent) as problem:
+        await stack.aclose()
+        words = f"{option.provider.name} answered with no stream."
+        raise Failed(option.provider.slug, "unreadable", words) from problem
+    except BaseException:
+        await stack.aclose()
+        raise
+    body = _passed_on(gateway, entry, option, said, stack, chunks, relay, first)
+    return Answer(chunks=body, headers=_STREAM_HEADERS, media_type="text/event-stream")
+
+
+async def _passed_on(
+    gateway: Gateway,
+    entry: Entry,
+    option: Option,
+    said: Talk,
+    stack: AsyncExitStack,
+    chunks: AsyncIterator[bytes],
+    relay: Relay,
+    first: bytes,
+) -> AsyncIterator[bytes]:
+    """Whatever way this ends, the provider is hung up on and the books are closed, once."""
+    status = "cancelled"
+    problem: Problem | None = Cancelled("The caller hung up.")
+    try:
+        yield first
+        try:
+            async for chunk in chunks:
+                if ready := relay.feed(chunk):
+                    yield ready
+                if relay.done:
+                    break
+            words = None if relay.done else "ended without saying that it was done"
+        except Broken as trouble:
+            words = str(trouble)
+        except (Unknown, NotSent):
+            words = "broke off in the middle of its answer"
+        if words is None:
+            status, problem = "completed", None
+        else:
+            gateway.health.failed(option.provider.slug, option.model.upstream, "broken")
+            status, problem = "upstream_failure", UpstreamError(f"{option.provider.name} {words}.")
+            yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
+    finally:
+        cost = NOTHING if status == "upstream_failure" else _stream_cost(option, said, relay)
+        _close(gateway, entry, status, cost=cost, response_bytes=relay.size_bytes, problem=problem)
+        await stack.aclose()
+
+
+def _stream_cost(option: Option, said: Talk, relay: Relay) -> Nanos:
+    """What was reported, else what was delivered: providers send about a token an event."""
+    if relay.usage is None:
+        return _cost(option, _guessed_input(said), relay.events, None)
+    return _cost(option, *relay.usage, relay.cost)
+
+
+# --------------------------------------------------------------------------------------------------------------- money
+
+
+def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
+    price = _price(option)
+    if price is None:
+        return Quote(components=())
+    output = said.output_ceiling or gateway.settings.chat_output_tokens
+    return billing.total(
+        [
+            billing.component(price, "token", Decimal(said.input_ceiling), is_input=True),
+            billing.component(price, "token", Decimal(output)),
+        ]
+    )
+
+
+def _cost(option: Option, input_tokens: int, output_tokens: int, reported: float | None) -> Nanos:
+    """The provider's own figure where it gives one, else the table."""
+    if reported is not None:
+        return nanos(Decimal(str(reported)))
+    price = _price(option)
+    if price is None:
+        return NOTHING
+    return nanos(Decimal(price.input_usd) * input_tokens + Decimal(price.usd) * output_tokens)
+
+
+def _price(option: Option) -> Price | None:
+    return option.model.prices[0] if option.model.prices else None
+
+
+def _guessed_input(said: Talk) -> int:
+    return max(1, len(msgspec.json.encode(said.body["messages"])) // _BYTES_PER_TOKEN)
+
+
+def _close(
+    gateway: Gateway,
+    entry: Entry,
+    status: str,
+    *,
+    cost: Nanos = NOTHING,
+    response_bytes: int = 0,
+    problem: Problem | None = None,
+) -> None:
+    duration = int((gateway.clock.monotonic() - entry.call.started) * 1000)
+    ending = Ending(entry, status, min(cost, entry.hold), duration, response_bytes)
+    if problem:
+        ending.error_code, ending.error_message = problem.code, problem.message
+    gateway.settling.close(ending)

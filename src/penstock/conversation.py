@@ -1,0 +1,189 @@
+"""Check a chat call: its parameters, messages and tools, or say what is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import InvalidRequest
+from penstock.fields import check_field
+from penstock.schema import CHAT, Call
+
+_ROLES = ("system", "user", "assistant", "tool")
+_OPENAI_ROLES = (*_ROLES, "developer", "function")  # what OpenAI's own clients also send
+_CHOICES = ("none", "auto", "required")
+_MOST_STOPS = 4
+# Tokens cannot be counted without the model's own vocabulary; a ceiling can: no tokenizer makes more of text than this.
+_BYTES_PER_TOKEN = 2
+_TOKENS_PER_PICTURE = 3000
+_TOKENS_PER_MESSAGE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A valid chat call, still in the caller's own words."""
+
+    model: str
+    body: dict[str, Any]
+    stream: bool
+    wants_usage: bool
+    has_pictures: bool
+    input_ceiling: int  # tokens
+    output_ceiling: int | None  # tokens, when the caller set one
+
+
+def talk(call: Call) -> Talk:
+    body = call.json
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    for name, value in body.items():
+        row = CHAT.get(name)
+        if row is not None and value is not None:
+            check_field(row, value)
+    for name in ("model", "messages"):
+        if body.get(name) is None:
+            raise InvalidRequest(f"`{name}` is required.", param=name)
+    _check_parameters(body)
+    text_bytes, pictures = _messages(body["messages"])
+    options = body.get("stream_options") or {}
+    most = body.get("max_tokens") or body.get("max_completion_tokens")
+    copies = body.get("n") if isinstance(body.get("n"), int) else 1
+    return Talk(
+        model=body["model"],
+        body=body,
+        stream=bool(body.get("stream")),
+        wants_usage=options.get("include_usage") is True,
+        has_pictures=pictures > 0,
+        input_ceiling=_ceiling(body, text_bytes, pictures),
+        output_ceiling=most * max(1, copies or 1) if isinstance(most, int) else None,
+    )
+
+
+def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:
+    tools = len(str(body["tools"])) if body.get("tools") else 0
+    words = (text_bytes + tools) // _BYTES_PER_TOKEN
+    return words + pictures * _TOKENS_PER_PICTURE + len(body["messages"]) * _TOKENS_PER_MESSAGE
+
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+
+
+def _check_parameters(body: Mapping[str, Any]) -> None:
+    stop = body.get("stop")
+    if isinstance(stop, list) and not (1 <= len(stop) <= _MOST_STOPS and all(isinstance(one, str) for one in stop)):
+        raise InvalidRequest(f"`stop` must be a string or an array of 1 to {_MOST_STOPS} strings.", param="stop")
+    if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
+        raise InvalidRequest("`top_logprobs` needs `logprobs` to be true.", param="top_logprobs")
+    if (tools := body.get("tools")) is not None:
+        _check_tools(tools)
+    if (choice := body.get("tool_choice")) is not None:
+        _check_choice(choice)
+    if (form := body.get("response_format")) is not None and not isinstance(form.get("type"), str):
+        raise InvalidRequest("`response_format` must have a `type`, such as `json_object`.", param="response_format")
+    if (options := body.get("stream_options")) is not None:
+        _check_stream_options(body, options)
+
+
+def _check_stream_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    if not body.get("stream"):
+        raise InvalidRequest("`stream_options` needs `stream` to be true.", param="stream_options")
+    if not isinstance(options.get("include_usage", False), bool):
+        raise InvalidRequest("`stream_options.include_usage` must be a boolean.", param="stream_options.include_usage")
+
+
+def _check_tools(tools: list[Any]) -> None:
+    for number, tool in enumerate(tools):
+        where = f"tools[{number}]"
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not isinstance(tool.get("function"), dict):
+            raise InvalidRequest(f"`{where}` must have `type` `function` and a `function`.", param=where)
+        function = tool["function"]
+        if not isinstance(function.get("name"), str) or not function["name"]:
+            raise InvalidRequest(f"`{where}.function.name` is required.", param=f"{where}.function.name")
+        if not isinstance(function.get("description", ""), str | None):
+            raise InvalidRequest(f"`{where}.function.description` must be a string.", param=where)
+        if not isinstance(function.get("parameters", {}), dict | None):
+            raise InvalidRequest(f"`{where}.function.parameters` must be a JSON Schema object.", param=where)
+
+
+def _check_choice(choice: Any) -> None:
+    if isinstance(choice, str):
+        good = choice in _CHOICES
+    else:
+        function = choice.get("function")
+        good = choice.get("type") == "function" and isinstance(function, dict) and isinstance(function.get("name"), str)
+    if not good:
+        raise InvalidRequest(
+            "`tool_choice` must be `none`, `auto`, `required`, or an object with `type` `function` and a function's "
+            "`name`.",
+            param="tool_choice",
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------ messages
+
+
+def _messages(messages: list[Any]) -> tuple[int, int]:
+    """Bytes of text and number of pictures in a conversation that is well formed."""
+    if not messages:
+        raise InvalidRequest("`messages` must have at least one message.", param="messages")
+    text_bytes = pictures = 0
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
+        content = message.get("content")
+        role = message.get("role")
+        if role not in _OPENAI_ROLES:
+            _refuse(number, "role", f"must be one of {', '.join(f'`{one}`' for one in _ROLES)}")
+        if isinstance(content, str):
+            text_bytes += _size(content)
+        elif isinstance(content, list):
+            more, seen = _parts(number, content)
+            text_bytes += more
+            pictures += seen
+        elif content is not None or not (role == "assistant" and message.get("tool_calls")):
+            _refuse(number, "content", "must be a string, an array of parts, or null beside tool calls")
+        if len(message) > 2:
+            text_bytes += _check_extras(number, role, message)
+    return text_bytes, pictures
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _check_extras(number: int, role: str | None, message: Mapping[str, Any]) -> int:
+    """`name`, `tool_calls` and `tool_call_id`, where they belong."""
+    if not isinstance(message.get("name"), str | None):
+        _refuse(number, "name", "must be a string")
+    if not isinstance(message.get("tool_call_id"), str | None):
+        _refuse(number, "tool_call_id", "must be a string")
+    calls = message.get("tool_calls")
+    if calls is None:
+        return 0
+    if role != "assistant" or not isinstance(calls, list):
+        _refuse(number, "tool_calls", "must be an array, in assistant messages only")
+    return len(str(calls))
+
+
+def _parts(number: int, parts: list[Any]) -> tuple[int, int]:
+    text_bytes = pictures = 0
+    for index, part in enumerate(parts):
+        where = f"content[{index}]"
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text":
+            if not isinstance(part.get("text"), str):
+                _refuse(number, f"{where}.text", "must be a string")
+            text_bytes += _size(part["text"])
+        elif kind == "image_url":
+            picture = part.get("image_url")
+            url = picture.get("url") if isinstance(picture, dict) else None
+            if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
+                _refuse(number, f"{where}.image_url.url", "must be an HTTPS address or a base64 data URI")
+            pictures += 1
+        else:
+            _refuse(number, f"{where}.type", "must be `text` or `image_url`")
+    return text_bytes, pictures
+
+
+def _refuse(number: int, field: str, rule: str) -> None:
+    where = f"messages[{number}].{field}"
+    raise InvalidRequest(f"`{where}` {rule}.", param=where)

@@ -1,0 +1,238 @@
+"""Book chat calls: money reserved before they are sent, many settled in one transaction after they were answered."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from penstock import billing, ledger, limits
+from penstock.clock import Clock
+from penstock.errors import StorageUnavailable
+from penstock.schema import SLOT_MS, Call, Request
+from penstock.store.base import Store, Transaction
+from penstock.values import NOTHING, Nanos
+
+log = structlog.get_logger()
+_FRESH_SECONDS = 1.0
+_RETRY_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Entry:
+    """A chat call that money is set aside for."""
+
+    call: Call
+    request: Request
+    hold: Nanos
+    modality: str | None
+    in_store: bool  # the hold is a row that other processes see; otherwise it is in our memory
+
+
+@dataclass(slots=True)
+class Ending:
+    """How an entry ended."""
+
+    entry: Entry
+    status: str
+    cost: Nanos
+    duration_ms: int
+    response_bytes: int
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+@dataclass(slots=True)
+class _Account:
+    """What this process knows of a prepaid balance; never more than there is."""
+
+    available: int = 0
+    read_at: float = -1e9  # monotonic
+    reserved: int = 0  # by chat calls under way
+    leaving: int = 0  # by holds that are on their way into the store
+
+    @property
+    def free(self) -> int:
+        return self.available - self.reserved - self.leaving
+
+
+@dataclass(slots=True)
+class Settling:
+    """Where one process alone serves a database, holds of chat calls can live in memory: nobody else could spend the
+    money meanwhile, and a crash forgets hold and call together. Where several do, or where the key has limits that
+    must be counted, the hold is a row like any other.
+    """
+
+    store: Store
+    clock: Clock
+    accounts: dict[str, _Account] = field(default_factory=dict)
+    endings: list[Ending] = field(default_factory=list)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    trouble: bool = False  # the last settlement failed: nothing new is sent until one succeeds
+    _under_way: list[Ending] = field(default_factory=list)  # handed to the store, not yet known to be durable
+    _task: asyncio.Task[None] | None = None
+
+    def reserved(self, org_id: str) -> Nanos:
+        """What chat calls under way may still cost; holds in the store leave that much alone."""
+        account = self.accounts.get(org_id)
+        return Nanos(account.reserved) if account else NOTHING
+
+    async def open(self, call: Call, request: Request, hold: Nanos, modality: str | None) -> Entry:
+        if self.trouble:
+            raise StorageUnavailable("There is nowhere to keep the record of this request.", should_retry=True)
+        caller = call.caller
+        if self.store.dialect == "postgres" or caller.is_limited:
+            await self.store.write(lambda tx: self._begin(tx, call, request, hold, modality))
+            return Entry(call, request, hold, modality, in_store=True)
+        if caller.prepaid:
+            account = await self._account(caller.org_id, hold)
+            account.reserved += hold
+        return Entry(call, request, hold, modality, in_store=False)
+
+    async def _begin(self, tx: Transaction, call: Call, request: Request, hold: Nanos, modality: str | None) -> None:
+        if call.caller.is_limited:
+            await limits.check(tx, call.caller, hold, self.clock.now_ms())
+        org_id = call.caller.org_id
+        await billing.hold(tx, org_id, call.id, hold, call.at_ms, reserved=self.reserved(org_id))
+        await ledger.begin(tx, call, request, hold, status="processing", modality=modality)
+
+    async def _account(self, org_id: str, hold: Nanos) -> _Account:
+        """An account that can bear the hold."""
+        account = self.accounts.setdefault(org_id, _Account())
+        if self.clock.monotonic() - account.read_at < _FRESH_SECONDS and account.free >= hold:
+            return account
+        await self._read(account, org_id)
+        if account.free < hold:
+            # What is committed a moment before its writer hears of it is counted twice; behind the writer's queue it
+            # is not.
+            await self.store.write(lambda tx: tx.one("get_balance", org_id=org_id))
+            await self._read(account, org_id)
+        if account.free < hold:
+            raise billing.insufficient(hold, Nanos(max(0, account.free)))
+        return account
+
+    async def _read(self, account: _Account, org_id: str) -> None:
+        row = await self.store.one("get_balance", org_id=org_id)
+        waiting = sum(one.cost for one in (*self._under_way, *self.endings) if one.entry.call.caller.org_id == org_id)
+        account.available = (int(row["available"]) if row else 0) - waiting
+        account.read_at = self.clock.monotonic()
+
+    @contextmanager
+    def leaving(self, org_id: str, amount: Nanos) -> Iterator[None]:
+        """While a hold is on its way into the store: neither there for others to see nor still to be spent."""
+        account = self.accounts.setdefault(org_id, _Account())
+        account.leaving += amount
+        try:
+            yield
+        finally:
+            account.leaving -= amount
+            account.read_at = -1e9
+
+    def close(self, ending: Ending) -> None:
+        """Book it with the next transaction; nobody waits for that."""
+        entry = ending.entry
+        if not entry.in_store and entry.call.caller.prepaid:
+            account = self.accounts[entry.call.caller.org_id]
+            account.reserved -= entry.hold
+            account.available -= ending.cost
+        self.endings.append(ending)
+        self.ended.set()
+
+    # ------------------------------------------------------------------------------------------------------ the books
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="settle chats")
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.flush()
+
+    async def _run(self) -> None:
+        while True:
+            await self.ended.wait()
+            try:
+                await self.flush()
+                self.trouble = False
+            except StorageUnavailable:
+                self.trouble = True
+                log.warning("chat calls not settled yet: storage unavailable", waiting=len(self._under_way))
+                await self.clock.sleep(_RETRY_SECONDS)
+
+    async def flush(self) -> None:
+        """Everything that has ended so far, in one transaction."""
+        self.ended.clear()
+        self._under_way += self.endings
+        self.endings = []
+        if not self._under_way:
+            return
+        try:
+            await self.store.write(self._settle)
+        except StorageUnavailable:
+            self.ended.set()
+            raise
+        self._under_way = []
+
+    async def _settle(self, tx: Transaction) -> None:
+        spent: dict[str, int] = defaultdict(int)
+        used: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+        now = self.clock.now_ms()
+        for ending in self._under_way:
+            if ending.entry.in_store:
+                await self._end(tx, ending, now)
+                continue
+            call = ending.entry.call
+            org_id, key_id = call.caller.org_id, call.caller.key_id
+            await ledger.write_ended(tx, call, _columns(ending))
+            if ending.status == "completed" or ending.cost:
+                await billing.charge_directly(tx, org_id, call.id, ending.cost, now)
+                spent[org_id] += ending.cost
+            slot = used[org_id, call.at_ms // SLOT_MS, key_id, ending.status]
+            slot[0] += 1
+            slot[1] += ending.cost
+        for org_id, amount in spent.items():
+            await tx.run("spend_amount", org_id=org_id, amount=amount)
+        for (org_id, slot_number, key_id, status), (count, cost) in used.items():
+            await tx.run(
+                "count_usages", org_id=org_id, slot=slot_number, key_id=key_id, status=status, count=count, cost=cost
+            )
+
+    async def _end(self, tx: Transaction, ending: Ending, now: int) -> None:
+        entry = ending.entry
+        org_id, request_id = entry.call.caller.org_id, entry.call.id
+        if ending.status == "completed" or ending.cost:
+            await billing.post(tx, org_id, request_id, entry.hold, ending.cost, now)
+        else:
+            await billing.void(tx, org_id, request_id, entry.hold, now)
+        await ledger.end(
+            tx,
+            request_id,
+            org_id,
+            ending.status,
+            now,
+            cost=ending.cost,
+            duration_ms=ending.duration_ms,
+            error_code=ending.error_code,
+            error_message=ending.error_message,
+            response_bytes=ending.response_bytes,
+        )
+
+
+def _columns(ending: Ending) -> dict[str, Any]:
+    request = ending.entry.request
+    return {
+        "model": request.model,
+        "modality": ending.entry.modality,
+        "status": ending.status,
+        "cost": ending.cost,
+        "duration_ms": ending.duration_ms,
+        "error_code": ending.error_code,
+        "error_message": ending.error_message,
+        "end_user": request.values.get("user"),
+        "session_id": ending.entry.call.headers.get("x-service-session-id") or request.values.get("session_id"),
+        "response_bytes": ending.response_bytes,
+    }
