@@ -1,0 +1,191 @@
+"""One HTTP exchange as a simulated vendor sees it, with every way of answering badly."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from email.parser import BytesParser
+from functools import cached_property
+from typing import Any
+
+import h11
+
+GONE = (ConnectionError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.IncompleteReadError)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A request as it arrived; header names are lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """The body's fields, whichever way they were sent; a file is its bytes, repeated names make a list."""
+        kind = self.headers.get("content-type", "")
+        if kind.startswith("application/json"):
+            found: dict[str, Any] = json.loads(self.body)
+            return found
+        return self._form(kind) if kind.startswith("multipart/") else {}
+
+    def _form(self, kind: str) -> dict[str, Any]:
+        whole: Message = BytesParser().parsebytes(b"content-type: " + kind.encode() + b"\r\n\r\n" + self.body)
+        fields: dict[str, Any] = {}
+        for part in whole.get_payload():
+            assert isinstance(part, Message)
+            name = str(part.get_param("name", header="content-disposition"))
+            data = part.get_payload(decode=True)
+            assert isinstance(data, bytes)
+            value: Any = data if part.get_filename() else data.decode()
+            if name.endswith("[]"):
+                fields.setdefault(name[:-2], []).append(value)
+            else:
+                fields[name] = value
+        return fields
+
+    @property
+    def key(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+@dataclass
+class Exchange:
+    """What a script works with: what was heard, and the line to answer on."""
+
+    heard: Heard
+    params: Mapping[str, str]  # the variable parts of the path
+    _line: h11.Connection
+    _reader: asyncio.StreamReader
+    _writer: asyncio.StreamWriter
+    hung_up: bool = field(default=False)
+
+    async def send(
+        self, body: bytes, status: int = 200, content_type: str = "application/json", **headers: str
+    ) -> None:
+        await self.begin(status, content_type, {"content-length": str(len(body)), **_dashed(headers)})
+        await self.more(body)
+        await self.end()
+
+    async def json(self, answer: Any, status: int = 200, **headers: str) -> None:
+        await self.send(json.dumps(answer).encode(), status, **headers)
+
+    async def begin(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
+        """The head alone; without a content-length the body goes in chunks."""
+        lines = [("content-type", content_type), *headers.items()]
+        await self._write(h11.Response(status_code=status, headers=lines))
+
+    async def more(self, data: bytes) -> None:
+        await self._write(h11.Data(data=data))
+
+    async def end(self) -> None:
+        await self._write(h11.EndOfMessage())
+
+    async def _write(self, event: h11.Response | h11.Data | h11.EndOfMessage) -> None:
+        self._writer.write(self._line.send(event) or b"")
+        await self._writer.drain()
+
+    def hang_up(self) -> None:
+        """Close the connection without another word."""
+        self.hung_up = True
+        self._writer.transport.abort()
+
+    async def wait_until_gone(self) -> None:
+        """Say nothing until the other side gives up."""
+        self.hung_up = True
+        try:
+            while await self._reader.read(65536):
+                pass
+        except GONE:
+            pass
+
+
+def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ware:
+    """A whole answer: JSON, a file, or the events of a stream."""
+
+    json: Any = None
+    status: int = 200
+    file: bytes = b""
+    content_type: str = "application/json"
+    events: Sequence[bytes] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answerer = Callable[[Heard, Callable[[Mapping[str, str]], Exchange]], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(answer: Answerer) -> AsyncIterator[int]:
+    """Hand each request on loopback to `answer`; gives the port. A script's own failure is the test's."""
+    tasks, failures = set[asyncio.Task[None]](), list[BaseException]()
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _attend(answer, reader, writer)
+        except (asyncio.CancelledError, *GONE):
+            pass
+        except BaseException as problem:
+            failures.append(problem)
+        finally:
+            writer.transport.abort()
+
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(attend(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    listener = await asyncio.start_server(accepted, "127.0.0.1", 0, limit=2**20, backlog=1024)
+    try:
+        yield int(listener.sockets[0].getsockname()[1])
+    finally:
+        listener.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(3):  # transports close on the next turns of the loop
+            await asyncio.sleep(0)
+    if failures:
+        raise failures[0]
+
+
+async def _attend(answer: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    line = h11.Connection(h11.SERVER, max_incomplete_event_size=2**20)
+    while (heard := await _next(line, reader)) is not None:
+        made: list[Exchange] = []
+
+        def exchange(params: Mapping[str, str], heard: Heard = heard, made: list[Exchange] = made) -> Exchange:
+            made.append(Exchange(heard, params, line, reader, writer))
+            return made[-1]
+
+        await answer(heard, exchange)
+        if made[-1].hung_up or line.our_state is not h11.DONE or line.their_state is not h11.DONE:
+            return
+        line.start_next_cycle()
+
+
+async def _next(line: h11.Connection, reader: asyncio.StreamReader) -> Heard | None:
+    request: h11.Request | None = None
+    body = bytearray()
+    while True:
+        event = line.next_event()
+        if event is h11.NEED_DATA:
+            line.receive_data(await reader.read(2**18))
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+        elif isinstance(event, h11.EndOfMessage):
+            assert request is not None
+            headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
+            return Heard(request.method.decode(), request.target.decode(), headers, bytes(body))
+        else:
+            return None
