@@ -50,7 +50,7 @@ _CONNECTING: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 ATTEMPTS: Final = 8
 # Longer waits would only pile up callers; the pool goes on trying to connect by itself.

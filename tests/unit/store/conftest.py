@@ -1,11 +1,13 @@
 """The store's tests on both databases, each with a schema and queries of its own."""
 
+import secrets
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.unit.store import ground
@@ -52,3 +54,14 @@ def cluster() -> Iterator[ground.Cluster]:
 def postgres_url(cluster: ground.Cluster) -> str:
     """Here the server keeps its promises, because the store refuses one that does not."""
     return cluster.address
+
+
+@pytest.fixture
+def fresh_database(cluster: ground.Cluster) -> Iterator[str]:
+    """As for all tests, but it does not mind a restart in between."""
+    name = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield f"{cluster.address}/{name}"
+    with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

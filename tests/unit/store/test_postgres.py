@@ -1,0 +1,328 @@
+"""The store on Postgres: what it insists on, what it tries again, what it never does twice, and how it comes back."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from penstock.store import postgres
+from penstock.store.base import BackupRefused, StorageMisconfigured, StorageUnavailable, Store, Transaction
+from tests.unit.store import ground
+from tests.unit.store.ground import Cluster, Database, Work, adding, noting
+
+
+@asynccontextmanager
+async def opened(database: Database) -> AsyncIterator[Store]:
+    async with database.open() as store:
+        await store.write(adding("a", 1000))
+        yield store
+
+
+def run(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+async def end_backend(url: str, transaction: Transaction) -> None:
+    """Cut the connection of a transaction from the server's side, and wait until it is gone."""
+    row = await transaction.one("get_backend")
+    assert row is not None
+    run(url, f"SELECT pg_terminate_backend({row['pid']}, 5000)")
+
+
+async def eventually_writes(store: Store, work: Work, seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            await store.write(work)
+        except StorageUnavailable:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
+# -------------------------------------------------------------------------------------------------------------- opening
+
+
+async def test_a_server_that_may_forget_is_refused(postgres_database: Database, fresh_database: str) -> None:
+    name = fresh_database.rpartition("/")[2]
+    run(fresh_database, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(StorageMisconfigured, match="Postgres setting synchronous_commit is 'off'"):
+        async with postgres_database.open():
+            pass
+    # Each of these waits for the local disk.
+    for word in ("local", "remote_write", "remote_apply", "on"):
+        run(fresh_database, f"ALTER DATABASE {name} SET synchronous_commit = {word}")
+        async with postgres_database.open():
+            pass
+
+
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
+async def test_each_setting_is_missed_by_name(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """No server of ours has them off, so the demand is turned around instead."""
+    monkeypatch.setattr(postgres, "DURABILITY", {**postgres.DURABILITY, name: ("off",)})
+    with pytest.raises(StorageMisconfigured, match=f"Postgres setting {name} is 'on'"):
+        async with postgres_database.open():
+            pass
+
+
+async def test_a_server_that_is_not_there_is_unavailable(free_port: int, migrations: Path) -> None:
+    with pytest.raises(StorageUnavailable, match="Cannot reach Postgres"):
+        async with ground.database("postgres", f"postgresql://postgres@127.0.0.1:{free_port}/x", migrations).open():
+            pass
+
+
+async def test_operators_see_who_is_connected(postgres_database: Database) -> None:
+    async with opened(postgres_database):
+        with psycopg.connect(postgres_database.address) as connection:
+            names = connection.execute("SELECT DISTINCT application_name FROM pg_stat_activity").fetchall()
+        assert ("penstock",) in names
+
+
+async def test_backup_is_left_to_postgres(postgres_database: Database, tmp_path: Path) -> None:
+    async with opened(postgres_database) as store:
+        with pytest.raises(BackupRefused, match="pg_dump"):
+            await store.backup(tmp_path / "x")
+        await store.purge_traces()
+
+
+# --------------------------------------------------------------------------------------------------------- trying again
+
+
+async def test_a_deadlock_is_tried_again(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        await store.write(adding("b", 1000))
+        met = asyncio.Barrier(2)
+        runs = 0
+
+        async def move(transaction: Transaction, source: str, target: str) -> None:
+            nonlocal runs
+            runs += 1
+            await transaction.run("take_amount", id=source, amount=10)
+            if runs <= 2:
+                await met.wait()  # now each has what the other wants
+            await transaction.run("put_amount", id=target, amount=10)
+
+        await asyncio.gather(
+            store.write(lambda transaction: move(transaction, "a", "b")),
+            store.write(lambda transaction: move(transaction, "b", "a")),
+        )
+        assert runs == 3
+        assert [row["available"] for row in await store.all("list_accounts")] == [1000, 1000]
+
+
+async def test_a_serialization_failure_is_tried_again_but_not_for_ever(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def fail(transaction: Transaction) -> int:
+            nonlocal runs
+            runs += 1
+            await transaction.run("put_amount", id="a", amount=1)
+            if runs < 3:
+                raise psycopg.errors.SerializationFailure
+            return runs
+
+        async def fail_always(transaction: Transaction) -> None:
+            nonlocal runs
+            runs += 1
+            raise psycopg.errors.SerializationFailure
+
+        assert await store.write(fail) == 3
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
+        runs = 0
+        with pytest.raises(StorageUnavailable, match="too many writes to the same rows"):
+            await store.write(fail_always)
+        assert runs == postgres.ATTEMPTS
+
+
+async def test_a_connection_lost_before_commit_is_tried_once_more(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def work(transaction: Transaction) -> None:
+            nonlocal runs
+            runs += 1
+            await transaction.run("put_amount", id="a", amount=1)
+            if runs == 1:
+                await end_backend(postgres_database.address, transaction)
+            await transaction.run("add_note", id="n", account="a", body=None, size=None)
+
+        await store.write(work)
+        assert runs == 2
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
+        assert await store.all("list_notes") == [{"id": "n"}]
+
+
+async def test_a_connection_lost_again_and_again_is_given_up(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def work(transaction: Transaction) -> None:
+            nonlocal runs
+            runs += 1
+            await end_backend(postgres_database.address, transaction)
+            await transaction.run("put_amount", id="a", amount=1)
+
+        with pytest.raises(StorageUnavailable) as caught:
+            await store.write(work)
+        assert runs == 2
+        assert caught.value.should_retry is None
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1000}
+
+
+async def test_a_connection_lost_while_committing_is_never_tried_again(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def work(transaction: Transaction) -> None:
+            nonlocal runs
+            runs += 1
+            await transaction.run("put_amount", id="a", amount=1)
+            await end_backend(postgres_database.address, transaction)
+
+        with pytest.raises(StorageUnavailable, match="broke while committing") as caught:
+            await store.write(work)
+        assert runs == 1
+        assert caught.value.should_retry is False
+        assert await store.write(adding("b")) == 1
+
+
+async def test_a_row_that_stays_locked_is_not_waited_for_for_ever(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_SESSION", "SET lock_timeout = '100ms'")
+    async with opened(postgres_database) as store:
+        with psycopg.connect(postgres_database.address) as other:
+            other.execute("SELECT 1 FROM accounts FOR UPDATE")
+            with pytest.raises(StorageUnavailable, match="lock timeout"):
+                await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1))
+        assert await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1)) == 1
+
+
+async def test_a_process_that_stops_in_a_transaction_keeps_nobody_waiting(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_SESSION", "SET idle_in_transaction_session_timeout = '100ms'")
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def work(transaction: Transaction) -> int:
+            nonlocal runs
+            runs += 1
+            await transaction.run("put_amount", id="a", amount=1)
+            if runs == 1:
+                with psycopg.connect(postgres_database.address) as other:  # blocks until the server has had enough
+                    other.execute("SELECT available FROM accounts FOR UPDATE")
+            return await transaction.run("put_amount", id="a", amount=1)
+
+        assert await store.write(work) == 1
+        assert runs == 2
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1002}
+
+
+async def test_a_server_that_only_reads_is_unavailable_until_it_writes_again(
+    postgres_database: Database, cluster: Cluster
+) -> None:
+    """As after a failover, when connections still lead to what has become the standby."""
+    name = postgres_database.address.rpartition("/")[2]
+    async with opened(postgres_database) as store:
+        runs = 0
+
+        async def work(transaction: Transaction) -> int:
+            nonlocal runs
+            runs += 1
+            if runs == 1:
+                await end_backend(postgres_database.address, transaction)
+            return await transaction.run("put_amount", id="a", amount=1)
+
+        run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with pytest.raises(StorageUnavailable, match="read-only"):
+            await store.write(work)
+        run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        await eventually_writes(store, work)
+        assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
+
+
+# ------------------------------------------------------------------------------------------------------------- restarts
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+async def test_a_restart_between_calls_is_not_noticed(
+    postgres_database: Database, cluster: Cluster, how: signal.Signals
+) -> None:
+    async with opened(postgres_database) as store:
+        # As many connections as there may be, all of them about to die.
+        await asyncio.gather(*(store.write(noting(f"n{number:02}")) for number in range(50)))
+        await asyncio.to_thread(cluster.stop, how)
+        await asyncio.to_thread(cluster.start)
+        outcomes = await asyncio.gather(
+            *(store.write(noting(f"o{number:02}")) for number in range(50)),
+            *(store.one("get_account", id="a") for _ in range(50)),
+            return_exceptions=True,
+        )
+        assert outcomes == [1] * 50 + [{"id": "a", "available": 1000}] * 50
+        assert len(await store.slow("list_notes")) == 100
+
+
+async def test_while_the_server_is_away_callers_are_told_and_later_all_is_well(
+    postgres_database: Database, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "POOL_SECONDS", 0.3)
+    async with opened(postgres_database) as store:
+        await asyncio.gather(*(store.write(noting(f"n{number:02}")) for number in range(50)))
+        await asyncio.to_thread(cluster.stop)
+        start = time.monotonic()
+        outcomes = await asyncio.gather(
+            *(store.write(noting(f"o{number:02}")) for number in range(20)),
+            *(store.one("get_account", id="a") for _ in range(20)),
+            store.slow("list_notes"),
+            return_exceptions=True,
+        )
+        assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
+        assert time.monotonic() - start < 10
+        await asyncio.to_thread(cluster.start)
+        await eventually_writes(store, noting("later"))
+        await asyncio.gather(*(eventually_writes(store, noting(f"p{number:02}")) for number in range(50)))
+        # What was refused is not there, whatever was is.
+        assert [row["id"][0] for row in await store.all("list_notes")] == ["l"] + ["n"] * 50 + ["p"] * 50
+
+
+@pytest.mark.slow
+async def test_restarts_under_load_lose_nothing_that_was_acknowledged(
+    postgres_database: Database, cluster: Cluster
+) -> None:
+    async with opened(postgres_database) as store:
+        acknowledged: list[str] = []
+        ends = time.monotonic() + 8
+
+        async def writer(name: str) -> None:
+            number = 0
+            while time.monotonic() < ends:
+                number += 1
+                try:
+                    await store.write(noting(f"{name}-{number:05}"))
+                except StorageUnavailable:
+                    await asyncio.sleep(0.01)
+                else:
+                    acknowledged.append(f"{name}-{number:05}")
+
+        async def monkey() -> None:
+            for how in (signal.SIGINT, signal.SIGQUIT, signal.SIGINT):
+                await asyncio.sleep(1)
+                await asyncio.to_thread(cluster.stop, how)
+                await asyncio.to_thread(cluster.start)
+
+        await asyncio.gather(monkey(), *(writer(f"w{number:02}") for number in range(20)))
+        await eventually_writes(store, noting("last"))
+        kept = {row["id"] for row in await store.slow("list_notes")}
+        assert kept >= set(acknowledged)
+        assert len(acknowledged) > 100
