@@ -1,0 +1,269 @@
+"""Exchanges with providers as files: how they are written, found and played.
+
+A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpoints: tests/providers/compatible/):
+
+    model      public id of the model
+    request    the caller's fields, as for the endpoint; pictures are {"data": text, "content_type", "width", "height"},
+               or just the text that stands for their bytes
+    exchanges  what must be sent, in order, and what comes back:
+                 sent   method, url; `headers` that must be among those sent; `body`, or `form` as pairs
+                 reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`
+    result     how it must end: status ("completed"), files, and whatever else of a Result is worth saying; or
+    error      kind ("rejected", "refused", "busy", "broken", "unreadable"; "unknown" when nobody may be asked again),
+               and perhaps message and retry_after_seconds
+    cancel     true: after the submission the job is called off
+    key        the credential, where its form matters
+
+Bytes inside `msgpack` are {"base64": "…"}. A file of the result says all that it has: `url` is where it would be
+fetched, `private` that the credential goes there too.
+"""
+
+import base64
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from penstock import configured, emulate, providers, translate
+from penstock.catalog import Option
+from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
+from penstock.schema import TABLES, Request
+from penstock.settings import Settings
+from penstock.upstream import Failed, OutcomeUnknown, Upstream
+from penstock.values import Reference
+from penstock.wire import Wire
+from penstock.workshop import Workshop
+
+HERE = Path(__file__).parent
+KEY = "the-credential"
+PICTURES = ("image", "mask", "input_reference")
+
+# What an operator would write into penstock.toml.
+LAB = {
+    "speaks": "openai",
+    "name": "The Lab",
+    "base_url": "https://lab.example/v1",
+    "key_env": "LAB_KEY",
+    "models": [
+        {"id": "lab/brush", "task": "image", "price": {"unit": "image", "usd": "0.04"}},
+        {"id": "lab/scissors", "task": "edit", "price": {"unit": "image", "usd": "0.05"}},
+        {"id": "lab/loupe", "task": "upscale", "price": {"unit": "image", "usd": "0.02"}},
+        {"id": "lab/reel", "task": "video", "price": {"unit": "second", "usd": "0.10"}},
+    ],
+}
+
+
+@cache
+def known() -> Mapping[str, Provider]:
+    """Providers by the folder of their recordings."""
+    (lab,) = configured.providers({}, {"lab": LAB})
+    found = {"compatible": lab}
+    for module in pkgutil.iter_modules(providers.__path__):
+        provider = getattr(importlib.import_module(f"{providers.__name__}.{module.name}"), "PROVIDER", None)
+        if isinstance(provider, Provider):
+            found[provider.slug] = provider
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    path: Path
+    told: Mapping[str, Any]
+
+    @property
+    def slug(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def outcome(self) -> str:
+        """`success`, `refusal` or `failure`."""
+        if "result" in self.told:
+            return "success"
+        return "refusal" if self.told["error"]["kind"] == "refused" else "failure"
+
+    def __str__(self) -> str:
+        return f"{self.slug}/{self.path.stem}"
+
+
+@cache
+def recordings() -> list[Recording]:
+    return [Recording(path, json.loads(path.read_text())) for path in sorted(HERE.glob("*/*.json"))]
+
+
+# ------------------------------------------------------------------------------------------------------------- request
+
+
+def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[Reference]]]:
+    """The canonical request and its pictures, checked as the gateway would."""
+    table = TABLES[model.op.task]
+    said = {name: value for name, value in told["request"].items() if name not in PICTURES}
+    request = Request(
+        task=model.op.task,
+        model=model.id,
+        values={table[name].same_as or name: value for name, value in said.items() if name in table},
+        extras={name: value for name, value in said.items() if name not in table},
+    )
+    pictures = {name: list(_pictures(told["request"].get(name))) for name in PICTURES}
+    inputs = {translate_name(name): found for name, found in pictures.items() if found}
+    request = translate.with_defaults(request, model)
+    translate.check(model, request)
+    translate.check_inputs(model, {name: len(found) for name, found in inputs.items()})
+    return request, inputs
+
+
+def translate_name(name: str) -> str:
+    return "images" if name == "image" else name
+
+
+def _pictures(told: Any) -> Iterator[Reference]:
+    for one in told if isinstance(told, list) else [told] if told else []:
+        said: dict[str, Any] = {"data": one} if isinstance(one, str) else one
+        yield Reference(
+            data=said["data"].encode(),
+            content_type=said.get("content_type", "image/png"),
+            width=said.get("width", 64),
+            height=said.get("height", 48),
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------- sender
+
+
+class Script:
+    """Stands where the wire stands: checks what is sent against the recording and answers from it."""
+
+    def __init__(self, exchanges: list[dict[str, Any]]) -> None:
+        self.left = list(exchanges)
+
+    async def send(self, outgoing: Outgoing, **_: Any) -> Reply:
+        assert self.left, f"sent although nothing more was expected: {outgoing.method} {outgoing.url}"
+        exchange = self.left.pop(0)
+        expected = exchange["sent"]
+        sent = shown(outgoing)
+        headers = sent.pop("headers")
+        for name, value in expected.get("headers", {}).items():
+            assert headers.get(name) == value, f"header {name}: {headers.get(name)!r}"
+        # As text, because 5 and 5.0 are equal here and not the same to every server.
+        assert written(sent) == written({name: value for name, value in expected.items() if name != "headers"})
+        return reply(exchange["reply"])
+
+
+def shown(outgoing: Outgoing) -> dict[str, Any]:
+    """A request as a recording writes it."""
+    sent: dict[str, Any] = {"method": outgoing.method, "url": outgoing.url, "headers": dict(outgoing.headers)}
+    if outgoing.form:
+        sent["form"] = [[name, part(value)] for name, value in outgoing.form]
+    elif outgoing.body:
+        packed = outgoing.headers["content-type"] == "application/msgpack"
+        sent["body"] = textual(msgspec.msgpack.decode(outgoing.body)) if packed else json.loads(outgoing.body)
+    return sent
+
+
+def part(value: str | Upload) -> Any:
+    if isinstance(value, str):
+        return value
+    return {"filename": value.filename, "content_type": value.content_type, "data": value.data.decode()}
+
+
+def written(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+
+
+def reply(told: Mapping[str, Any]) -> Reply:
+    if "json" in told:
+        body = json.dumps(told["json"]).encode()
+    elif "msgpack" in told:
+        body = msgspec.msgpack.encode(binary(told["msgpack"]))
+    else:
+        body = base64.b64decode(told["base64"]) if "base64" in told else told.get("text", "").encode()
+    return Reply(told.get("status", 200), told.get("headers", {}), body)
+
+
+def textual(value: Any) -> Any:
+    """Bytes, wherever they are, as JSON can say them."""
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {name: textual(one) for name, one in value.items()}
+    return [textual(one) for one in value] if isinstance(value, list) else value
+
+
+def binary(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"base64"}:
+            return base64.b64decode(value["base64"])
+        return {name: binary(one) for name, one in value.items()}
+    return [binary(one) for one in value] if isinstance(value, list) else value
+
+
+# -------------------------------------------------------------------------------------------------------------- playing
+
+
+def carrier(script: Script) -> Upstream:
+    """The gateway's own code from the canonical request on; only the sender is not the real one."""
+    return Upstream(cast(Wire, script), cast(Workshop, script), Settings())
+
+
+async def play(recording: Recording) -> dict[str, Any]:
+    """How the exchange ended, in the recording's own words."""
+    told, provider = recording.told, known()[recording.slug]
+    model = next(one for one in provider.models if one.id == told["model"])
+    option = Option(provider, model, told.get("key", KEY) if provider.key else "")
+    script = Script(told["exchanges"])
+    upstream = carrier(script)
+    try:
+        result = await _carried(upstream, option, told, script)
+    except Failed as problem:
+        ended: dict[str, Any] = {"kind": problem.kind, "message": problem.message}
+        ended["retry_after_seconds"] = problem.retry_after_seconds
+    except OutcomeUnknown as problem:
+        ended = {"kind": "unknown", "message": problem.message}
+    else:
+        ended = said(upstream, option, result)
+    assert not script.left, f"never sent: {[exchange['sent'] for exchange in script.left]}"
+    return ended
+
+
+async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], script: Script) -> Result:
+    """Submit, then poll as `attempt` does: trouble with asking is no verdict as long as there is more to hear."""
+    request, inputs = request_of(told, option.model)
+    count = emulate.batches(request.n, option.model.op.native_n)[0]
+    result = await upstream.submit(option, request, count, inputs)
+    if told.get("cancel"):
+        taken = await upstream.cancel(option, result.ref)
+        return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)
+    ref = dict(result.ref)
+    while not result.done:
+        try:
+            result = await upstream.poll(option, ref)
+        except Failed:
+            if not script.left:
+                raise
+        ref |= result.ref
+    if result.status == "failed":
+        raise Failed(option.provider.slug, result.kind, result.message or "")
+    return result
+
+
+def said(upstream: Upstream, option: Option, result: Result) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        name: getattr(result, name)
+        for name in ("status", "upstream_id", "message", "cost_usd", "progress", "poll_after_seconds")
+    }
+    plain["usage"], plain["ref"] = dict(result.usage), dict(result.ref)
+    plain["files"] = [_file(upstream, option, file) for file in result.files]
+    return plain
+
+
+def _file(upstream: Upstream, option: Option, file: File) -> dict[str, Any]:
+    has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": textual(file.data)}
+    if file.data is None:
+        source = upstream.source(option, file)
+        has |= {"url": source.url, "private": bool(source.headers) or None}
+    return {name: value for name, value in has.items() if value is not None}

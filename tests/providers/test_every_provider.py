@@ -1,0 +1,218 @@
+"""What holds for every provider: complete tables, sourced prices, credentials at home, callers who steer nothing."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from penstock import emulate, providers, translate
+from penstock.catalog import Option
+from penstock.providers.spec import File, Model, Outgoing, Provider, Reply
+from penstock.schema import TABLES, Request
+from penstock.upstream import Failed
+from penstock.values import Reference
+from tests.providers.recordings import KEY, Script, carrier, known, shown, translate_name
+
+# Fields that steer the gateway; no provider hears of them.
+OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
+FRAME = {"size", "aspect_ratio", "resolution"}
+OWN_PRICES = {"atelier", "lab"}  # neither has a vendor's price list
+EVIL = "https://evil.example"
+HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
+
+PROVIDERS = sorted(known())
+every_provider = pytest.mark.parametrize("provider", [known()[slug] for slug in PROVIDERS], ids=PROVIDERS)
+
+
+def media_options() -> Iterator[Option]:
+    for provider in known().values():
+        for model in provider.models:
+            if model.op.task != "chat":
+                yield Option(provider, model, KEY if provider.key else "")
+
+
+def named(option: Option) -> str:
+    return f"{option.provider.slug}:{option.model.id}"
+
+
+every_option = pytest.mark.parametrize("option", list(media_options()), ids=named)
+
+
+def needed(model: Model, **values: Any) -> Request:
+    """The least that a caller must say."""
+    least: dict[str, Any] = {"prompt": "a fox"}
+    request = Request(task=model.op.task, model=model.id, values={**least, **values})
+    return translate.with_defaults(request, model)
+
+
+def pictures(model: Model) -> dict[str, list[Reference]]:
+    names = ("images", "mask", "input_reference")
+    rows = [row for name in names if (row := model.op.param(name)) and row.required]
+    return {row.name: [Reference(b"picture", "image/png", 64, 48)] for row in rows}
+
+
+def sent(option: Option, request: Request) -> Outgoing:
+    model = option.model
+    count = emulate.batches(request.n, model.op.native_n)[0]
+    fields = translate.body(model, translate.canonical(request, count, pictures(model)), request.extras)
+    return translate.outgoing(option.provider, model, fields, option.key)
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_every_file_is_discovered() -> None:
+    assert {one.slug for one in providers.discover()} >= known().keys() - {"compatible"}
+
+
+@every_option
+def test_table_speaks_of_every_standard_field(option: Option) -> None:
+    op = option.model.op
+    aliases = {name for name, row in TABLES[op.task].items() if row.same_as}
+    standard = {translate_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
+    assert standard - {row.name for row in op.params} == set()
+
+
+@every_option
+def test_table_speaks_of_each_field_once(option: Option) -> None:
+    names = [row.name for row in option.model.op.params if row.handling != "fixed"]
+    assert sorted(names) == sorted(set(names))
+
+
+@every_option
+def test_least_request_is_accepted_and_sent(option: Option) -> None:
+    request = needed(option.model)
+    translate.check(option.model, request)
+    translate.check_inputs(option.model, {name: len(found) for name, found in pictures(option.model).items()})
+    assert shown(sent(option, request))["method"] == "POST"
+
+
+@every_option
+@pytest.mark.parametrize("size", ["16x16", "8192x512", "1024x1024", "1792x1024", "9:16", "20:1"])
+def test_every_size_can_be_translated(option: Option, size: str) -> None:
+    assert shown(sent(option, needed(option.model, size=size)))["method"] == "POST"
+
+
+@every_option
+def test_jobs_can_be_followed(option: Option) -> None:
+    op = option.model.op
+    if op.task == "video":
+        assert op.poll
+    if op.cancel or op.fetch:
+        assert op.poll
+
+
+@every_provider
+def test_models_are_named(provider: Provider) -> None:
+    ids = [(model.id, model.op.task) for model in provider.models]
+    assert sorted(ids) == sorted(set(ids))
+    for model in provider.models:
+        assert model.upstream != "*" or (model.op.task == "chat" and "{model}" not in model.op.send)
+        assert re.fullmatch(r"[\w.:*/-]+", model.id)
+
+
+# --------------------------------------------------------------------------------------------------------------- prices
+
+
+@every_option
+def test_prices_have_source_and_date(option: Option) -> None:
+    for price in option.model.prices:
+        assert price.note
+        assert option.provider.slug in OWN_PRICES or re.search(r"\b20\d\d-\d\d", price.note), price.note
+
+
+@every_option
+def test_prices_are_amounts_and_one_always_applies(option: Option) -> None:
+    prices = option.model.prices
+    assert all(Decimal(price.usd) >= 0 and Decimal(price.input_usd) >= 0 for price in prices)
+    assert all(price.most > 0 for price in prices if price.unit == "token")
+    assert not prices or not prices[-1].when, "the last row is for everything that no other row is for"
+
+
+# ---------------------------------------------------------------------------------------------------------- addresses
+
+
+@every_provider
+def test_base_url_is_a_fixed_address(provider: Provider) -> None:
+    parts = urlsplit(provider.base_url)
+    assert parts.scheme in ("https", "atelier") or provider.base_url_env
+    assert not re.search(r"[{}?#@\s]", provider.base_url)
+    for model in provider.models:
+        for template in (model.op.send, model.op.poll, model.op.fetch, model.op.cancel):
+            assert template is None or re.fullmatch(r"(GET|POST|PUT|DELETE) (/\S*|\{\w+\})", template), template
+
+
+@every_option
+@pytest.mark.parametrize("bad", HOSTILE)
+def test_callers_change_neither_address_nor_headers(option: Option, bad: str) -> None:
+    plain = sent(option, needed(option.model))
+    texts = {"prompt": bad, "negative_prompt": bad, "user": bad}
+    known_texts = {name: value for name, value in texts.items() if name in TABLES[option.model.op.task]}
+    hostile = replace_extras(needed(option.model, **known_texts), {"x_extra": bad, bad: bad, "model_id": bad})
+    steered = sent(option, hostile)
+    assert (steered.method, steered.url, steered.headers) == (plain.method, plain.url, plain.headers)
+
+
+@every_option
+def test_extras_do_not_override_what_the_gateway_wrote(option: Option) -> None:
+    plain = shown(sent(option, needed(option.model)))
+    written = plain.get("body") or dict(plain["form"])
+    stolen = dict.fromkeys(written, "stolen")
+    assert shown(sent(option, replace_extras(needed(option.model), stolen))) == plain
+
+
+def replace_extras(request: Request, extras: dict[str, Any]) -> Request:
+    return Request(task=request.task, model=request.model, values=request.values, extras=extras)
+
+
+# Providers that name the next address themselves, and those that name only the job.
+FOLLOWED = [
+    (option, template)
+    for option in media_options()
+    for template in (option.model.op.poll, option.model.op.fetch, option.model.op.cancel)
+    if template
+]
+
+
+@pytest.mark.parametrize(("option", "template"), FOLLOWED, ids=lambda one: one if isinstance(one, str) else named(one))
+@pytest.mark.parametrize("bad", [f"{EVIL}/x", "https://lab.example@evil.example/x", "//evil.example/x", "/../../x"])
+async def test_following_a_job_stays_at_home(option: Option, template: str, bad: str) -> None:
+    script = Recorder()
+    op = replace(option.model.op, poll=template, fetch=None)
+    target = replace(option, model=replace(option.model, op=op))
+    with suppress(Failed):
+        await carrier(script).poll(target, dict.fromkeys(re.findall(r"{(\w+)}", template), bad))
+    assert all(urlsplit(url)[:2] == urlsplit(option.provider.base_url)[:2] for url in script.urls)
+
+
+class Recorder(Script):
+    """Remembers where it was sent, and has nothing to say."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.urls: list[str] = []
+
+    async def send(self, outgoing: Outgoing, **_: Any) -> Reply:
+        self.urls.append(outgoing.url)
+        return Reply(404)
+
+
+@every_option
+def test_credential_goes_only_to_files_at_home(option: Option) -> None:
+    upstream = carrier(Script([]))
+    with pytest.raises(Failed):
+        upstream.source(option, File(url=f"{EVIL}/x", private=True))
+    assert upstream.source(option, File(url=f"{EVIL}/x")).headers == {}
+
+
+@pytest.mark.parametrize("option", [one for one in media_options() if one.key], ids=named)
+def test_credential_is_in_headers_only(option: Option) -> None:
+    outgoing = sent(replace(option, key="an-id:s3cr3t-canary"), needed(option.model))
+    assert "s3cr3t" not in outgoing.url
+    assert b"s3cr3t" not in outgoing.body
+    assert outgoing.headers != sent(replace(option, key="an-id:another"), needed(option.model)).headers

@@ -1,0 +1,38 @@
+"""Every recorded exchange, through the gateway's own translation and reading."""
+
+import pytest
+
+from tests.providers.recordings import Recording, known, play, recordings, written
+
+OUTCOMES = {"success", "refusal", "failure"}
+
+
+@pytest.mark.parametrize("recording", recordings(), ids=str)
+async def test_recording(recording: Recording) -> None:
+    ended = await play(recording)
+    expected = recording.told.get("error") or {"status": "completed", **recording.told["result"]}
+    assert written({name: ended[name] for name in expected}) == written(expected)
+
+
+@pytest.mark.parametrize("recording", recordings(), ids=str)
+def test_recording_says_how_it_ends(recording: Recording) -> None:
+    assert ("result" in recording.told) != ("error" in recording.told)
+    named = recording.told.get("error", {"kind": ""}) if "error" in recording.told else recording.told["result"]
+    assert "kind" in named or "files" in named or named.get("status") == "cancelled"
+
+
+@pytest.mark.parametrize("slug", sorted(known()))
+def test_provider_has_recordings_of_each_outcome(slug: str) -> None:
+    shown = {recording.outcome for recording in recordings() if recording.slug == slug}
+    assert shown == OUTCOMES
+
+
+@pytest.mark.parametrize("slug", sorted(known()))
+def test_provider_has_a_recording_of_each_task(slug: str) -> None:
+    tasks = {model.id: model.op.task for model in known()[slug].models if model.op.task != "chat"}
+    shown = {tasks[recording.told["model"]] for recording in recordings() if recording.slug == slug}
+    assert shown == set(tasks.values())
+
+
+def test_folders_belong_to_providers() -> None:
+    assert {recording.slug for recording in recordings()} <= known().keys()
