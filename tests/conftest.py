@@ -8,13 +8,20 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 
-from tests import postgres
+from penstock.store.base import Dialect
+from tests import house, postgres
 from tests.ports import unused_port
+from tests.stores import BOTH
 
 pytest_plugins = ["pytester"]
+
+# A busy machine is no failure; a test that hangs runs into pytest's own limit.
+hypothesis.settings.register_profile("penstock", deadline=None)
+hypothesis.settings.load_profile("penstock")
 
 # A task that is about to end gets this many turns of the loop to do so before it counts as left over.
 LAST_TURNS = 3
@@ -101,3 +108,21 @@ def fresh_database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture
 def free_port() -> int:
     return unused_port()
+
+
+@pytest.fixture(params=BOTH)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    """SQLite and Postgres in turn; a test that cares for neither says `@sqlite_only`."""
+    found: Dialect = request.param
+    return found
+
+
+@pytest.fixture
+def ground(request: pytest.FixtureRequest, dialect: Dialect) -> house.Ground:
+    return house.ground_for(request, dialect)
+
+
+@pytest.fixture
+def open_house(ground: house.Ground) -> house.OpenHouse:
+    """Opens whole gateways on a database of the test's own."""
+    return ground.open

@@ -169,7 +169,7 @@ async def hold(
 
 
 def insufficient(amount: Nanos, left: Nanos) -> InsufficientBalance:
-    words = f"This request may cost up to {dollars(amount)} USD and {dollars(left)} USD are available."
+    words = f"This request may cost up to {dollars(amount):f} USD and {dollars(left):f} USD are available."
     return InsufficientBalance(words, should_retry=False)
 
 

@@ -48,7 +48,7 @@ def nanos(usd: Decimal | str | int) -> Nanos:
     try:
         amount = Decimal(usd) * _NANOS_PER_USD
         return Nanos(int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
-    except InvalidOperation as problem:
+    except (InvalidOperation, ValueError) as problem:
         raise ValueError(f"not an amount of money: {usd!r}") from problem
 
 
@@ -65,8 +65,8 @@ def micros(amount: Nanos) -> int:
 
 # ------------------------------------------------------------------------------------------------------------- frames
 
-_SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
-_RATIO = re.compile(r"([1-9]\d{0,3}):([1-9]\d{0,3})")
+_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+_RATIO = re.compile(r"([1-9][0-9]{0,3}):([1-9][0-9]{0,3})")
 SHORT_SIDES = {"480p": 480, "540p": 540, "720p": 720, "1080p": 1080, "1440p": 1440, "2160p": 2160}
 
 
@@ -136,7 +136,7 @@ class Retention:
 
     @classmethod
     def parse(cls, text: str) -> "Retention":
-        match = re.fullmatch(r"([1-9]\d{0,5})([hd])", text)
+        match = re.fullmatch(r"([1-9][0-9]{0,5})([hd])", text)
         if not match:
             raise ValueError(text)
         return cls(int(match[1]) * (3600 if match[2] == "h" else 86_400))

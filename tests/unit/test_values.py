@@ -1,0 +1,189 @@
+"""Ids that sort by time, money without loss, frames, retention."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.values import (
+    NOTHING,
+    Frame,
+    Nanos,
+    Retention,
+    dollars,
+    first_id,
+    is_id,
+    micros,
+    nanos,
+    new_id,
+)
+
+YEAR_9999_MS = 253_402_300_799_999
+moments = st.integers(0, YEAR_9999_MS)
+
+# ---------------------------------------------------------------------------------------------------------------- ids
+
+
+@given(moments, moments)
+def test_ids_sort_by_time(one: int, other: int) -> None:
+    if one != other:
+        assert (new_id("req", one) < new_id("req", other)) == (one < other)
+
+
+@given(moments)
+def test_first_id_parts_a_moment_from_the_one_before(at_ms: int) -> None:
+    assert first_id("req", at_ms) <= new_id("req", at_ms) < first_id("req", at_ms + 1)
+
+
+def test_first_id_of_a_time_before_1970_is_below_all() -> None:
+    assert first_id("req", -5) == first_id("req", 0)
+
+
+def test_ids_of_one_moment_differ() -> None:
+    assert len({new_id("req", 1) for _ in range(1000)}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (new_id("req", 1), True),
+        (new_id("key", 1), False),
+        (new_id("req", 1)[:-1], False),
+        (new_id("req", 1) + "0", False),
+        (new_id("req", 1).upper(), False),
+        (new_id("req", 1)[:-1] + "l", False),  # a look-alike that the alphabet leaves out
+        (new_id("req", 1) + "\n", False),
+        ("req_", False),
+        ("", False),
+    ],
+)
+def test_is_id(text: str, is_one: bool) -> None:
+    assert is_id(text, "req") is is_one
+
+
+# -------------------------------------------------------------------------------------------------------------- money
+
+
+@given(st.integers(-(10**18), 10**18))
+def test_dollars_and_back_loses_nothing(amount: int) -> None:
+    assert nanos(dollars(Nanos(amount))) == amount
+    assert nanos(str(dollars(Nanos(amount)))) == amount
+
+
+@pytest.mark.parametrize(
+    ("usd", "amount"),
+    [
+        ("0.04", 40_000_000),
+        ("10", 10_000_000_000),
+        (3, 3_000_000_000),
+        (Decimal("0.000000001"), 1),
+        ("0.0000000004", 0),
+        ("0.0000000005", 1),  # half up, not to even
+        ("0.0000000015", 2),
+        ("0.0000000025", 3),
+        ("0", 0),
+    ],
+)
+def test_nanos_rounds_half_up(usd: Decimal | str | int, amount: int) -> None:
+    assert nanos(usd) == amount
+
+
+@pytest.mark.parametrize("usd", ["", "a dollar", "1,50", "NaN", "Infinity", "1e30"])
+def test_nanos_refuses_what_is_no_amount(usd: str) -> None:
+    with pytest.raises(ValueError, match=r"not an amount of money"):
+        nanos(usd)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(0, "0"), (40_000_000, "0.04"), (10_000_000_000, "10"), (1, "0.000000001"), (1_500_000_000_000, "1500")],
+)
+def test_dollars_are_as_short_as_they_can_be(amount: int, text: str) -> None:
+    assert f"{dollars(Nanos(amount)):f}" == text
+    assert Decimal(msgspec.json.Encoder(decimal_format="number").encode(dollars(Nanos(amount))).decode()) == Decimal(
+        text
+    )
+
+
+@pytest.mark.parametrize(
+    ("amount", "whole"), [(0, 0), (499, 0), (500, 1), (1_499, 1), (1_500, 2), (40_000_000, 40_000)]
+)
+def test_micros_rounds_half_up(amount: int, whole: int) -> None:
+    assert micros(Nanos(amount)) == whole
+
+
+def test_a_million_small_charges_add_up() -> None:
+    assert dollars(Nanos(sum([nanos("0.00000015")] * 1_000_000))) == Decimal("0.15")
+    assert dollars(NOTHING) == 0
+
+
+# ------------------------------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "ratio"),
+    [
+        ("1280x720", Frame(1280, 720), "16:9"),
+        ("1024x1024", Frame(1024, 1024), "1:1"),
+        ("1x99999", Frame(1, 99999), "1:99999"),
+        ("16:9", Frame(16, 9, exact=False), "16:9"),
+        ("32:18", Frame(32, 18, exact=False), "16:9"),
+    ],
+)
+def test_frame_is_read(text: str, frame: Frame, ratio: str) -> None:
+    assert Frame.parse(text) == frame
+    assert frame.ratio == ratio
+    assert frame.size == (text if frame.exact else ratio)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1024", "x", "1024x", "0x512", "512x0", "01x1", "-1x5", "1024X768", "1024×768", "1.5:1", "0:1", "16/9", " 1:1",
+     "1:1\n", "100000x1", "10000:1", "auto", "720p", "１０２４x７６８", "٣:٤"],
+)  # fmt: skip
+def test_frame_refuses_anything_else(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        Frame.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("frame", "pixels"),
+    [
+        (Frame(16, 9, exact=False), (1280, 720)),
+        (Frame(9, 16, exact=False), (720, 1280)),
+        (Frame(16, 9, exact=False, resolution="1080p"), (1920, 1080)),
+        (Frame(1, 1, exact=False, resolution="480p"), (480, 480)),
+        (Frame(4, 3, exact=False), (960, 720)),
+        (Frame(17, 33), (17, 33)),  # pixels are never touched
+    ],
+)
+def test_proportions_get_pixels(frame: Frame, pixels: tuple[int, int]) -> None:
+    assert frame.scaled(720).sides == pixels
+
+
+@given(st.integers(1, 200), st.integers(1, 200), st.sampled_from([256, 720, 1024, 1080]), st.sampled_from([2, 8, 64]))
+def test_scaled_keeps_shape_and_multiple(width: int, height: int, side: int, multiple: int) -> None:
+    wide, high = Frame(width, height, exact=False).scaled(side, multiple).sides
+    assert wide % multiple == high % multiple == 0
+    assert abs(min(wide, high) - side) <= multiple / 2
+    aim = side * max(width, height) / min(width, height)
+    assert abs(max(wide, high) - aim) <= multiple / 2
+    assert (wide >= high) == (width >= height) or abs(wide - high) <= multiple
+
+
+# ---------------------------------------------------------------------------------------------------------- retention
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1h", 3600), ("12h", 43_200), ("1d", 86_400), ("30d", 2_592_000)])
+def test_retention_is_read(text: str, seconds: int) -> None:
+    assert Retention.parse(text).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0h", "12", "h", "1 h", "1H", "1w", "-1d", "1.5h", "01h", "1h ", "1h\n", "٣d", "1000000h"]
+)
+def test_retention_refuses_anything_else(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        Retention.parse(text)
