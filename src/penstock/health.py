@@ -15,7 +15,7 @@ class Pulse:
     """What is remembered of one provider's model."""
 
     bad_in_a_row: int = 0
-    pauses: int = 0
+    pause_seconds: float = _FIRST_PAUSE_SECONDS  # of the next one
     well_after: float = 0.0  # monotonic
     good: int = 0
     bad: int = 0
@@ -39,7 +39,8 @@ class Health:
         if pulse is None:
             pulse = self.pulses[provider, upstream] = Pulse()
         pulse.good += 1
-        pulse.bad_in_a_row = pulse.pauses = 0
+        pulse.bad_in_a_row = 0
+        pulse.pause_seconds = _FIRST_PAUSE_SECONDS
         pulse.well_after = 0.0
 
     def failed(self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None) -> None:
@@ -49,11 +50,11 @@ class Health:
         pulse.last_problem = problem
         now = self.clock.monotonic()
         if retry_after_seconds is not None:
-            pulse.well_after = now + min(retry_after_seconds, _LONGEST_PAUSE_SECONDS)
-        elif pulse.bad_in_a_row >= _BAD_IN_A_ROW:
-            pause = min(_FIRST_PAUSE_SECONDS * 2**pulse.pauses, _LONGEST_PAUSE_SECONDS)
-            pulse.pauses += 1
-            pulse.well_after = now + pause
+            pulse.well_after = max(pulse.well_after, now + min(retry_after_seconds, _LONGEST_PAUSE_SECONDS))
+        elif pulse.bad_in_a_row >= _BAD_IN_A_ROW and pulse.well_after <= now:
+            # Calls that were under way together fail together: one outage, one pause.
+            pulse.well_after = now + pulse.pause_seconds
+            pulse.pause_seconds = min(2 * pulse.pause_seconds, _LONGEST_PAUSE_SECONDS)
 
     def report(self) -> list[dict[str, object]]:
         """One row per provider and model that was called, for operators."""

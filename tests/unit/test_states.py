@@ -1,0 +1,93 @@
+"""Allowed moves: the interface's states, no way out of an end, every state reachable."""
+
+import pytest
+
+from penstock import states
+from penstock.states import ATTEMPT, KEY, MESSAGE, REQUEST, VIDEO, Moves, ended, may_move
+
+TABLES = {"video": VIDEO, "request": REQUEST, "attempt": ATTEMPT, "message": MESSAGE, "key": KEY}
+every_table = pytest.mark.parametrize("moves", TABLES.values(), ids=TABLES)
+
+
+@pytest.mark.parametrize(
+    ("moves", "names"),
+    [
+        (VIDEO, "queued in_progress completed failed"),
+        (REQUEST, "completed pending processing upstream_failure rejected cancelled"),
+        (KEY, "active revoked"),
+    ],
+)
+def test_states_are_those_of_the_interface(moves: Moves, names: str) -> None:
+    assert sorted(moves) == sorted(names.split())
+
+
+@pytest.mark.parametrize(
+    ("moves", "names"),
+    [
+        (VIDEO, "completed failed"),
+        (REQUEST, "completed upstream_failure rejected cancelled"),
+        (ATTEMPT, "made failed unknown cancelled"),
+        (MESSAGE, ""),  # an operator may send any message again
+        (KEY, "revoked"),
+    ],
+)
+def test_ends(moves: Moves, names: str) -> None:
+    assert ended(moves) == set(names.split())
+
+
+@every_table
+def test_moves_lead_to_known_states(moves: Moves) -> None:
+    assert {target for targets in moves.values() for target in targets} <= moves.keys()
+    assert not any(may_move(moves, state, state) for state in moves)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [
+        ("queued", "in_progress", True),
+        ("queued", "completed", True),
+        ("queued", "failed", True),
+        ("in_progress", "completed", True),
+        ("in_progress", "failed", True),
+        ("in_progress", "queued", False),
+        ("completed", "failed", False),
+        ("failed", "completed", False),
+        ("failed", "queued", False),
+    ],
+)
+def test_d5_videos_only_move_forward(before: str, after: str, allowed: bool) -> None:
+    assert may_move(VIDEO, before, after) is allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [
+        ("pending", "processing", True),
+        ("pending", "cancelled", True),  # called off before anybody was asked
+        ("processing", "completed", True),
+        ("processing", "upstream_failure", True),
+        ("processing", "cancelled", True),
+        ("processing", "rejected", False),  # a refusal comes before any provider was called
+        ("pending", "rejected", False),
+        ("processing", "pending", False),
+        ("rejected", "completed", False),
+        ("cancelled", "completed", False),
+        ("upstream_failure", "completed", False),
+    ],
+)
+def test_d9_records_only_move_forward(before: str, after: str, allowed: bool) -> None:
+    assert may_move(REQUEST, before, after) is allowed
+
+
+def test_an_unknown_outcome_is_never_sent_again() -> None:
+    assert not ATTEMPT["unknown"]
+    assert not may_move(ATTEMPT, "submitted", "intent")
+
+
+def test_a_revoked_key_stays_revoked() -> None:
+    assert not may_move(KEY, "revoked", "active")
+
+
+def test_a_state_that_does_not_exist_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        may_move(states.VIDEO, "cancelled", "failed")
