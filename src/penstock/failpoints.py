@@ -4,11 +4,11 @@ import os
 import signal
 import time
 
-# PENSTOCK_FAILPOINTS="submit.bytes_sent=kill:3,settle.in_tx=raise" acts at the third passage of the first place and at
-# every passage of the second. Nothing is read after start, so a running gateway cannot be told to fail.
+# PENSTOCK_FAILPOINTS="submit.response_read=kill:3,settle.in_tx=raise" acts at the third passage of the first place and
+# at every passage of the second. Nothing is read after start, so a running gateway cannot be told to fail.
 NAMES = frozenset(
-    """accept.before_tx accept.in_tx accept.after_commit submit.intent_committed submit.bytes_sent
-    submit.response_read submit.id_committed poll.mid fetch.start fetch.mid media.after_fsync settle.in_tx
+    """accept.before_tx accept.in_tx accept.after_commit submit.intent_committed submit.response_read
+    submit.id_committed poll.mid fetch.start fetch.mid media.after_fsync settle.in_tx
     settle.after_commit hook.sent hook.after_2xx hook.between purge.files_gone migrate.mid""".split()
 )
 
@@ -22,7 +22,7 @@ def _parsed(text: str) -> dict[str, tuple[str, int]]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, action = item.partition("=")
         verb, _, count = action.partition(":")
-        if name not in NAMES or verb not in ("kill", "raise", "stop", "sleep"):
+        if name not in NAMES or verb not in ("kill", "raise", "stop", "sleep") or not (count or "0").isdecimal():
             raise ValueError(f"no such failpoint: {item}")
         places[name] = (verb, int(count or 0))
     return places

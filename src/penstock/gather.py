@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from penstock import pictures
 from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.failpoints import failpoint
 from penstock.netguard import Egress
 from penstock.pool import Pool, WorkFailed
 from penstock.providers.spec import File, Outgoing
@@ -202,6 +203,7 @@ class Gather:
         try:
             with os.fdopen(handle, "wb") as sink:
                 await self._download(source, sink)
+            failpoint("fetch.mid")
             size, digest, head = await asyncio.to_thread(_facts, path)
             found = sniff(head)
             content_type = found.content_type if found else (file.content_type or "")

@@ -16,6 +16,7 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
+from penstock.failpoints import failpoint
 from penstock.netguard import Egress, check_webhook_url
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
@@ -310,11 +311,15 @@ class Deliveries:
             with suppress(StorageUnavailable):
                 await self._record(claim, Outcome("interrupted"))
             raise
+        failpoint("hook.sent")
+        if outcome.delivered:
+            failpoint("hook.after_2xx")
         if outcome.counts:
             self._at_once = min(_AT_ONCE, self._at_once + 1)
         else:
             self._at_once = max(_AT_ONCE_WHEN_SHORT, self._at_once // 2)
         await self._record_patiently(claim, outcome)
+        failpoint("hook.between")
 
     async def _send(self, claim: Claim) -> Outcome:
         if claim.tries > len(self._delays) + 1:  # the last attempt began, and its process ended before it did

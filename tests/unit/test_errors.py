@@ -40,7 +40,7 @@ def kinds() -> dict[str, type[Problem]]:
     return {kind.code: kind for kind in found if kind.__name__ not in ABSTRACT}
 
 
-@pytest.mark.parametrize(("code", "status", "type_"), ROWS, ids=lambda word: str(word))
+@pytest.mark.parametrize(("code", "status", "type_"), ROWS, ids=str)
 def test_d2_status_and_type(code: str, status: str, type_: str) -> None:
     kind = kinds()[code]
     assert (kind.status, kind.type) == (int(status), type_)

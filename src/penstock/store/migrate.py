@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import psycopg
 
+from penstock.failpoints import failpoint
 from penstock.store.base import DIALECTS, Dialect, Row, StorageMisconfigured
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -158,6 +159,7 @@ def _apply_sqlite(connection: apsw.Connection, migration: Migration) -> None:
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     if broken:
         raise StorageMisconfigured(f"Migration {migration.name} leaves references to nothing: {broken[0]}")
+    failpoint("migrate.mid")
     connection.execute(
         "INSERT INTO schema_version VALUES (?, ?, ?, ?)",
         (migration.version, migration.name, migration.sha256, _now_ms()),
@@ -202,6 +204,7 @@ async def _apply_postgres(connection: psycopg.AsyncConnection[Row], migration: M
         raise StorageMisconfigured(f"Migration {migration.name} failed: {error}") from error
     if connection.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
         raise StorageMisconfigured(f"Migration {migration.name} ends the transaction it runs in.")
+    failpoint("migrate.mid")
     await connection.execute(
         "INSERT INTO schema_version VALUES (%s, %s, %s, %s)",
         (migration.version, migration.name, migration.sha256, _now_ms()),
