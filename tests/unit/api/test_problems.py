@@ -1,6 +1,7 @@
 """Problems become envelopes, and say when a paid call may be repeated."""
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_d9_what_has_a_record_gets_no_second_one() -> None:
 async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -> None:
     closed = []
 
-    async def chunks():  # type: ignore[no-untyped-def]
+    async def chunks() -> AsyncIterator[bytes]:
         try:
             yield b"x"
         finally:
@@ -104,10 +105,9 @@ async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -
 
 
 def test_a_trail_tells_where_and_not_what() -> None:
-    try:
+    with pytest.raises(ValueError, match="prompt") as failure:
         int("a prompt that nobody else may read")
-    except ValueError as failure:
-        told = problems.trail(failure)
+    told = problems.trail(failure.value)
     assert told[0] == "ValueError"
     assert told[1].endswith("test_a_trail_tells_where_and_not_what")
     assert "prompt" not in " ".join(told)

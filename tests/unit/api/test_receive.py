@@ -24,10 +24,11 @@ ONE_FIELD = b'--b\r\nContent-Disposition: form-data; name="n"\r\n\r\n2\r\n--b--\
 
 def sending(*chunks: bytes, then: Iterable[dict[str, Any]] = ()) -> Receive:
     """The other end: these chunks, and then nothing, or what is said."""
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"type": "http.request", "body": chunk, "more_body": number < len(chunks) or bool(then)}
         for number, chunk in enumerate(chunks, 1)
-    ] + list(then)
+    ]
+    messages += then
 
     async def heard() -> dict[str, Any]:
         if not messages:
