@@ -65,8 +65,13 @@ _KINDS: Final[dict[str, ConstraintKind]] = {
     "23514": "check",
     "23502": "not_null",
 }
-
-
+# What callers may know; the server's own words stay in the cause.
+_REASONS: Final = {
+    "53100": "the database has no space left",
+    "55P03": "somebody else holds on to what this needs",
+    "57014": "the database was told to stop",
+    "25006": "the database only reads at the moment",
+}
 # The server ends the connection along with these: it shuts down, or we were idle in a transaction for too long.
 _FAREWELLS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
 
@@ -86,13 +91,9 @@ async def open_postgres(
     """Connect, check the server's settings and bring the schema up to date."""
     try:
         said = conninfo.conninfo_to_dict(url)
-        target = conninfo.make_conninfo(url, **{name: value for name, value in _CONNECTING.items() if name not in said})
-        connection = await Connection.connect(target, autocommit=True, row_factory=dict_row)
-    except psycopg.Error as error:
-        raise StorageUnavailable(f"Cannot reach Postgres: {error}") from error
-    async with connection:
-        await check_durability(connection)
-        await migrate_postgres(connection, migrations)
+    except psycopg.ProgrammingError as error:
+        raise StorageMisconfigured(f"The address of the database is not understood: {error}") from error
+    target = conninfo.make_conninfo(url, **{name: value for name, value in _CONNECTING.items() if name not in said})
     pool = AsyncConnectionPool(
         target,
         connection_class=Connection,
@@ -104,7 +105,14 @@ async def open_postgres(
         timeout=POOL_SECONDS,
         reconnect_timeout=RECONNECT_SECONDS,
     )
-    await pool.open(wait=True)
+    try:
+        async with await Connection.connect(target, autocommit=True, row_factory=dict_row) as connection:
+            await check_durability(connection)
+            await migrate_postgres(connection, migrations)
+        await pool.open(wait=True, timeout=POOL_SECONDS)
+    except psycopg.OperationalError as error:
+        await pool.close()
+        raise StorageUnavailable(f"Cannot reach Postgres: {error}") from error
     return PostgresStore(pool, queries.postgres, slow_at_once=max(1, connections_max // 4))
 
 
@@ -320,4 +328,5 @@ def _translated(error: Exception, connection: psycopg.AsyncConnection[Any]) -> E
         connection.pgconn.finish()
     elif not isinstance(error, psycopg.OperationalError):
         return error
-    return StorageUnavailable(f"Storage is unavailable: {error.diag.message_primary or 'the database failed'}.")
+    reason = _REASONS.get(error.sqlstate or "", "the database failed")
+    return StorageUnavailable(f"Storage is unavailable: {reason}.")

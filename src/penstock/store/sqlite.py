@@ -31,6 +31,9 @@ async def open_sqlite(path: Path, queries: QueryFile, migrations: tuple[Migratio
         session = open_session(path, queries.sqlite)
         try:
             migrate_sqlite(session.connection, migrations)
+        except apsw.Error as error:
+            session.connection.close()
+            raise translated(error) from error
         except BaseException:
             session.connection.close()
             raise

@@ -80,6 +80,12 @@ async def test_a_server_that_is_not_there_is_unavailable(free_port: int, migrati
             pass
 
 
+async def test_an_address_that_is_none_is_a_mistake(migrations: Path) -> None:
+    with pytest.raises(StorageMisconfigured, match="address of the database is not understood"):
+        async with ground.database("postgres", "postgresql://x?nonsense", migrations).open():
+            pass
+
+
 async def test_operators_see_who_is_connected(postgres_database: Database) -> None:
     async with opened(postgres_database):
         with psycopg.connect(postgres_database.address) as connection:
@@ -203,7 +209,7 @@ async def test_a_row_that_stays_locked_is_not_waited_for_for_ever(
     async with opened(postgres_database) as store:
         with psycopg.connect(postgres_database.address) as other:
             other.execute("SELECT 1 FROM accounts FOR UPDATE")
-            with pytest.raises(StorageUnavailable, match="lock timeout"):
+            with pytest.raises(StorageUnavailable, match="holds on to"):
                 await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1))
         assert await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1)) == 1
 
@@ -245,11 +251,29 @@ async def test_a_server_that_only_reads_is_unavailable_until_it_writes_again(
             return await transaction.run("put_amount", id="a", amount=1)
 
         run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-        with pytest.raises(StorageUnavailable, match="read-only"):
+        with pytest.raises(StorageUnavailable, match="only reads"):
             await store.write(work)
         run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} RESET default_transaction_read_only")
         await eventually_writes(store, work)
         assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
+
+
+async def test_callers_that_give_up_cost_no_connection(postgres_database: Database) -> None:
+    async with opened(postgres_database) as store:
+        for turn in range(20):
+            tasks = [asyncio.create_task(store.write(noting(f"n{turn}-{number}"))) for number in range(30)]
+            await asyncio.sleep(turn / 2000)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        # Every connection there may be, all at once.
+        together = asyncio.Barrier(16)
+
+        async def meet(transaction: Transaction) -> int:
+            await together.wait()
+            return await transaction.run("put_amount", id="a", amount=1)
+
+        assert await asyncio.gather(*(store.write(meet) for _ in range(16))) == [1] * 16
 
 
 # ------------------------------------------------------------------------------------------------------------- restarts
@@ -274,12 +298,13 @@ async def test_a_restart_between_calls_is_not_noticed(
 
 
 async def test_while_the_server_is_away_callers_are_told_and_later_all_is_well(
-    postgres_database: Database, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    postgres_database: Database, cluster: Cluster
 ) -> None:
-    monkeypatch.setattr(postgres, "POOL_SECONDS", 0.3)
     async with opened(postgres_database) as store:
+        assert isinstance(store, postgres.PostgresStore)
         await asyncio.gather(*(store.write(noting(f"n{number:02}")) for number in range(50)))
         await asyncio.to_thread(cluster.stop)
+        store._pool.timeout = 0.3
         start = time.monotonic()
         outcomes = await asyncio.gather(
             *(store.write(noting(f"o{number:02}")) for number in range(20)),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.store.base import QueryMisused, StorageMisconfigured
 from penstock.store.queries import parse_queries, read_queries
@@ -57,6 +59,45 @@ def test_sqlite_gets_the_same_parameters() -> None:
     query = parse_queries("-- name: get_thing\n-- A thing.\nSELECT ':x' AS a, :y AS b -- :z").sqlite["get_thing"]
     assert apsw.Connection("").execute(query.sql, {"y": 2}).fetchall() == [(":x", 2)]
     assert query.accepts == {"y"}
+
+
+# Pieces that SQLite understands too; its own parser then says where the parameters are.
+PIECES = [
+    ":a",
+    ":b_2",
+    "'x :c'",
+    "'it''s :d'",
+    '":e"',
+    "-- :f ' \"\n",
+    "/* :g\n ' */",
+    "1",
+    "'%'",
+    "'--'",
+    "'/*'",
+    "';'",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8))
+def test_sqlite_agrees_on_what_a_parameter_is(pieces: list[str]) -> None:
+    text = "SELECT 0" + "".join(f"\n{'' if piece[0] in '-/' else ', '}{piece}" for piece in pieces)
+    text = text.replace('":e"', '1 AS ":e"')
+    found = parse_queries(f"-- name: get_thing\n-- It.\n{text}\n;")
+    assert found.sqlite["get_thing"].accepts == found.postgres["get_thing"].accepts == names_by_sqlite(text)
+    assert names_by_sqlite(found.sqlite["get_thing"].sql) == names_by_sqlite(text)
+
+
+def names_by_sqlite(text: str) -> set[str]:
+    cursor = apsw.Connection("").cursor()
+    names: set[str] = set()
+
+    def look(cursor: apsw.Cursor, *_: object) -> bool:
+        names.update(name for name in cursor.bindings_names if name)
+        return True
+
+    cursor.exec_trace = look
+    cursor.execute(text, dict.fromkeys(["a", "b_2", "c", "d", "e", "f", "g"], 1)).fetchall()
+    return names
 
 
 @pytest.mark.parametrize(
