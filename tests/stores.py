@@ -15,6 +15,13 @@ from penstock.store.sqlite import open_sqlite
 BOTH: tuple[Dialect, ...] = ("sqlite", "postgres")
 FOLDER = Path(queries.__file__).with_name("queries")
 
+MORE = """
+-- name: put_request
+-- A request for others to refer to.
+INSERT INTO requests (id, org_id, key_id, created_at_ms, endpoint, status)
+VALUES (:id, :org_id, 'key_x', 0, '/compat/v1/videos', 'pending')
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Database:
@@ -34,7 +41,7 @@ def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
 
 
 def all_queries() -> queries.QueryFile:
-    return queries.parse_queries("\n".join(path.read_text() for path in sorted(FOLDER.glob("*.sql"))))
+    return queries.parse_queries("\n".join([*(path.read_text() for path in sorted(FOLDER.glob("*.sql"))), MORE]))
 
 
 def sqlite_database(path: Path) -> Database:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stores import BOTH, Database, database_for
 
 from penstock import auth as module
 from penstock.auth import Auth, NewKey, is_well_formed, write_key
@@ -18,6 +17,7 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound, Prob
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.vault import SecretRefused, Vault
+from tests.stores import BOTH, Database, database_for
 
 VAULT = Vault("v" * 43)
 
