@@ -3,43 +3,49 @@
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
 # A second net under the rule that nobody logs such things in the first place.
-_SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|Bearer |sig=|key=)[A-Za-z0-9_\-.+/=]{6,}")
+_SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|(?i:bearer )|sig=|key=)[A-Za-z0-9_\-.+/=]{6,}")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_HANDLER = "penstock"
 
 
 def configure_logs(level: str) -> None:
-    """One line of JSON an event on stderr."""
+    """One line of JSON an event on stderr, whoever has something to say: our modules or a library's."""
     if level not in _LEVELS:
         raise ValueError(f"log_level must be one of {', '.join(_LEVELS)}")
+    gathered: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # Variables of a frame are prompts and credentials.
+        structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
+    ]
+    written: list[structlog.typing.Processor] = [structlog.processors.JSONRenderer(), cross_out]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
-            redact,
-            structlog.processors.JSONRenderer(),
-        ],
+        processors=[*gathered, *written],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.set_name(_HANDLER)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=gathered,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *written],
+        )
+    )
+    for earlier in [one for one in logging.root.handlers if one.get_name() == _HANDLER]:
+        logging.root.removeHandler(earlier)
+    logging.root.addHandler(handler)
+    logging.root.setLevel(_LEVELS[level])
 
 
-def redact(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Cross out what looks like a credential, wherever it is nested."""
-    return {name: _redacted(value) for name, value in event.items()}
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SECRETS.sub("[secret]", value)
-    if isinstance(value, dict):
-        return {name: _redacted(one) for name, one in value.items() if name != "locals"}
-    return [_redacted(one) for one in value] if isinstance(value, list) else value
+def cross_out(logger: Any, method: str, line: Any) -> str:
+    """The finished line without whatever looks like a credential, however deep in it."""
+    return _SECRETS.sub("[secret]", str(line))
