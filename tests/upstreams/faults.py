@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.upstreams.exchange import Ware
-from tests.upstreams.lab import Act, Order, deliver, serve
+from tests.upstreams.lab import LabOrder
+from tests.upstreams.server import Act, Order, deliver, serve
 
 ok: Act = serve
 
@@ -129,6 +130,7 @@ def film(*states: str, name: str | None = None, code: str | None = None) -> Act:
     """A job that shows these states one after the other, the first as the answer to its submission."""
 
     async def act(order: Order) -> None:
+        assert isinstance(order, LabOrder), "only the lab makes films this way"
         usual, order.lab.states = order.lab.states, states
         if name is not None:
             order.lab.next_ids.append(name)

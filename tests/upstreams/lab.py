@@ -10,33 +10,30 @@
 same journeys, so that whoever works with this vendor is known to speak the language.
 """
 
-import asyncio
 import base64
 import io
 import itertools
 import re
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import av
 from PIL import Image
 
 from tests.upstreams import talk
-from tests.upstreams.exchange import Exchange, Heard, Ware, listening
+from tests.upstreams.exchange import Exchange, Heard, Ware
+from tests.upstreams.server import Desk, Order, serving, serving_beside
 
 KEY = "sk-lab-canary-0123456789abcdef"
 KEY_ENV = "LAB_API_KEY"
 IMAGE_USD = Decimal("0.04")
 SECOND_USD = Decimal("0.10")
-
-Act = Callable[["Order"], Awaitable[None]]
 
 
 @cache
@@ -106,70 +103,11 @@ class Film:
         }
 
 
-class Desk:
-    """One kind of request: what was heard there, and how the next ones are answered."""
-
-    def __init__(self) -> None:
-        self.heard: list[Heard] = []
-        self._arrivals = asyncio.Condition()
-        self._next: deque[Act] = deque()
-        self._always: Act = serve
-
-    def next(self, *acts: Act) -> None:
-        """One act for each of the next requests, in the order they arrive."""
-        self._next.extend(acts)
-
-    def always(self, act: Act) -> None:
-        """For every request that has no act of its own."""
-        self._always = act
-
-    async def take(self, heard: Heard) -> Act:
-        self.heard.append(heard)
-        async with self._arrivals:
-            self._arrivals.notify_all()
-        return self._next.popleft() if self._next else self._always
-
-    def __len__(self) -> int:
-        return len(self.heard)
-
-    async def reached(self, count: int) -> None:
-        """Wait until this many requests have arrived; for a vendor in this loop."""
-        async with asyncio.timeout(10), self._arrivals:
-            await self._arrivals.wait_for(lambda: len(self.heard) >= count)
-
-
-@dataclass
-class Order:
-    """An exchange in the hands of an act."""
+@dataclass(frozen=True)
+class LabOrder(Order):
+    """An exchange in the hands of an act that may know this vendor."""
 
     lab: "Lab"
-    line: Exchange
-    make: Callable[["Lab", Exchange], Ware]
-
-    @property
-    def heard(self) -> Heard:
-        return self.line.heard
-
-    def accept(self) -> Ware:
-        """Do what was asked for, which may put a line on the invoice; the answer is the act's to send."""
-        return self.make(self.lab, self.line)
-
-
-async def serve(order: Order) -> None:
-    """What a vendor in good health does."""
-    await deliver(order, order.accept())
-
-
-async def deliver(order: Order, ware: Ware) -> None:
-    if ware.events:
-        await order.line.begin(200, "text/event-stream", {})
-        for event in ware.events:
-            await order.line.more(b"data: " + event + b"\n\n")
-        await order.line.end()
-    elif ware.file:
-        await order.line.send(ware.file, ware.status, ware.content_type)
-    else:
-        await order.line.json(ware.json, ware.status, **ware.headers)
 
 
 class Lab:
@@ -227,7 +165,7 @@ class Lab:
                 chosen: Desk = getattr(self, desk)
                 line = exchange(match.groupdict())
                 act = await chosen.take(heard)
-                await act(Order(self, line, make))
+                await act(LabOrder(line, partial(make, self, line), self))
                 return
         self.others.heard.append(heard)
         await exchange({}).json(_error("No such path.", "invalid_request_error", "not_found"), 404)
@@ -349,39 +287,12 @@ ROUTES: tuple[tuple[str, str, str, Callable[[Lab, Exchange], Ware]], ...] = (
 @asynccontextmanager
 async def laboratory(slug: str = "lab") -> AsyncIterator[Lab]:
     """In this loop."""
-    lab = Lab(slug)
-    async with listening(lab.answer) as lab.port:
+    async with serving(Lab(slug)) as lab:
         yield lab
 
 
 @contextmanager
 def laboratory_beside(slug: str = "lab") -> Iterator[Lab]:
     """In a thread, for tests that block: a real server process, OpenAI's blocking client."""
-    lab, ready, stop = Lab(slug), threading.Event(), list[Callable[[], object]]()
-    failures: list[BaseException] = []
-
-    async def run() -> None:
-        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
-        stop.append(lambda: loop.call_soon_threadsafe(stopped.set))
-        async with listening(lab.answer) as lab.port:
-            ready.set()
-            await stopped.wait()
-
-    def attend() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as problem:
-            failures.append(problem)
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=attend, name=slug)
-    thread.start()
-    ready.wait()
-    try:
+    with serving_beside(Lab(slug)) as lab:
         yield lab
-    finally:
-        stop[0]()
-        thread.join()
-    if failures:
-        raise failures[0]

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from tests.upstreams import faults
-from tests.upstreams.lab import KEY, Act, Lab, laboratory_beside, mp4, png
+from tests.upstreams.lab import KEY, Lab, laboratory_beside, mp4, png
+from tests.upstreams.server import Act
 
 pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
 
