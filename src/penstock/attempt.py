@@ -1,27 +1,36 @@
 """One share of a generation's outputs from one provider: intent, submission, polling, keeping."""
 
 import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
+import structlog
 
 from penstock import billing
 from penstock.catalog import Option
-from penstock.errors import Cancelled, UpstreamTimeout
+from penstock.errors import Cancelled, StorageUnavailable, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.gather import Unusable
+from penstock.gather import NoRoom, Unfetched, Unusable
 from penstock.jobs import Lease, LeaseLost
 from penstock.providers.spec import Result
 from penstock.schema import Choice, Plan, Request, Shelved, Tried
-from penstock.store.base import Row, Transaction
+from penstock.store.base import ConstraintViolated, Row, Store, Transaction
 from penstock.upstream import Failed, OutcomeUnknown, clean
-from penstock.values import Nanos, nanos, new_id
+from penstock.values import Nanos, new_id
 from penstock.verdict import Miss
 
+log = structlog.get_logger()
 _LOST_JOB_SECONDS = 120.0
+_FETCH_SECONDS = {"video": 900.0}  # how long a file that was made is asked for; a caller waits for images
+_FETCH_IMAGE_SECONDS = 15.0
+_LONGEST_FETCH_PAUSE_SECONDS = 30.0
+_STORE_PAUSE_SECONDS = 1.0
 _INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
+_CANCELLED = "The generation was cancelled."
 
 
 @dataclass(slots=True)
@@ -63,7 +72,7 @@ class Made:
     attempt_id: str
     result: Result
     files: tuple[Shelved, ...]
-    cost: Nanos
+    cost_usd: Decimal  # rounded once, when all of them are settled
 
 
 async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
@@ -76,7 +85,7 @@ async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
     try:
         result = await _begun(gateway, job, share, attempt_id, before)
         result = await _followed(gateway, job, share, attempt_id, result)
-        files = await _kept(gateway, job, share, attempt_id, result)
+        result, files = await _kept(gateway, job, share, attempt_id, result)
     except Failed as problem:
         _blame(gateway, slug, upstream, problem)
         await _note(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
@@ -86,7 +95,7 @@ async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
         await _note(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
         return Miss.of(problem, share.count)
     gateway.health.answered(slug, upstream)
-    return Made(share, attempt_id, result, files, _cost(job, share, result, files))
+    return Made(share, attempt_id, result, files, _cost_usd(job, share, result, files))
 
 
 def _blame(gateway: Gateway, slug: str, upstream: str, problem: Failed) -> None:
@@ -118,32 +127,44 @@ async def _submitted(gateway: Gateway, job: Job, share: Share, attempt_id: str) 
     result = await gateway.upstream.submit(share.option, job.request, share.count, inputs)
     failpoint("submit.response_read")
     if not result.done:
-        await _note(gateway, job, attempt_id, "submitted", result=result)
+        try:
+            await _note(gateway, job, attempt_id, "submitted", result=result)
+        except ConstraintViolated:
+            provider = share.option.provider
+            words = f"{provider.name} named the job like another one."
+            raise OutcomeUnknown(provider.slug, words, timeout=False) from None
         failpoint("submit.id_committed")
     return result
 
 
 async def _intend(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> None:
+    """Nothing is begun for a caller who has left word to stop, nor after its time."""
+    if gateway.clock.now_ms() >= job.row["deadline_ms"]:
+        raise UpstreamTimeout("The generation could not be begun in time.", should_retry=False)
+
     async def write(tx: Transaction) -> None:
-        await held(tx, job)
-        await add_intent(tx, job.id, job.org_id, attempt_id, share, gateway.clock.now_ms())
+        await held(tx, job, moves=True)
+        if await _cancel_asked(tx, job):
+            raise Cancelled(_CANCELLED)
+        await tx.run(
+            "add_attempt",
+            id=attempt_id,
+            request_id=job.id,
+            org_id=job.org_id,
+            part=share.part,
+            choice=share.number,
+            count=share.count,
+            provider=share.option.provider.slug,
+            at_ms=gateway.clock.now_ms(),
+        )
+        await tx.run("start_request", id=job.id, org_id=job.org_id)
 
     await gateway.store.write(write)
 
 
-async def add_intent(tx: Transaction, request_id: str, org_id: str, attempt_id: str, share: Share, at_ms: int) -> None:
-    await tx.run(
-        "add_attempt",
-        id=attempt_id,
-        request_id=request_id,
-        org_id=org_id,
-        part=share.part,
-        choice=share.number,
-        count=share.count,
-        provider=share.option.provider.slug,
-        at_ms=at_ms,
-    )
-    await tx.run("start_request", id=request_id, org_id=org_id)
+async def _cancel_asked(store: Store | Transaction, job: Job) -> bool:
+    row = await store.one("is_cancel_asked", id=job.id)
+    return bool(row and row["cancel_asked"])
 
 
 # ------------------------------------------------------------------------------------------------------------- polling
@@ -151,7 +172,7 @@ async def add_intent(tx: Transaction, request_id: str, org_id: str, attempt_id: 
 
 async def _followed(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> Result:
     """Ask until it is done. Trouble with asking never fails a job; a verdict, a cancel or the deadline does."""
-    op, slug = share.option.model.op, share.option.provider.slug
+    op, slug, name = share.option.model.op, share.option.provider.slug, share.option.provider.name
     pause = op.poll_seconds
     lost_since: float | None = None
     while not result.done:
@@ -167,17 +188,18 @@ async def _followed(gateway: Gateway, job: Job, share: Share, attempt_id: str, r
                 result = await _submitted(gateway, job, share, attempt_id)
                 lost_since = None
             elif lost_since and gateway.clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
-                raise Failed(slug, "broken", "The provider no longer knows the job.") from None
+                raise OutcomeUnknown(slug, f"{name} no longer knows the job.", timeout=False) from None
             pause = min(pause * 2, gateway.settings.poll_seconds_max)
             continue
         failpoint("poll.mid")
         lost_since, pause = None, min(pause, max(op.poll_seconds, gateway.settings.poll_seconds_max / 4))
         result = replace(found, ref={**result.ref, **found.ref}, upstream_id=found.upstream_id or result.upstream_id)
     if result.status == "failed":
-        message = clean(result.message, share.option.key) or f"{share.option.provider.name} failed to make it."
-        raise Failed(slug, result.kind, message)
+        raise Failed(slug, result.kind, clean(result.message, share.option.key) or f"{name} failed to make it.")
     if result.status == "cancelled":
-        raise Cancelled("The generation was cancelled.")
+        if await _cancel_asked(gateway.store, job):
+            raise Cancelled(_CANCELLED)
+        raise Failed(slug, "broken", f"{name} gave the job up.")
     return result
 
 
@@ -189,14 +211,13 @@ async def _pause(gateway: Gateway, job: Job, seconds: float) -> None:
 
 async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
     """Ask the provider; whatever it then reports is what happened, unless it took the cancel."""
-    row = await gateway.store.one("is_cancel_asked", id=job.id)
-    if row and row["cancel_asked"] and await gateway.upstream.cancel(share.option, result.ref):
+    if await _cancel_asked(gateway.store, job) and await gateway.upstream.cancel(share.option, result.ref):
         try:
             last = await gateway.upstream.poll(share.option, result.ref)
         except Failed:
             last = None  # a job that can no longer be asked about is gone
         if last is None or last.status != "completed":
-            raise Cancelled("The generation was cancelled.")
+            raise Cancelled(_CANCELLED)
 
 
 async def _heed_deadline(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
@@ -229,31 +250,65 @@ async def _show(gateway: Gateway, job: Job, result: Result) -> None:
 # ------------------------------------------------------------------------------------------------------------- keeping
 
 
-async def _kept(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> tuple[Shelved, ...]:
-    """Names are made from the attempt's, so that keeping again after a crash replaces and never adds."""
+async def _kept(
+    gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result
+) -> tuple[Result, tuple[Shelved, ...]]:
+    """It is made and will be billed: trouble with fetching or keeping it is waited out, and never a reason to have it
+    made again.
+    """
     failpoint("fetch.start")
+    is_video, clock, provider = job.request.task == "video", gateway.clock, share.option.provider
+    until = clock.monotonic() + _FETCH_SECONDS.get(job.request.task, _FETCH_IMAGE_SECONDS)
+    pause = 1.0
+    while True:
+        try:
+            return result, await _files(gateway, job, share, attempt_id, result)
+        except NoRoom:
+            if not is_video or clock.now_ms() >= job.row["deadline_ms"]:
+                raise
+        except Unfetched as problem:
+            if clock.monotonic() >= until:
+                words = f"{provider.name} made it, and it could not be fetched: {problem}."
+                raise Failed(provider.slug, "unfetched", words) from problem
+        except Unusable as problem:
+            words = f"{provider.name} delivered something unusable: {problem}."
+            raise Failed(provider.slug, "unreadable", words) from problem
+        await clock.sleep(pause)
+        pause = min(2 * pause, _LONGEST_FETCH_PAUSE_SECONDS)
+        result = await _asked_again(gateway, share, result)
+
+
+async def _asked_again(gateway: Gateway, share: Share, result: Result) -> Result:
+    """A finished job may have a fresh address for its file; that it was finished is not taken back."""
+    if share.option.model.op.poll and result.ref:
+        with suppress(Failed):
+            found = await gateway.upstream.poll(share.option, result.ref)
+            if found.status == "completed":
+                return replace(result, files=found.files)
+    return result
+
+
+async def _files(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> tuple[Shelved, ...]:
+    """Names are made from the attempt's, so that keeping again after a crash replaces and never adds."""
     files = []
     for index, file in enumerate(result.files[: share.count]):
         source = None if file.data is not None else gateway.upstream.source(share.option, file)
         media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
-        try:
-            files.append(await gateway.gather.keep(media_id, file, source, job.request))
-        except Unusable as problem:
-            words = f"{share.option.provider.name} delivered something unusable: {problem}."
-            raise Failed(share.option.provider.slug, "unreadable", words) from problem
+        files.append(await gateway.gather.keep(media_id, file, source, job.request))
         failpoint("media.after_fsync")
     return tuple(files)
 
 
-def _cost(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]) -> Nanos:
+def _cost_usd(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]) -> Decimal:
     """What the provider says it charged, else our table on what was delivered."""
     if result.cost_usd is not None:
-        return nanos(result.cost_usd)
+        return Decimal(result.cost_usd)
+    said = result.usage.get("second")
     return billing.charge(
         billing.thaw(share.choice.prices),
         job.request,
         len(files),
-        seconds=Decimal(str(result.usage["second"])) if "second" in result.usage else None,
+        seconds=billing.asked_seconds(share.option.model, job.request) if said is None else Decimal(str(said)),
         pixels=sum((one.kept.width or 0) * (one.kept.height or 0) for one in files),
         usage=result.usage,
     )
@@ -262,9 +317,11 @@ def _cost(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]) ->
 # -------------------------------------------------------------------------------------------------------------- notes
 
 
-async def held(tx: Transaction, job: Job) -> None:
-    """Every write of a driver begins here: whoever lost its lease changes nothing."""
-    if not await tx.run("hold_lease", id=job.id, lease_token=job.lease.token):
+async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
+    """Every write of a driver begins here: whoever lost its lease changes nothing. What moves a generation on in a way
+    that cannot happen twice shows that the crashes before it were survived.
+    """
+    if not await tx.run("hold_lease", id=job.id, lease_token=job.lease.token, moves=int(moves)):
         raise LeaseLost(job.id)
 
 
@@ -278,11 +335,24 @@ async def _note(
     kind: str | None = None,
     message: str | None = None,
 ) -> None:
+    """Waits for a store that is away: forgetting a job's name would lose something paid for."""
+    moves = all(row["id"] != attempt_id or row["state"] != state for row in job.attempts.values())
+
     async def write(tx: Transaction) -> None:
-        await held(tx, job)
+        await held(tx, job, moves=moves)
         await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
 
-    await gateway.store.write(write)
+    await written(gateway, write)
+
+
+async def written(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
+    """What only this process knows is written down however long the store is away; harmless when it was already."""
+    while True:
+        try:
+            return await gateway.store.write(write)
+        except StorageUnavailable:
+            log.warning("storage unavailable, what was made waits")
+        await gateway.clock.sleep(_STORE_PAUSE_SECONDS)
 
 
 async def set_attempt(
@@ -296,11 +366,12 @@ async def set_attempt(
     message: str | None = None,
     cost: Nanos | None = None,
 ) -> None:
+    """The names of jobs are unique, so that no two generations claim one; other answers may be named as they please."""
     await tx.run(
         "set_attempt",
         id=attempt_id,
         state=state,
-        upstream_id=result.upstream_id if result else None,
+        upstream_id=result.upstream_id if result and result.ref else None,
         ref=msgspec.json.encode(dict(result.ref)) if result else None,
         kind=kind,
         message=message,

@@ -12,6 +12,7 @@ from penstock.schema import Component, Quote, Request
 from penstock.store.base import Store, Transaction
 from penstock.values import NOTHING, Nanos, dollars, nanos, new_id
 
+_TOKENS_PER_PICTURE = 3000
 FUNDING, REVENUE, LOSS, PROVIDERS = "funding", "revenue", "platform_loss", "providers"
 
 
@@ -85,18 +86,28 @@ def quote(model: Model, request: Request, prices: Sequence[Price] | None = None)
         return Quote(components=())
     outputs = Decimal(request.n)
     if price.unit == "second":
-        outputs *= _asked_seconds(model, request)
+        outputs *= asked_seconds(model, request)
     elif price.unit == "megapixel":
         outputs *= _asked_megapixels(model, request)
     elif price.unit == "token":
         outputs *= price.most
     lines = [component(price, price.unit, outputs)]
     if Decimal(price.input_usd):
-        lines.append(component(price, "image", Decimal(len(request.inputs)), is_input=True))
+        metric = "token" if price.unit == "token" else "image"
+        lines.append(component(price, metric, _inputs(price, request), is_input=True))
     return total(lines)
 
 
-def _asked_seconds(model: Model, request: Request) -> Decimal:
+def _inputs(price: Price, request: Request) -> Decimal:
+    """What goes in: pictures or, where tokens are counted, as many as text and pictures can at most be cut into."""
+    pictures = len(request.inputs)
+    if price.unit != "token":
+        return Decimal(pictures)
+    return Decimal(len(str(request.values.get("prompt", "")).encode()) + pictures * _TOKENS_PER_PICTURE)
+
+
+def asked_seconds(model: Model, request: Request) -> Decimal:
+    """How long a video will be: what was asked for, in the model's own steps."""
     row = model.op.param("seconds")
     asked = request.seconds if request.seconds is not None else (row.default if row else None)
     said = row.by(asked) if row and row.by and asked is not None else asked
@@ -130,11 +141,11 @@ def charge(
     seconds: Decimal | None = None,
     pixels: int = 0,
     usage: Mapping[str, int] | None = None,
-) -> Nanos:
-    """The cost of what was delivered, at the prices of acceptance."""
+) -> Decimal:
+    """The cost in dollars of what was delivered, at the prices of acceptance; still to be rounded."""
     price = matching(prices, price_facts(request))
     if price is None:
-        return NOTHING
+        return Decimal(0)
     quantity = Decimal(outputs)
     if price.unit == "second":
         quantity *= seconds if seconds is not None else Decimal(str(request.seconds or 1))
@@ -143,9 +154,8 @@ def charge(
     elif price.unit == "token":
         quantity = Decimal((usage or {}).get("output", price.most * outputs))
     cost = Decimal(price.usd) * quantity
-    if Decimal(price.input_usd):
-        cost += Decimal(price.input_usd) * (usage or {}).get("input", len(request.inputs))
-    return nanos(cost)
+    reported = (usage or {}).get("input") if price.unit == "token" else None
+    return cost + Decimal(price.input_usd) * (_inputs(price, request) if reported is None else reported)
 
 
 # -------------------------------------------------------------------------------------------------------------- ledger

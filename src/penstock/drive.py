@@ -2,28 +2,40 @@
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 
 import msgspec
 import structlog
 
 from penstock import billing, ledger, webhooks
-from penstock.attempt import Job, Made, Share, attempt, held, set_attempt
+from penstock.attempt import Job, Made, Share, attempt, held, set_attempt, written
 from penstock.emulate import batches
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
+from penstock.gather import NoRoom
 from penstock.jobs import Lease, LeaseLost
-from penstock.schema import Kept, Plan, Request, Settled, Shelved, Tried
+from penstock.schema import Choice, Kept, Plan, Request, Settled, Shelved, Tried
 from penstock.store.base import Row, Transaction
-from penstock.values import NOTHING, Nanos
+from penstock.values import NOTHING, Nanos, nanos
 from penstock.verdict import Miss, verdict
 
 log = structlog.get_logger()
 _RETRY_STORE_SECONDS = 5.0
+_OPEN = ("intent", "submitted")
 
 
 async def drive(gateway: Gateway, lease: Lease) -> None:
-    """From wherever it stands to `completed` or `failed`."""
+    """From wherever it stands to `completed` or `failed`; a store that is away is waited for."""
+    while True:
+        try:
+            return await _drive(gateway, lease)
+        except StorageUnavailable:
+            log.warning("storage unavailable, job waits", request_id=lease.id)
+        await gateway.clock.sleep(_RETRY_STORE_SECONDS)
+
+
+async def _drive(gateway: Gateway, lease: Lease) -> None:
     job = await _load(gateway, lease)
     if job is None:
         raise LeaseLost(lease.id)
@@ -35,10 +47,16 @@ async def drive(gateway: Gateway, lease: Lease) -> None:
             raise verdict(misses, forced=job.plan.forced, is_video=job.request.task == "video")
         await _complete(gateway, job, made)
     except StorageUnavailable:
-        raise  # nothing was decided: the job waits for its store
+        raise  # nothing was decided
+    except NoRoom:
+        await _failed(gateway, job, StorageUnavailable("There is nowhere to keep the result.", should_retry=False))
     except Problem as problem:
-        await fail(gateway, job.row, lease.token, problem)
-        lease.problem = problem
+        await _failed(gateway, job, problem)
+
+
+async def _failed(gateway: Gateway, job: Job, problem: Problem) -> None:
+    await fail(gateway, job.row, job.lease.token, problem)
+    job.lease.problem = problem
 
 
 async def _load(gateway: Gateway, lease: Lease) -> Job | None:
@@ -61,7 +79,7 @@ async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[li
     option = gateway.catalog.option(choice.provider, choice.model, choice.upstream)
     outcomes: Sequence[Made | Miss]
     if option is None:
-        outcomes = [Miss("broken", f"{choice.provider} is not set up any more.", count, sent=False)]
+        outcomes = [_gone(job, choice, count, number)]
     else:
         sizes = batches(count, option.model.op.native_n)
         shares = [Share(number, part, size, option, choice) for part, size in enumerate(sizes)]
@@ -75,6 +93,13 @@ async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[li
         more, others = await _make(gateway, job, again, number + 1)
         return made + more, misses + others
     return made, misses
+
+
+def _gone(job: Job, choice: Choice, count: int, number: int) -> Miss:
+    """An operator took the provider away; what it was sent before that, nobody can ask about any more."""
+    open_ones = [row for (tried, _), row in job.attempts.items() if tried == number and row["state"] in _OPEN]
+    words = f"{choice.provider} is not set up any more."
+    return Miss("broken", words, count, sent=bool(open_ones), unknown=bool(open_ones))
 
 
 async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made | Miss]:
@@ -95,7 +120,7 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
     now = gateway.clock.now_ms()
     until = now + job.row["retention_seconds"] * 1000
     files: list[Shelved] = [file for one in made for file in one.files][: job.request.n]
-    cost = Nanos(sum(one.cost for one in made))
+    cost = nanos(sum((one.cost_usd for one in made), Decimal(0)))
     first = made[0]
     done = Tried(first.share.choice.provider, first.share.option.executed_model, "made")
     settled = Settled(
@@ -111,7 +136,7 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
     async def write(tx: Transaction) -> None:
         await held(tx, job)
         for one in made:
-            await set_attempt(tx, one.attempt_id, "made", now, result=one.result, cost=one.cost)
+            await set_attempt(tx, one.attempt_id, "made", now, result=one.result, cost=nanos(one.cost_usd))
         await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         charged = await billing.post(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
@@ -129,7 +154,7 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
         failpoint("settle.in_tx")
 
     outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
-    await gateway.store.write(write)
+    await written(gateway, write)
     failpoint("settle.after_commit")
     job.lease.files = files
     if cost > job.row["hold"]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import os
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from penstock.shelf import Shelf, key_of
 from penstock.sniff import sniff
 from penstock.upstream import Source
 from penstock.values import Reference, new_id
-from penstock.wire import NotSent, Unknown, Wire
+from penstock.wire import NotSent, Refused, TooLarge, Unknown, Wire
 
 _FETCH_SECONDS = 20.0
 _PROVIDER_SECONDS = 300.0
@@ -33,7 +32,15 @@ _TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference
 
 
 class Unusable(Exception):
-    """What a provider delivered cannot be fetched or is not what it says."""
+    """What a provider delivered is not what it says."""
+
+
+class Unfetched(Exception):
+    """What a provider made is not here yet; it may come if it is asked for again."""
+
+
+class NoRoom(Exception):
+    """What a provider made is here, and there is nowhere to keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ class Gather:
         if source[:5].lower() == "data:":
             try:
                 return base64.b64decode(source.partition(",")[2], validate=True)
-            except binascii.Error:
+            except ValueError:
                 raise InvalidRequest(f"`{param}` holds a data URI that is not base64.", param=param) from None
         try:
             found = await self._wire.fetch(
@@ -111,6 +118,9 @@ class Gather:
             stored.append((described, hashlib.sha256(one.data).digest()))
         return stored
 
+    async def shelve(self, kept: Kept, data: bytes) -> None:
+        await self._shelf.put(key_of(kept.media_id), data, kept.content_type)
+
     async def inputs(self, request: Request) -> dict[str, list[Reference]]:
         """The request's pictures, read back for a provider."""
         found: dict[str, list[Reference]] = {}
@@ -125,8 +135,8 @@ class Gather:
 
     async def keep(self, media_id: str, file: File, source: Source | None, request: Request) -> Shelved:
         """A produced file: fetched, recognised, converted to what was asked, and durable."""
-        if request.task == "video" and source is not None:
-            return await self._keep_stream(media_id, file, source)
+        if request.task == "video" and source is not None and not _is_data_uri(file.url):
+            return await self._keep_stream(media_id, source)
         data = await self._provider_bytes(file, source)
         found = sniff(data)
         if found is None:
@@ -137,7 +147,7 @@ class Gather:
             content_type, width, height = found.content_type, None, None
         else:
             raise Unusable(f"the file is {found.content_type}")
-        await self._shelf.put(key_of(media_id), data, content_type)
+        await self._put(media_id, data, content_type)
         kept = Kept(
             media_id=media_id,
             content_type=content_type,
@@ -147,6 +157,12 @@ class Gather:
             revised_prompt=file.revised_prompt,
         )
         return Shelved(kept=kept, sha256=hashlib.sha256(data).digest(), data=data)
+
+    async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
+        try:
+            await self._shelf.put(key_of(media_id), data, content_type)
+        except StorageUnavailable as problem:
+            raise NoRoom from problem
 
     async def _finished(self, data: bytes, request: Request) -> tuple[bytes, str, int, int]:
         """In the format that was asked for; untouched when it already is."""
@@ -163,15 +179,14 @@ class Gather:
         return made["data"], made["content_type"], made["width"], made["height"]
 
     async def _provider_bytes(self, file: File, source: Source | None) -> bytes:
-        if isinstance(file.data, str):
+        data = file.data if file.data is not None or not _is_data_uri(file.url) else file.url
+        if isinstance(data, str):
             try:
-                return base64.b64decode(file.data.rpartition(",")[2] if file.data.startswith("data:") else file.data)
-            except binascii.Error as problem:
+                return base64.b64decode(data.partition(",")[2] if _is_data_uri(data) else data)
+            except ValueError as problem:
                 raise Unusable("the file is not base64") from problem
-        if file.data is not None:
-            return file.data
-        if file.url and file.url.startswith("data:"):
-            return base64.b64decode(file.url.partition(",")[2])
+        if data is not None:
+            return data
         assert source is not None, "a file has bytes or an address"
         try:
             if source.trusted:
@@ -191,12 +206,12 @@ class Gather:
                 )
                 status, body = found.status, bytes(found.body)
         except (NotSent, Unknown) as problem:
-            raise Unusable("the file could not be fetched") from problem
+            raise _trouble(problem) from problem
         if status != 200:
-            raise Unusable(f"fetching the file gave {status}")
+            raise Unfetched(f"fetching the file gave {status}")
         return body
 
-    async def _keep_stream(self, media_id: str, file: File, source: Source) -> Shelved:
+    async def _keep_stream(self, media_id: str, source: Source) -> Shelved:
         """Videos go to disk as they come; memory stays flat however large they are."""
         handle, name = mkstemp(dir=self._scratch)
         path = Path(name)
@@ -206,12 +221,12 @@ class Gather:
             failpoint("fetch.mid")
             size, digest, head = await asyncio.to_thread(_facts, path)
             found = sniff(head)
-            content_type = found.content_type if found else (file.content_type or "")
-            if not content_type.startswith("video/"):
+            if found is None or not found.content_type.startswith("video/"):
                 raise Unusable("the file is not a video")
-            await self._shelf.put(key_of(media_id), path, content_type)
+            content_type = found.content_type
+            await self._put(media_id, path, content_type)
         finally:
-            path.unlink(missing_ok=True)
+            _forget(path)
         return Shelved(kept=Kept(media_id=media_id, content_type=content_type, size_bytes=size), sha256=digest)
 
     async def _download(self, source: Source, sink: Any) -> None:
@@ -237,11 +252,26 @@ class Gather:
                 )
                 status = found.status
         except OSError as problem:
-            raise StorageUnavailable("There is nowhere to keep the result.") from problem
+            raise NoRoom from problem
         except (NotSent, Unknown) as problem:
-            raise Unusable("the file could not be fetched") from problem
+            raise _trouble(problem) from problem
         if status != 200:
-            raise Unusable(f"fetching the file gave {status}")
+            raise Unfetched(f"fetching the file gave {status}")
+
+
+def _is_data_uri(text: str | bytes | None) -> bool:
+    return isinstance(text, str) and text[:5].lower() == "data:"
+
+
+def _trouble(problem: NotSent | Unknown) -> Unusable | Unfetched:
+    """An address that we do not go to, or a file without end, stays one; the rest may pass."""
+    if isinstance(problem, Refused):
+        return Unusable("the file lies where the gateway does not go")
+    return Unusable("the file is too large") if isinstance(problem, TooLarge) else Unfetched("the transfer broke off")
+
+
+def _forget(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 def _facts(path: Path) -> tuple[int, bytes, bytes]:

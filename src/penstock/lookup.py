@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from penstock import errors, respond
-from penstock.errors import Conflict, InvalidRequest, NotFound, Problem
+from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call, Plan, Request, Settled
 from penstock.store.base import Row
@@ -27,14 +27,18 @@ async def image_status(gateway: Gateway, call: Call) -> Answer:
 
 async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | None]) -> Answer:
     row = await gateway.store.one("get_generation", id=call.id, org_id=call.caller.org_id)
-    if row is None or row["status"] != "completed":
-        code, message = (row["error_code"], row["error_message"]) if row else ("", "")
-        raise problem_of(code, message)
+    assert row is not None, "generations are never deleted"
+    if row["status"] == "failed":
+        raise problem_of(row["error_code"], row["error_message"])
+    if row["status"] != "completed":
+        raise unfinished(call.id)
+    if row["request"] is None or row["expires_at_ms"] <= gateway.clock.now_ms():
+        raise NotFound("The images of this request are gone.")
     settled = msgspec.json.decode(row["settled"], type=Settled)
-    request = msgspec.json.decode(row["request"], type=Request) if row["request"] else None
+    request = msgspec.json.decode(row["request"], type=Request)
     data = []
     for number, kept in enumerate(settled.files):
-        if request and request.values.get("response_format") == "b64_json":
+        if request.values.get("response_format") == "b64_json":
             raw = at_hand[number] if number < len(at_hand) else None
             raw = raw or await gateway.media.read(kept.media_id, kept.size_bytes)
             data.append(respond.image(kept, b64_json=base64.b64encode(raw).decode("ascii")))
@@ -42,6 +46,11 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | N
             until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
             data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
     return Answer(json=respond.images(row, settled, data))
+
+
+def unfinished(request_id: str) -> Problem:
+    words = f"The image is not finished yet; it will be found under /compat/v1/images/{request_id}."
+    return recorded(UpstreamTimeout(words, should_retry=False))
 
 
 def problem_of(code: str, message: str) -> Problem:

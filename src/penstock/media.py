@@ -77,7 +77,7 @@ class Media:
     # ----------------------------------------------------------------------------------------------------- to callers
 
     async def read(self, media_id: str, size_bytes: int) -> bytes:
-        return b"".join([chunk async for chunk in self._shelf.read(key_of(media_id), 0, size_bytes)])
+        return b"".join([chunk async for chunk in self._body(media_id, 0, size_bytes)])
 
     async def address(self, media_id: str, until_ms: int, base_url: str) -> str:
         """Signed, and good until it expires: the store's own address, or ours."""

@@ -3,7 +3,8 @@
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -22,6 +23,9 @@ _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8
 _LONGEST_MESSAGE = 500
 _MOST_ERROR_BYTES = 64 * 1024
 _LONGEST_RETRY_AFTER_SECONDS = 120.0
+# Said by whoever stands in front of a provider and did not hear its answer.
+_NO_VERDICT = frozenset({408, 502, 504, 520, 524})
+_ABSURD = 1_000_000_000  # dollars, seconds, tokens: nothing that is meant is that large
 _UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
 
 
@@ -84,7 +88,7 @@ class Upstream:
             reply = await self._send(outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown) as problem:
             raise self._silence(provider, problem) from None
-        result = self._read(target, reply)
+        result = self._received(target, reply)
         if result.status == "failed":
             raise self._verdict(target, result)
         if result.status == "completed" and not result.files:
@@ -204,12 +208,24 @@ class Upstream:
         if not _same_origin(url, provider.base_url):
             raise Failed(provider.slug, "broken", f"{provider.name} pointed outside its own address.")
 
+    def _received(self, target: Target, reply: Reply) -> Result:
+        """The answer to a submission. One that does not tell whether a job was begun must not begin another."""
+        provider, is_job = target.provider, target.model.op.poll is not None
+        if is_job and reply.status in _NO_VERDICT and not words_of(provider, reply, target.key):
+            raise OutcomeUnknown(provider.slug, f"{provider.name} answered {reply.status}.", timeout=False)
+        try:
+            return self._read(target, reply)
+        except Failed as problem:
+            if is_job and problem.kind == "unreadable":
+                raise OutcomeUnknown(provider.slug, problem.message, timeout=False) from problem
+            raise
+
     def _read(self, target: Target, reply: Reply) -> Result:
         slug, name = target.provider.slug, target.provider.name
         if reply.status >= 300:
             raise self._refusal(target, reply)
         try:
-            return target.model.op.read(reply)
+            return sound(target.model.op.read(reply))
         except _UNREADABLE as problem:
             raise Failed(slug, "unreadable", f"{name} gave an answer that makes no sense.") from problem
 
@@ -229,6 +245,45 @@ def _under(base_url: str, path: str) -> str:
     return base_url.rstrip("/") + "/" + path.lstrip("/") if path.startswith("/") else urljoin(base_url + "/", path)
 
 
+def sound(result: Result) -> Result:
+    """Tables read answers without asking what is in them. What cannot be worked with is a TypeError or ValueError;
+    figures and words that make no sense are left out.
+    """
+    names = (*result.ref.values(), *(one for one in (result.upstream_id,) if one is not None))
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("a job's name is no text")
+    usage = {name: count for name, count in result.usage.items() if _is_amount(count)}
+    return replace(
+        result,
+        files=tuple(_sound_file(file) for file in result.files),
+        message=result.message if isinstance(result.message, str) else None,
+        progress=result.progress if _is_amount(result.progress) else None,
+        poll_after_seconds=result.poll_after_seconds if _is_amount(result.poll_after_seconds) else None,
+        cost_usd=result.cost_usd if _is_price(result.cost_usd) else None,
+        usage=usage,
+    )
+
+
+def _sound_file(file: File) -> File:
+    data: Any = file.data
+    url: Any = file.url
+    if not isinstance(url if data is None else data, bytes | str) or not isinstance(url, str | None):
+        raise TypeError("a file is neither bytes nor an address")
+    urlsplit(file.url or "")
+    return file if isinstance(file.revised_prompt, str) else replace(file, revised_prompt=None)
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value < _ABSURD
+
+
+def _is_price(usd: Any) -> bool:
+    try:
+        return usd is not None and 0 <= Decimal(usd) < _ABSURD
+    except (ArithmeticError, TypeError, ValueError):
+        return False
+
+
 def kind_of(provider: Provider, reply: Reply) -> Kind:
     """What a status means for routing; the provider's own word goes first where it has one."""
     if provider.kind:
@@ -246,11 +301,15 @@ def kind_of(provider: Provider, reply: Reply) -> Kind:
 def explain(provider: Provider, reply: Reply, key: str = "") -> str:
     if reply.status in (401, 402, 403) and kind_of(provider, reply) == "broken":
         return f"{provider.name} did not accept the gateway's account."
+    return words_of(provider, reply, key) or f"{provider.name} answered {reply.status}."
+
+
+def words_of(provider: Provider, reply: Reply, key: str) -> str:
+    """The provider's own explanation; nothing when somebody in between answered for it."""
     told: Any = None
     with suppress(*_UNREADABLE):
         told = provider.error(reply) if provider.error else reply.json["error"]["message"]
-    words = clean(told, key) if isinstance(told, str) else ""
-    return words or f"{provider.name} answered {reply.status}."
+    return clean(told, key) if isinstance(told, str) else ""
 
 
 def clean(text: str | None, key: str = "") -> str:
@@ -266,4 +325,4 @@ def retry_after(reply: Reply) -> float | None:
         seconds = float(reply.headers.get("retry-after", ""))
     except ValueError:
         return None
-    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_SECONDS)
+    return min(seconds, _LONGEST_RETRY_AFTER_SECONDS) if seconds >= 0 else None

@@ -35,7 +35,8 @@ class Miss:
 
     @property
     def may_go_on(self) -> bool:
-        return not self.unknown and self.kind != "refused"
+        """Not when content was refused, nor when it may have been made already: that is paid for."""
+        return not self.unknown and self.kind not in ("refused", "unfetched")
 
 
 def verdict(misses: Sequence[Miss], *, forced: bool, is_video: bool = False) -> Problem:
@@ -44,6 +45,8 @@ def verdict(misses: Sequence[Miss], *, forced: bool, is_video: bool = False) -> 
         return ContentPolicyViolation(refusal.message, should_retry=False)
     if unknown := next((miss for miss in misses if miss.unknown), None):
         return _unknown(unknown, is_video)
+    if unfetched := next((miss for miss in misses if miss.kind == "unfetched"), None):
+        return UpstreamError(unfetched.message, should_retry=False)
     last = misses[-1]
     # A client may repeat by itself only what certainly reached nobody, or was turned away at the door.
     again = all(not miss.sent or miss.kind == "busy" for miss in misses)

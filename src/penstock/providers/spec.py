@@ -9,7 +9,7 @@ import msgspec
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
-Kind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable"]
+Kind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable", "unfetched"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 

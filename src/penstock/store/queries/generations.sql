@@ -47,8 +47,9 @@ UPDATE generations SET lease_until_ms = 0, starts = CASE WHEN starts > 0 THEN st
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: hold_lease
--- Whether a driver still drives, checked inside its transaction; also counts its past crashes as survived.
-UPDATE generations SET starts = 1 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+-- Whether a driver still drives, checked inside its transaction; what moves it on counts past crashes as survived.
+UPDATE generations SET starts = CASE WHEN :moves = 1 THEN 1 ELSE starts END
+WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: show_progress
 -- A provider works on it.
