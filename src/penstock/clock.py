@@ -71,8 +71,12 @@ class ManualClock(Clock):
         await woken
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        def ring(timer: asyncio.Future[None]) -> None:
+            if not timer.cancelled():  # whoever has cleared the event since must not find it set again
+                event.set()
+
         timer = asyncio.get_running_loop().create_future()
-        timer.add_done_callback(lambda _: event.set())
+        timer.add_done_callback(ring)
         heapq.heappush(self._sleepers, (self._seconds + seconds, next(self._order), timer))
         try:
             await event.wait()

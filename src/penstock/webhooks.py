@@ -229,7 +229,7 @@ class Deliveries:
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
                     pause = _LOOK_SECONDS
-                await self._wait(pause)
+                await self._clock.wait(self._stirred, pause)
             await self._drained()
         finally:
             for task in self._running:
@@ -244,14 +244,6 @@ class Deliveries:
     async def _drained(self) -> None:
         while self._running:
             await asyncio.wait(self._running)
-
-    async def _wait(self, seconds: float) -> None:
-        waits = [asyncio.create_task(self._stirred.wait()), asyncio.create_task(self._clock.sleep(seconds))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
 
     async def _pause_seconds(self) -> float:
         now_ms = self._clock.steady_ms()

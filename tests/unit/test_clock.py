@@ -62,6 +62,31 @@ def test_a_cancelled_sleeper_is_forgotten() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("clock", [Clock(), ManualClock()])
+async def test_waiting_ends_with_the_event_or_the_time(clock: Clock) -> None:
+    event = asyncio.Event()
+
+    async def wait_and_clear() -> None:
+        await clock.wait(event, 60)
+        event.clear()
+
+    waiting = asyncio.create_task(wait_and_clear())
+    await asyncio.sleep(0)
+    event.set()
+    await waiting
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not event.is_set(), "the time that was not needed must not set it afterwards"
+
+    waiting = asyncio.create_task(clock.wait(event, 0.01))
+    await asyncio.sleep(0)
+    if isinstance(clock, ManualClock):
+        clock.advance(0.01)
+        assert clock.sleeping == 0
+    await waiting
+    assert event.is_set()
+
+
 def test_time_passes_together_and_jumps_alone() -> None:
     clock = ManualClock(at_ms=1000)
     started = clock.monotonic()
