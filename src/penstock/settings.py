@@ -1,13 +1,17 @@
 """Every setting, its default and its one-line meaning."""
 
+import difflib
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from penstock.values import Retention, nanos
+from penstock.values import Nanos, Retention, nanos
 
 PREFIX = "PENSTOCK_"
 
@@ -80,21 +84,71 @@ class Settings:
     models: Mapping[str, Any] = _setting({}, "Changes to known models: price, priority, weight, enabled.")
 
     def __post_init__(self) -> None:
-        if self.billing not in ("prepaid", "postpaid"):
-            raise ValueError("billing must be prepaid or postpaid")
-        if self.payloads not in ("none", "media", "all"):
-            raise ValueError("payloads must be none, media or all")
-        if self.unknown_prices not in ("refuse", "flag"):
-            raise ValueError("unknown_prices must be refuse or flag")
+        for name, words in _ONE_OF.items():
+            if getattr(self, name) not in words:
+                raise ValueError(f"{name} must be one of {', '.join(words)}")
+        for item in fields(self):
+            _check_numbers(item.name, getattr(self, item.name))
+        if self.port > 65_535:
+            raise ValueError("port must be at most 65535")
         if self.secret and len(self.secret) < 32:
             raise ValueError("secret must have at least 32 characters")
-        nanos(self.starting_credit_usd)
-        if Retention.parse(self.media_retention).seconds > Retention.parse(self.media_retention_max).seconds:
+        if self.public_url and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", self.public_url):
+            raise ValueError("public_url must be http(s)://host[:port], perhaps with a path")
+        for block in self.egress_allow_cidrs:
+            _check_block(block)
+        _check_money(self.starting_credit_usd)
+        usual, longest = (_seconds(name, getattr(self, name)) for name in ("media_retention", "media_retention_max"))
+        if usual > longest:
             raise ValueError("media_retention is longer than media_retention_max")
 
     @property
     def base_url(self) -> str:
-        return self.public_url.rstrip("/") or f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+
+
+_ONE_OF = {
+    "billing": ("prepaid", "postpaid"),
+    "payloads": ("none", "media", "all"),
+    "unknown_prices": ("refuse", "flag"),
+    "log_level": ("debug", "info", "warning", "error"),
+}
+# Everything else that is counted, weighed or timed makes no sense without any of it.
+_MAY_BE_ZERO = {
+    "port", "picture_workers", "image_wait_seconds", "reconcile_seconds", "drain_seconds", "webhook_delays_seconds",
+}  # fmt: skip
+
+
+def _check_numbers(name: str, value: Any) -> None:
+    for one in value if isinstance(value, tuple) else (value,):
+        if not isinstance(one, int | float) or isinstance(one, bool):
+            continue
+        if not isfinite(one) or one < 0 or (one == 0 and name not in _MAY_BE_ZERO):
+            raise ValueError(f"{name} must be {'at least' if name in _MAY_BE_ZERO else 'above'} 0")
+
+
+def _check_block(block: str) -> None:
+    try:
+        ip_network(block)
+    except ValueError as problem:
+        raise ValueError(f"egress_allow_cidrs: {problem}") from None
+
+
+def _check_money(usd: str) -> None:
+    try:
+        amount = nanos(usd)
+    except ValueError:
+        amount = Nanos(-1)
+    if amount < 0:
+        raise ValueError("starting_credit_usd must be an amount of dollars such as 10.00")
+
+
+def _seconds(name: str, text: str) -> int:
+    try:
+        return Retention.parse(text).seconds
+    except ValueError:
+        raise ValueError(f"{name} must be hours or days such as 12h or 7d") from None
 
 
 TABLES = ("providers", "models")
@@ -108,10 +162,8 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     path = Path(config) if config else data / "penstock.toml"
     if config and not path.is_file():
         raise ValueError(f"no such file: {path}")
-    written = tomllib.loads(path.read_text()) if path.is_file() else {}
     kinds = {item.name: item.type for item in fields(Settings)}
-    if unknown := sorted(set(written) - set(kinds)):
-        raise ValueError(f"{path.name} has unknown settings: {', '.join(unknown)}")
+    written = _written(path, kinds) if path.is_file() else {}
     from_environ = {
         name: environ[PREFIX + name.upper()]
         for name in kinds
@@ -121,16 +173,44 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     return Settings(**{name: _read(name, kinds[name], value) for name, value in values.items()})
 
 
+def _written(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise ValueError(f"{path.name}: {problem}") from None
+    if unknown := sorted(set(written) - set(known)):
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{path.name} has unknown settings: {', '.join(unknown)}{hint}")
+    return written
+
+
 def _read(name: str, kind: Any, value: Any) -> Any:
     """A value of toml, the environment or the command line as the type of its setting."""
+    reader, words = _READERS[str(kind)]
     try:
-        return _READERS[str(kind)](value)
-    except (ValueError, TypeError, KeyError) as problem:
-        raise ValueError(f"{name}: {value!r} is not a {_words(kind)}") from problem
+        return reader(value)
+    except (ValueError, TypeError, KeyError):
+        # The value is not repeated: it may be a secret in the wrong place.
+        raise ValueError(f"{name} must be {words}") from None
 
 
-def _words(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int | float | Path) or isinstance(value, bool):
+        raise TypeError
+    return str(value)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError
+    return float(value)
 
 
 def _flag(value: Any) -> bool:
@@ -139,26 +219,34 @@ def _flag(value: Any) -> bool:
 
 
 def _list(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, str | list | tuple):
+        raise TypeError
     items = value.split(",") if isinstance(value, str) else value
-    return tuple(str(item).strip() for item in items if str(item).strip())
+    return tuple(word for item in items if (word := _text(item).strip()))
 
 
-def _pairs(value: Any) -> dict[str, Any]:
+def _pairs(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         return dict(pair.split("=", 1) for pair in _list(value))
+    return {name: _text(one) for name, one in _table(value).items()}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError
     return dict(value)
 
 
-_READERS: Mapping[str, Any] = {
-    str(str): str,
-    str(int): int,
-    str(float): float,
-    str(bool): _flag,
-    str(Path): Path,
-    str(tuple[str, ...]): _list,
-    str(tuple[float, ...]): lambda value: tuple(float(item) for item in _list(value)),
-    str(Mapping[str, str]): _pairs,
-    str(Mapping[str, Any]): _pairs,
+_READERS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    str(str): (_text, "text"),
+    str(int): (_whole, "a whole number"),
+    str(float): (_number, "a number"),
+    str(bool): (_flag, "true or false"),
+    str(Path): (lambda value: Path(_text(value)), "a path"),
+    str(tuple[str, ...]): (_list, "a list; in the environment, words with commas between them"),
+    str(tuple[float, ...]): (lambda value: tuple(map(_number, _list(value))), "a list of numbers"),
+    str(Mapping[str, str]): (_pairs, "a table of words; in the environment, name=value with commas between them"),
+    str(Mapping[str, Any]): (_table, "a table"),
 }
 
 
