@@ -135,7 +135,7 @@ class Edge:
 
     async def _refuse(self, exchange: Exchange, problem: Problem) -> Answer:
         route = exchange.route
-        if problem.status >= 500:
+        if problem.status >= 500 and not isinstance(problem, problems.Unavailable):
             log.warning("call failed", request_id=exchange.id, route=route.path, code=problem.code)
         if route.generation and exchange.caller is not None and problems.is_refusal(problem):
             await self._record(exchange, exchange.caller, problem)

@@ -1,0 +1,33 @@
+"""Alive is not ready: a process that stops, or has no database, takes no calls."""
+
+from pathlib import Path
+
+from penstock.api.edge import Edge
+from tests.api.gateways import first_account, opened
+from tests.api.talk import serving
+
+
+async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        assert (await served.ask("GET", "/healthz")).json == {"status": "ok"}
+        said = await served.ask("GET", "/readyz")
+        assert (said.status, said.code) == (503, "UNAVAILABLE")  # nobody could call: there is no key
+        await first_account(gateway)
+        assert (await served.ask("GET", "/readyz")).json == {"status": "ready"}
+
+
+async def test_a_process_that_stops_is_alive_but_not_ready(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        await first_account(gateway)
+        gateway.draining = True
+        said = await served.ask("GET", "/readyz")
+        assert (said.status, said.code, said.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+        assert (await served.ask("GET", "/healthz")).status == 200
+
+
+async def test_a_process_without_its_database_is_not_ready(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        await first_account(gateway)
+        await gateway.store.close()
+        assert (await served.ask("GET", "/readyz")).status >= 500
+        assert (await served.ask("GET", "/healthz")).status == 200

@@ -1,0 +1,61 @@
+"""Models are listed and described; their ids have slashes."""
+
+from pathlib import Path
+
+import pytest
+from openai import AsyncOpenAI, NotFoundError
+
+from penstock.api.edge import Edge
+from tests.api.gateways import first_account, opened
+from tests.api.talk import serving
+
+MODEL = "atelier/sketch"
+
+
+async def test_models_are_listed_in_the_envelope(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        said = await served.ask("GET", "/compat/v1/models", key=key)
+        assert said.json["object"] == "list"
+        found = {model["id"]: model for model in said.json["data"]}
+        assert found[MODEL].keys() >= {"id", "object", "created", "owned_by"}
+        assert not any("schema" in model for model in said.json["data"])
+
+
+async def test_d7_schema_adds_what_a_model_takes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        listed = await served.ask("GET", "/compat/v1/models?schema=true", key=key)
+        assert all(model["schema"]["type"] == "object" for model in listed.json["data"])
+        one = await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=true", key=key)
+        assert "prompt" in one.json["schema"]["properties"]
+        assert "schema" not in (await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=false", key=key)).json
+        assert (await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=1", key=key)).code == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize("written", ["atelier/sketch", "atelier%2Fsketch", "atelier%2fsketch"])
+async def test_d7_an_id_is_the_whole_rest_of_the_path(tmp_path: Path, written: str) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        assert (await served.ask("GET", f"/compat/v1/models/{written}", key=key)).json["id"] == MODEL
+
+
+@pytest.mark.parametrize("written", ["", "no", "no/such/model", "../../v1/keys", "%25", "a" * 4000])
+async def test_an_unknown_model_is_a_404_with_its_code(tmp_path: Path, written: str) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        said = await served.ask("GET", f"/compat/v1/models/{written}", key=key)
+        assert (said.status, said.code) == (404, "MODEL_NOT_FOUND")
+        assert said.json["error"]["type"] == "invalid_request_error"
+
+
+async def test_openais_client_lists_and_retrieves_models(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        async with AsyncOpenAI(api_key=key, base_url=f"http://127.0.0.1:{served.port}/compat/v1") as client:
+            assert MODEL in [model.id async for model in client.models.list()]
+            assert (await client.models.retrieve(MODEL)).owned_by == "atelier"
+            with pytest.raises(NotFoundError) as problem:
+                await client.models.retrieve("no/such")
+        assert problem.value.code == "MODEL_NOT_FOUND"
+        assert (problem.value.request_id or "").startswith("req_")
