@@ -69,9 +69,7 @@ class Stream:
         except PyreqwestError as problem:
             raise outcome(problem) from None
         self.status, self.headers, self._reader = response.status, Headers(response.headers), response.body_reader
-        if self.headers.encoding:
-            await self.__aexit__()
-            raise Unknown("the stream is compressed, which was not asked for")
+        self._compressed = bool(self.headers.encoding)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -81,6 +79,8 @@ class Stream:
         return self
 
     async def __anext__(self) -> bytes:
+        if self._compressed:
+            raise Unknown("the stream is compressed, which was not asked for")
         try:
             chunk = await self._reader.read_chunk()
         except PyreqwestError as problem:
@@ -125,6 +125,11 @@ class Wire:
         self._lookups.shutdown(wait=False, cancel_futures=True)
         for client in (*self._clients.values(), *self._pinned.values()):
             await client.close()
+        self._clients.clear()
+        self._pinned.clear()
+        # The library's thread takes a moment to drop uploads that were cut short, and an interpreter that ends in that
+        # very moment aborts.
+        await asyncio.sleep(0.01)
 
     # ------------------------------------------------------------------------------------------ to configured origins
 

@@ -77,6 +77,17 @@ async def test_deliveries_to_one_receiver_share_a_connection_and_hosts_never_do(
     assert server.connections == 2
 
 
+async def test_of_many_receivers_the_latest_keep_their_connection() -> None:
+    hosts = [f"h{number}.example" for number in range(33)]
+    egress = Egress(allow_hosts=tuple(hosts))
+    async with serve(answering()) as server, wire(resolver=Names(["127.0.0.1"])) as sender:
+        for host in (*hosts, hosts[-1], hosts[1]):
+            await posted(sender, f"http://{host}:{server.port}/", egress=egress)
+        assert server.connections == 33
+        await posted(sender, f"http://{hosts[0]}:{server.port}/", egress=egress)
+        assert server.connections == 34
+
+
 async def test_a_body_goes_to_a_file_or_to_something_that_is_awaited() -> None:
     class Slow:
         def __init__(self) -> None:

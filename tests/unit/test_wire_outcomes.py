@@ -191,6 +191,15 @@ async def test_a_server_that_does_not_read_ends_as_an_unknown_outcome() -> None:
     assert failure.value.timeout
 
 
+async def test_an_answer_given_before_the_upload_is_through_is_heard() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.reply(b"too large", "connection: close", status=413)
+
+    async with against(script) as (sender, server):
+        reply = await sender.send(post(server, b"x" * 20_000_000), total_seconds=5)
+    assert (reply.status, reply.body) == (413, b"too large")
+
+
 async def test_a_slow_drip_does_not_outlive_the_total_limit() -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
