@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from math import log
+from math import ceil, floor, log
 from typing import Any
 
 from penstock.values import SHORT_SIDES, Frame, Reference
@@ -33,17 +33,30 @@ def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
 def pixels(
     short_side: int = 1024, multiple: int = 1, smallest: int = 16, largest: int = 16_384, most: int | None = None
 ) -> Callable[[Frame], tuple[int, int]]:
-    """Width and height, rounded to a multiple and moved into the limits in the same shape; `most` caps the area."""
+    """Width and height, rounded to a multiple and moved into the limits in the same shape; `most` caps the area.
+
+    Where shape and limits cannot both be had, the limits are kept.
+    """
+    low, high = ceil(smallest / multiple) * multiple, largest // multiple * multiple
 
     def fit(frame: Frame) -> tuple[int, int]:
         width, height = frame.scaled(short_side).sides
-        scale = min(1.0, largest / max(width, height))
+        scale = min(1.0, high / max(width, height))
         if most:
             scale = min(scale, (most / (width * height)) ** 0.5)
-        scale = max(scale, smallest / min(width, height)) if min(width, height) * scale < smallest else scale
-        rounded = (max(smallest, round(side * scale / multiple) * multiple) for side in (width, height))
-        wide, high = (min(side, largest // multiple * multiple) for side in rounded)
-        return wide, high
+        scale = max(scale, low / min(width, height))
+
+        def snapped(by: Callable[[float], int]) -> tuple[int, int]:
+            wide, tall = (min(max(by(side * scale / multiple) * multiple, low), high) for side in (width, height))
+            return wide, tall
+
+        wide, tall = snapped(round)
+        if most and wide * tall > most:
+            wide, tall = snapped(floor)
+        if most and wide * tall > most:  # one side is as short as it may be: the other has to give
+            rest = max(low, most // min(wide, tall) // multiple * multiple)
+            wide, tall = (rest, tall) if wide > tall else (wide, rest)
+        return wide, tall
 
     return fit
 
@@ -55,7 +68,9 @@ def joined(by: Callable[[Frame], tuple[int, int]], separator: str = "x") -> Call
 
 def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | None]:
     """The provider's word for a resolution, such as `720p`, `1080P` or `2K`, nearest to what was asked for."""
-    sides = {name: _short_side(name) for name in names}
+    # Pictures come in 1K, 2K and 4K of square pixels; for films 4K is the word for 2160p.
+    four = 4096 if {"1k", "2k"} & {name.lower() for name in names} else 2160
+    sides = {name: four if name.lower() == "4k" else _short_side(name) for name in names}
 
     def pick(frame: Frame) -> str | None:
         if frame.resolution:
@@ -70,7 +85,7 @@ def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | Non
 
 
 def _short_side(name: str) -> int:
-    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "4k": 2160, "hd": 720, "fhd": 1080}
+    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "hd": 720, "fhd": 1080}
     return words.get(name.lower()) or int(name.lower().rstrip("p"))
 
 
