@@ -23,6 +23,7 @@ from penstock.jobs import Jobs
 from penstock.ledger import Ledger
 from penstock.media import Media
 from penstock.pool import Pool
+from penstock.replay import Replay
 from penstock.settings import Settings
 from penstock.settling import Settling
 from penstock.shelf import open_shelf
@@ -90,6 +91,7 @@ async def opened_gateway(
             webhooks=Secrets(store, vault, clock),
             deliveries=Deliveries(store, wire, vault, clock, settings),
             settling=Settling(store, clock),
+            replay=Replay(store, shelf, clock),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock import configured
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.providers import atelier
 from penstock.providers.spec import Model, Param, Price, Provider
 from penstock.schema import TABLES, Field, Request
 from penstock.settings import Settings
@@ -134,6 +135,30 @@ class Catalog:
             return []
         option = next(one for one in self._options if one.provider.slug == router.slug)
         return [replace(option, model=replace(template, id=name, upstream=name))]
+
+    def known_route(self, model: str, tasks: Sequence[str]) -> Route:
+        """Also through providers that are off: what a mock can stand in for."""
+        options, forced = self._found(model)
+        options = options or [
+            Option(provider, one)
+            for provider in self.known.values()
+            for one in provider.models
+            if model in (one.id, *one.aliases, f"{provider.slug}/{one.upstream}", f"{provider.slug}/{one.id}")
+        ]
+        fitting = [option for option in options if option.model.op.task in tasks]
+        if not fitting:
+            self._refuse(model, options, tasks)
+        return Route(tuple(fitting), forced)
+
+    def public_id(self, model: str) -> str:
+        """The name that all providers of a model share; a model nobody here knows keeps the one it came with."""
+        options, _ = self._found(model)
+        return options[0].model.id if options else model
+
+    def mock(self, task: str, *, has_pictures: bool = True) -> Option:
+        """The built-in model that can stand in for any other of its task."""
+        wanted = "image" if task in ("edit", "upscale") and not has_pictures else task
+        return next(Option(atelier.PROVIDER, one) for one in atelier.PROVIDER.models if one.op.task == wanted)
 
     def option(self, slug: str, model: str, upstream: str) -> Option | None:
         """The option that an earlier plan names, if it is still there."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 import structlog
 
-from penstock import billing, ledger, webhooks
+from penstock import billing, ledger, replay, webhooks
 from penstock.attempt import Job, Made, Share, attempt, held, set_attempt, written
 from penstock.emulate import batches
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
@@ -16,6 +16,7 @@ from penstock.gateway import Gateway
 from penstock.gather import NoRoom
 from penstock.jobs import Lease, LeaseLost
 from penstock.schema import Choice, Kept, Plan, Request, Settled, Shelved, Tried
+from penstock.standin import follow, stand_in
 from penstock.store.base import Row, Transaction
 from penstock.values import NOTHING, Nanos, nanos
 from penstock.verdict import Miss, verdict
@@ -42,16 +43,27 @@ async def _drive(gateway: Gateway, lease: Lease) -> None:
     try:
         if lease.is_poison:
             raise InternalError("The gateway failed repeatedly while working on this request.")
-        made, misses = await _make(gateway, job, job.request.n, 0)
-        if not made:
-            raise verdict(misses, forced=job.plan.forced, is_video=job.request.task == "video")
-        await _complete(gateway, job, made)
+        if job.plan.follows and not job.plan.replays:
+            await follow(gateway, job)
+        if job.plan.replays or job.plan.mocks:
+            settled, files = await stand_in(gateway, job)
+            await _complete(gateway, job, settled, files)
+        else:
+            await _complete_made(gateway, job, await _served(gateway, job))
     except StorageUnavailable:
         raise  # nothing was decided
     except NoRoom:
         await _failed(gateway, job, StorageUnavailable("There is nowhere to keep the result.", should_retry=False))
     except Problem as problem:
         await _failed(gateway, job, problem)
+
+
+async def _served(gateway: Gateway, job: Job) -> list[Made]:
+    """By the providers of the plan."""
+    made, misses = await _make(gateway, job, job.request.n, 0)
+    if not made:
+        raise verdict(misses, forced=job.plan.forced, is_video=job.request.task == "video")
+    return made
 
 
 async def _failed(gateway: Gateway, job: Job, problem: Problem) -> None:
@@ -115,10 +127,7 @@ async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made
 # ------------------------------------------------------------------------------------------------------------ the ends
 
 
-async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
-    """Money, record, files and news in one transaction."""
-    now = gateway.clock.now_ms()
-    until = now + job.row["retention_seconds"] * 1000
+async def _complete_made(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
     files: list[Shelved] = [file for one in made for file in one.files][: job.request.n]
     cost = nanos(sum((one.cost_usd for one in made), Decimal(0)))
     first = made[0]
@@ -131,7 +140,25 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
         files=tuple(file.kept for file in files),
         upstream_id=first.result.upstream_id or first.attempt_id,
         tried=(*job.tried, done),
+        stand="recorded" if job.plan.records else "live",
+        recording=job.plan.records,
     )
+    await _complete(gateway, job, settled, files, made, cost)
+
+
+async def _complete(
+    gateway: Gateway,
+    job: Job,
+    settled: Settled,
+    files: Sequence[Shelved],
+    made: Sequence[Made] = (),
+    cost: Nanos = NOTHING,
+) -> None:
+    """Money, record, files, recording and news in one transaction."""
+    now = gateway.clock.now_ms()
+    until = now + job.row["retention_seconds"] * 1000
+    keeps = settled.stand == "recorded" and job.plan.records is not None
+    copies = await gateway.replay.shelve(job.plan.records or "", files) if keeps else []
 
     async def write(tx: Transaction) -> None:
         await held(tx, job)
@@ -150,6 +177,10 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
             at_ms=now,
             expires_at_ms=until,
         )
+        if keeps:
+            await gateway.replay.write(tx, _recording(job, settled, files, now), copies)
+        if job.plan.records:
+            await tx.run("release_recording_claim", request_id=job.id)
         await _announce(gateway, tx, job.row, "completed", now, outputs=outputs)
         failpoint("settle.in_tx")
 
@@ -160,6 +191,25 @@ async def _complete(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
     if cost > job.row["hold"]:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row["hold"])
     gateway.deliveries.wake()
+
+
+def _recording(job: Job, settled: Settled, files: Sequence[Shelved], now: int) -> dict[str, object]:
+    like = job.plan.likeness
+    assert like is not None, "whoever records knows what"
+    return {
+        "id": job.plan.records,
+        "org_id": job.org_id,
+        "request_id": job.id,
+        "kind": like.kind,
+        "task": job.request.task,
+        "model": like.model,
+        "standard": like.standard,
+        "strict": like.strict,
+        "request": msgspec.json.encode(like.values),
+        "result": replay.recorded(settled, [file.kept for file in files]),
+        "duration_ms": max(0, now - job.row["created_at_ms"]),
+        "created_at_ms": now,
+    }
 
 
 async def _outputs(gateway: Gateway, files: Sequence[Kept], until_ms: int) -> list[dict[str, object]]:
@@ -208,6 +258,7 @@ async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: P
         error_message=problem.message,
     )
     await tx.run("expire_inputs", request_id=row["id"], org_id=row["org_id"], at_ms=now)
+    await tx.run("release_recording_claim", request_id=row["id"])
     kind = "cancelled" if status == "cancelled" else "failed"
     await _announce(gateway, tx, row, kind, now, error={"code": problem.code, "message": problem.message})
 

@@ -11,6 +11,7 @@ from penstock.health import Health
 from penstock.jobs import Jobs
 from penstock.ledger import Ledger
 from penstock.media import Media
+from penstock.replay import Replay
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.upstream import Upstream
@@ -37,6 +38,7 @@ class Gateway:
     webhooks: Secrets
     deliveries: Deliveries
     settling: Settling
+    replay: Replay
     draining: bool = False
 
     async def ready(self) -> bool:

@@ -1,16 +1,19 @@
 """What callers ask about afterwards: images, videos and their files."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from penstock import errors, respond
+from penstock import errors, replay, respond
+from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call, Plan, Request, Settled
 from penstock.store.base import Row
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
 
 # -------------------------------------------------------------------------------------------------------------- images
 
@@ -45,7 +48,8 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | N
         else:
             until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
             data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
-    return Answer(json=respond.images(row, settled, data))
+    signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
+    return Answer(json=respond.images(row, settled, data), headers=signals)
 
 
 def unfinished(request_id: str) -> Problem:
@@ -71,7 +75,9 @@ def _family(kind: type[Problem]) -> list[type[Problem]]:
 
 async def video(gateway: Gateway, call: Call) -> Answer:
     row = await video_row(gateway, call)
-    return Answer(json=await _shown(gateway, call, row), headers=respond.poll_headers(row))
+    settled = msgspec.json.decode(row["settled"], type=Settled) if row["settled"] else None
+    signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
+    return Answer(json=await _shown(gateway, call, row), headers={**respond.poll_headers(row), **signals})
 
 
 async def list_videos(gateway: Gateway, call: Call) -> Answer:
@@ -110,9 +116,41 @@ async def video_content(gateway: Gateway, call: Call) -> Answer:
     return Answer(status=opened.status, chunks=opened.chunks, headers=opened.headers)
 
 
-def created(gateway: Gateway, row: Row) -> dict[str, object]:
+def created(gateway: Gateway, row: Row, headers: Mapping[str, str] | None = None) -> Answer:
+    """What create answers: now, or when its idempotency key comes again."""
     plan = msgspec.json.decode(row["plan"], type=Plan)
-    return respond.video_created(row, plan, gateway.catalog.names)
+    shown = respond.video_created(row, plan, gateway.catalog.names)
+    return Answer(
+        status=202, json=shown, headers={**respond.poll_headers(row), **_signals(plan, None), **(headers or {})}
+    )
+
+
+def _signals(plan: Plan, settled: Settled | None) -> dict[str, str]:
+    """How an answer came, or will come, about; said to those who asked for it."""
+    if not plan.asked:
+        return {}
+    if settled is not None:
+        return replay.signals(settled.stand, settled.recording)
+    if plan.mocks:
+        return replay.signals("mocked", None)
+    if plan.replays or plan.follows:
+        return replay.signals("replayed", plan.replays)
+    return replay.signals("recorded" if plan.records else "live", plan.records)
+
+
+def paced(clock: Clock, answer: Answer, due_ms: tuple[int, int]) -> Answer:
+    """The same answer, its first and last byte at the moments they are due."""
+    if due_ms[1] <= clock.now_ms():
+        return answer
+    body = encode(answer.json)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        await clock.sleep(max(0.0, (due_ms[0] - clock.now_ms()) / 1000))
+        yield body[:1]
+        await clock.sleep(max(0.0, (due_ms[1] - clock.now_ms()) / 1000))
+        yield body[1:]
+
+    return replace(answer, json=None, chunks=chunks())
 
 
 async def video_row(gateway: Gateway, call: Call) -> Row:

@@ -304,8 +304,23 @@ class Plan(msgspec.Struct, frozen=True):
 
     choices: tuple[Choice, ...]
     forced: bool = False  # the caller named the provider: no failover
-    replay: str | None = None  # the recording, or `mock`, that stands in for the providers
-    due_ms: tuple[int, int] = (0, 0)  # when a replayed answer starts and ends
+    replays: str | None = None  # the recording that stands in for the providers
+    mocks: bool = False  # the built-in provider stands in
+    records: str | None = None  # the id that the recording of this call will have
+    follows: str | None = None  # the request that is making this recording already
+    due_ms: int = 0  # when a stand-in is to be finished
+    likeness: "Likeness | None" = None
+    asked: bool = False  # the caller wants to know how the answer came about
+
+
+class Likeness(msgspec.Struct, frozen=True):
+    """Everything a call can be recognised by."""
+
+    kind: str
+    model: str
+    values: dict[str, Any]
+    standard: bytes
+    strict: bytes
 
 
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -348,6 +363,8 @@ class Settled(msgspec.Struct, frozen=True, omit_defaults=True):
     upstream_id: str | None = None
     seconds: float | None = None
     tried: tuple[Tried, ...] = ()
+    stand: str = "live"  # or recorded, replayed, mocked
+    recording: str | None = None
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

@@ -26,9 +26,9 @@ SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :lo
 ORDER BY id ASC LIMIT :limit;
 
 -- name: list_free_generations
--- Unfinished generations that nobody drives.
+-- Unfinished generations that nobody drives, from an id on.
 SELECT id FROM generations
-WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms ORDER BY id LIMIT :limit;
+WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
 
 -- name: claim_generation
 -- Take an unfinished generation that nobody drives; the new token shuts out whoever drove it before.

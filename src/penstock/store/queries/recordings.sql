@@ -1,0 +1,64 @@
+-- Recordings and who is making them.
+
+-- name: add_recording
+-- Keep what a call asked for and got.
+INSERT INTO recordings (id, org_id, request_id, kind, task, model, standard, strict, request, result, duration_ms,
+    created_at_ms)
+VALUES (:id, :org_id, :request_id, :kind, :task, :model, :standard, :strict, :request, :result, :duration_ms,
+    :created_at_ms)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: add_recording_file
+-- A file of a recording, in its order.
+INSERT INTO recording_files (recording_id, position, media_id, content_type, size_bytes, sha256)
+VALUES (:recording_id, :position, :media_id, :content_type, :size_bytes, :sha256)
+ON CONFLICT (recording_id, position) DO NOTHING;
+
+-- name: find_standard_recording
+-- The newest with the same canonical parameters.
+SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest ORDER BY id DESC LIMIT 1;
+
+-- name: find_strict_recording
+-- The newest with the same body.
+SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :digest ORDER BY id DESC LIMIT 1;
+
+-- name: get_recording
+-- One recording of an organization.
+SELECT * FROM recordings WHERE id = :id AND org_id = :org_id;
+
+-- name: list_older_recordings
+-- A page downwards from an id.
+SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_recordings
+-- A page upwards from an id.
+SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
+
+-- name: list_recordings_of_request
+-- What was recorded from a request, to be purged with it.
+SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
+
+-- name: list_recording_files
+-- The files of a recording, in order.
+SELECT * FROM recording_files WHERE recording_id = :recording_id ORDER BY position;
+
+-- name: delete_recording_files
+-- Forget a recording's files.
+DELETE FROM recording_files WHERE recording_id = :recording_id;
+
+-- name: delete_recording
+-- Forget a recording.
+DELETE FROM recordings WHERE id = :id AND org_id = :org_id;
+
+-- name: claim_recording
+-- Be the one who makes it; nothing is written when somebody is already.
+INSERT INTO recording_claims (org_id, kind, digest, request_id) VALUES (:org_id, :kind, :digest, :request_id)
+ON CONFLICT (org_id, kind, digest) DO NOTHING;
+
+-- name: get_recording_claim
+-- Who is making it.
+SELECT request_id FROM recording_claims WHERE org_id = :org_id AND kind = :kind AND digest = :digest;
+
+-- name: release_recording_claim
+-- It is made, or never will be.
+DELETE FROM recording_claims WHERE request_id = :request_id;
