@@ -106,12 +106,13 @@ async def add_org(tx: Transaction, org_id: str) -> None:
         await tx.run("add_org", id=org_id, name="Acme", billing="prepaid", created_at_ms=0)
 
 
-async def put(store: Store, url: str = URL, count: int = 1) -> list[str]:
+async def put(store: Store, *urls: str) -> list[str]:
     """Queue messages; their ids."""
-    ids = [new_id("req", 1) for _ in range(count)]
+    urls = urls or (URL,)
+    ids = [new_id("req", 1) for _ in urls]
 
     async def work(tx: Transaction) -> None:
-        for request_id in ids:
+        for request_id, url in zip(ids, urls, strict=True):
             await tx.run("put_request", id=request_id, org_id=ORG)
             body = event("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
             await queue(tx, org_id=ORG, request_id=request_id, url=url, kind="video.failed", body=body, at_ms=7)
@@ -458,7 +459,7 @@ async def test_processes_share_the_work(database: Database) -> None:
 
     async with AsyncExitStack() as stack:
         processes = [await stack.enter_async_context(started(database, yielding)) for _ in range(3)]
-        ids = await put(processes[0].store, count=300)
+        ids = await put(processes[0].store, *[URL] * 300)
         await asyncio.gather(*[process.deliveries.deliver_due() for process in processes])
         sent = [one.headers["webhook-id"] for process in processes for one in process.receiver.sent]
         assert sorted(sent) == sorted(ids), "each message once"
@@ -471,8 +472,7 @@ async def test_hanging_receivers_delay_no_other(database: Database, hosts: int) 
         return 200 if sent.url == URL else await hang(sent)
 
     async with started(database, answer) as one, running(one):
-        for number in range(hosts):
-            await put(one.store, f"https://h{number}.example.org/in", 1000 // hosts)
+        await put(one.store, *(f"https://h{number % hosts}.example.org/in" for number in range(1000)))
         one.deliveries.wake()
         most = 1000 if hosts > 1 else 32
         await until(lambda: len(one.receiver.sent) >= most)
@@ -496,7 +496,7 @@ async def test_a_place_that_gets_free_is_taken_at_once(sqlite: Database, monkeyp
         return 200
 
     async with started(sqlite, answer) as one, running(one):
-        await put(one.store, count=30)
+        await put(one.store, *[URL] * 30)
         one.deliveries.wake()
         await until(lambda: len(one.receiver.sent) == 4)
         for _ in range(30):
