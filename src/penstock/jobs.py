@@ -13,7 +13,7 @@ from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 
 log = structlog.get_logger()
-_MOST_STARTS = 5
+_MOST_CRASHES = 5
 _CLAIMS_AT_ONCE = 500
 
 
@@ -27,7 +27,7 @@ class Lease:
 
     id: str
     token: int
-    crashes: int = 0
+    starts: int = 1  # how often it was begun without getting anywhere, this time included
     nudged: asyncio.Event = field(default_factory=asyncio.Event)  # a cancel or a callback is worth a look now
     # For a caller who waits in the same process: how it ended, without asking the store again.
     problem: Problem | None = None
@@ -35,7 +35,8 @@ class Lease:
 
     @property
     def is_poison(self) -> bool:
-        return self.crashes >= _MOST_STARTS
+        """Whoever worked on it did not live to tell; so that it ends some day, nobody tries again."""
+        return self.starts > _MOST_CRASHES
 
 
 Drive = Callable[[Lease], Awaitable[None]]
@@ -113,17 +114,17 @@ class Jobs:
     async def resume(self, *, all_are_free: bool = False) -> int:
         """Start whatever nobody drives. With `all_are_free` no other process can be alive: old leases mean nothing."""
         now = 2**62 if all_are_free else self._clock.steady_ms()
-        started = 0
-        while len(self._tasks) < self._settings.jobs_at_once and not self._stopping:
-            rows = await self._store.all("list_free_generations", now_ms=now, limit=_CLAIMS_AT_ONCE)
-            fresh = [row["id"] for row in rows if row["id"] not in self._tasks]
-            if not fresh:
-                break
-            for lease in await self._claim_all(fresh, now):
+        started, after = 0, ""
+        while (room := self._settings.jobs_at_once - len(self._tasks)) > 0 and not self._stopping:
+            limit = min(room, _CLAIMS_AT_ONCE)
+            rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
+            free = [row["id"] for row in rows if row["id"] not in self._tasks]
+            for lease in await self._claim_all(free, now) if free else ():
                 self.start(lease)
                 started += 1
-            if len(rows) < _CLAIMS_AT_ONCE:
+            if len(rows) < limit:
                 break
+            after = rows[-1]["id"]
         return started
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
@@ -135,12 +136,13 @@ class Jobs:
         return [Lease(row["id"], row["lease_token"], row["starts"]) for row in rows if row]
 
     async def keep(self) -> None:
-        """Renew the leases of what runs here and pick up what others dropped, for as long as the process lives."""
+        """Renew the leases of what runs here and, as a worker, pick up what others dropped, while the process lives."""
         while True:
             await self._clock.sleep(self._settings.lease_seconds / 3)
             try:
                 await self._renew()
-                await self.resume()
+                if self._settings.worker:
+                    await self.resume()
             except StorageUnavailable:
                 log.warning("leases not renewed: storage unavailable")
 
@@ -171,5 +173,8 @@ class Jobs:
             for lease in leases:
                 await tx.run("release_lease", id=lease.id, lease_token=lease.token)
 
-        if leases:
-            await self._store.write(write)
+        try:
+            if leases:
+                await self._store.write(write)
+        except StorageUnavailable:
+            log.warning("leases not released: storage unavailable")

@@ -5,13 +5,14 @@ import os
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import obstore
+from obstore.exceptions import BaseError, GenericError, NotFoundError
 from obstore.store import from_url
 
 from penstock.errors import StorageUnavailable
@@ -19,6 +20,8 @@ from penstock.errors import StorageUnavailable
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
 _CHUNK_BYTES = 256 * 1024
 _UNFINISHED = ".part"
+_RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+_LONGEST_ADDRESS_SECONDS = 7 * 86_400  # what S3 signs at most; a later look at the video gives a new one
 
 
 class Missing(Exception):
@@ -42,6 +45,9 @@ class Shelf(Protocol):
     async def keys(self) -> list[tuple[str, int, float]]:
         """Every file with its size and age in seconds, for the audit and the sweep of strays."""
 
+    async def tidy(self) -> None:
+        """Remove what a killed process left half written; only while nobody else writes."""
+
 
 class Folder:
     """Files in a local folder: written beside, flushed, then renamed, so that a name never shows half a file."""
@@ -49,8 +55,6 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for stray in root.rglob(f"*{_UNFINISHED}"):
-            stray.unlink(missing_ok=True)
 
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
@@ -116,6 +120,13 @@ class Folder:
                     found.append((path.relative_to(self._root).as_posix(), facts.st_size, now - facts.st_mtime))
         return found
 
+    async def tidy(self) -> None:
+        await asyncio.to_thread(self._tidy)
+
+    def _tidy(self) -> None:
+        for stray in self._root.rglob(f"*{_UNFINISHED}"):
+            stray.unlink(missing_ok=True)
+
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
             raise ValueError(f"not a key: {key!r}")
@@ -136,43 +147,74 @@ class Bucket:
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         # Which options fit depends on the scheme of the address; the library checks them at run time.
-        self._store: Any = from_url(url, config=dict(options), client_options={"allow_http": True})  # type: ignore[call-overload]
+        self._store: Any = from_url(  # type: ignore[call-overload]
+            url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
+        )
 
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type})
-        except Exception as problem:
+            with _reaching():
+                await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type})
+        except Missing as problem:  # of the bucket, not of a file
             raise StorageUnavailable("There is nowhere to keep the result.") from problem
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         if not length:
             return
+        with _reaching():
+            found, skip = await self._part(key, start, length)
+            async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+                piece = bytes(chunk)[skip : skip + length]
+                skip, length = max(0, skip - len(chunk)), length - len(piece)
+                if piece:
+                    yield piece
+                if not length:
+                    return
+
+    async def _part(self, key: str, start: int, length: int) -> tuple[Any, int]:
+        """A stream that holds the part, and how much comes before it: not every server that speaks S3 cuts files."""
         try:
-            found = await obstore.get_async(self._store, key, options={"range": (start, start + length)})
-        except FileNotFoundError:
-            raise Missing(key) from None
-        async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
-            yield bytes(chunk)
+            return await obstore.get_async(self._store, key, options={"range": (start, start + length)}), 0
+        except GenericError as problem:
+            if "NotPartial" not in str(problem):
+                raise
+        return await obstore.get_async(self._store, key), start
 
     async def delete(self, key: str) -> bool:
-        try:
+        with suppress(Missing), _reaching():
             await obstore.head_async(self._store, key)
-        except FileNotFoundError:
-            return False
-        await obstore.delete_async(self._store, key)
-        return True
+            await obstore.delete_async(self._store, key)
+            return True
+        return False
 
     async def address(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
-        signed: str = await obstore.sign_async(self._store, "GET", key, timedelta(seconds=seconds))
+        until = timedelta(seconds=min(seconds, _LONGEST_ADDRESS_SECONDS))
+        with _reaching():
+            signed: str = await obstore.sign_async(self._store, "GET", key, until)
         return signed
 
     async def keys(self) -> list[tuple[str, int, float]]:
         now = time.time()
-        return [
-            (str(one["path"]), int(one["size"]), now - one["last_modified"].timestamp())
-            async for page in obstore.list(self._store)
-            for one in page
-        ]
+        with _reaching():
+            return [
+                (str(one["path"]), int(one["size"]), now - one["last_modified"].timestamp())
+                async for page in obstore.list(self._store)
+                for one in page
+            ]
+
+    async def tidy(self) -> None:
+        """Nothing: an object is there whole or not at all."""
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """The library's errors in our words."""
+    try:
+        yield
+    except (NotFoundError, FileNotFoundError) as problem:
+        raise Missing from problem
+    except (BaseError, OSError) as problem:
+        raise StorageUnavailable("The store of files cannot be reached.") from problem
 
 
 def key_of(media_id: str) -> str:

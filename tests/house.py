@@ -1,0 +1,269 @@
+"""A whole gateway in the test's own loop: real database, real shelf, a simulated vendor, and time that tests move.
+
+    async with open_house() as house:
+        answer = await house.image(prompt="a pear")
+        started = await house.video(prompt="a train", seconds=4)
+        video = await house.ended(started.json["id"])
+
+Whoever leaves a house in peace has its books audited; a breach fails the test.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from penstock import billing, failpoints, flow, lookup
+from penstock.app import first_start, opened_gateway, working
+from penstock.audit import audit
+from penstock.clock import ManualClock
+from penstock.gateway import Gateway
+from penstock.schema import Answer, Call, Caller
+from penstock.settings import Settings
+from penstock.shelf import Shelf, open_shelf
+from penstock.store import postgres
+from penstock.store.base import Dialect
+from penstock.values import Nanos, nanos, new_id
+from tests.upstreams.lab import KEY, KEY_ENV, Lab, laboratory
+
+MASTER = "m" * 43
+ENDED = ("completed", "upstream_failure", "cancelled", "rejected")
+
+
+@dataclass(slots=True)
+class House:
+    """A gateway at work, with a caller to speak for."""
+
+    gateway: Gateway
+    clock: ManualClock
+    lab: Lab
+    annex: Lab
+    caller: Caller
+    shelf: Shelf
+    key: str = field(repr=False)
+
+    # --------------------------------------------------------------------------------------------------------- calling
+
+    def call(
+        self,
+        body: Any = None,
+        *,
+        endpoint: str = "/compat/v1/videos",
+        caller: Caller | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **path: str,
+    ) -> Call:
+        at_ms = self.clock.now_ms()
+        data = b"" if body is None else json.dumps(body).encode()
+        return Call(
+            id=new_id("req", at_ms),
+            caller=caller or self.caller,
+            endpoint=endpoint,
+            at_ms=at_ms,
+            started=self.clock.monotonic(),
+            headers=headers or {},
+            query=query or {},
+            path=path,
+            body=data,
+            json=body,
+            size_bytes=len(data),
+            base_url="http://gateway.test",
+        )
+
+    async def image(
+        self, *, caller: Caller | None = None, headers: Mapping[str, str] | None = None, **body: Any
+    ) -> Any:
+        """The answer's JSON; a small picture from the lab unless said otherwise."""
+        wish = {"model": "picture", "prompt": "a pear", "size": "64x64", **body}
+        made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
+        return (await flow.make_images(self.gateway, made)).json
+
+    async def edit(self, **body: Any) -> Any:
+        wish = {"model": "touch", "prompt": "add a hat", "size": "64x64", **body}
+        return (await flow.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
+
+    async def video(
+        self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
+    ) -> Answer:
+        wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
+        return await flow.start_video(self.gateway, self.call(wish, caller=caller, query=query))
+
+    async def shown(self, video_id: str, caller: Caller | None = None) -> Any:
+        return (await lookup.video(self.gateway, self.call(id=video_id, caller=caller))).json
+
+    async def cancel(self, video_id: str) -> Answer:
+        return await flow.cancel_video(self.gateway, self.call(id=video_id))
+
+    async def purge(self, request_id: str) -> Any:
+        call = self.call(endpoint="/v1/requests", request_id=request_id)
+        return (await flow.purge(self.gateway, call)).json
+
+    # --------------------------------------------------------------------------------------------------------- looking
+
+    async def record(self, request_id: str, caller: Caller | None = None) -> dict[str, Any]:
+        found = await self.gateway.ledger.find((caller or self.caller).org_id, request_id)
+        assert found is not None, f"{request_id} has no record"
+        return found
+
+    async def records(self) -> list[dict[str, Any]]:
+        rows = await self.gateway.store.all(
+            "list_newer_requests", org_id=self.caller.org_id, low="req_", high="req_~", limit=10_000
+        )
+        return [dict(row) for row in rows]
+
+    async def money(self, org_id: str | None = None) -> tuple[Nanos, Nanos]:
+        """What is available and what is held."""
+        row = await self.gateway.store.one("get_balance", org_id=org_id or self.caller.org_id)
+        assert row is not None
+        return Nanos(row["available"]), Nanos(row["held"])
+
+    async def transfers(self, request_id: str) -> dict[str, int]:
+        """The movements of one request by kind."""
+        rows = await self.gateway.store.slow("list_transfers_of_request", request_id=request_id)
+        return {row["kind"]: row["amount"] for row in rows}
+
+    async def breaches(self) -> list[str]:
+        return await audit(self.gateway.store, self.shelf, self.clock)
+
+    # ---------------------------------------------------------------------------------------------------------- waiting
+
+    async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 20) -> None:
+        """Let time pass until something is so; the real clock only bounds how long we look."""
+        async with asyncio.timeout(seconds):
+            while not await met():
+                await asyncio.sleep(0.001)
+                self.clock.advance(step_seconds)
+
+    async def ended(self, request_id: str, step_seconds: float = 1.0) -> dict[str, Any]:
+        """The record of a request once it has ended."""
+
+        async def met() -> bool:
+            return (await self.record(request_id))["status"] in ENDED
+
+        await self.until(met, step_seconds)
+        return await self.record(request_id)
+
+    async def finished(self, video_id: str, step_seconds: float = 1.0) -> Any:
+        """A video once it has ended."""
+        await self.ended(video_id, step_seconds)
+        return await self.shown(video_id)
+
+    async def idle(self) -> None:
+        """Until nothing is driven any more."""
+
+        async def met() -> bool:
+            return self.gateway.jobs.running == 0
+
+        await self.until(met)
+
+    # ----------------------------------------------------------------------------------------------------------- others
+
+    async def another(self, usd: str = "10", **limits: Any) -> Caller:
+        """A caller of another organization."""
+        org = await self.gateway.auth.create_org("Other", "prepaid")
+        await self.give(usd, org.id)
+        return await self.key_for(org.id, **limits)
+
+    async def key_for(self, org_id: str | None = None, **limits: Any) -> Caller:
+        made = await self.gateway.auth.create_key(org_id or self.caller.org_id, **limits)
+        return await self.gateway.auth.caller(f"Bearer {made.key}")
+
+    async def give(self, usd: str, org_id: str | None = None) -> None:
+        org = org_id or self.caller.org_id
+        await self.gateway.store.write(lambda tx: billing.credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift"))
+
+
+class OpenHouse(Protocol):
+    """Opens a gateway on the test's database; opening again, with the same labs, is a restart."""
+
+    def __call__(
+        self,
+        *,
+        labs: tuple[Lab, Lab] | None = None,
+        annex: bool = False,
+        works: bool = True,
+        audited: bool = True,
+        clock: ManualClock | None = None,
+        **said: Any,
+    ) -> AbstractAsyncContextManager[House]: ...
+
+
+@dataclass(slots=True)
+class Ground:
+    """Where houses are built: a data folder, a database and a clock that outlive each of them."""
+
+    data: Path
+    database: str
+    clock: ManualClock = field(default_factory=ManualClock)
+    key: str = ""
+
+    @asynccontextmanager
+    async def open(
+        self,
+        *,
+        labs: tuple[Lab, Lab] | None = None,
+        annex: bool = False,
+        works: bool = True,
+        audited: bool = True,
+        clock: ManualClock | None = None,
+        **said: Any,
+    ) -> AsyncIterator[House]:
+        async with AsyncExitStack() as stack:
+            if labs is None:
+                labs = (
+                    await stack.enter_async_context(laboratory()),
+                    await stack.enter_async_context(laboratory("annex")),
+                )
+            chosen = self.settings(labs, annex, said)
+            clock = clock or self.clock
+            gateway = await stack.enter_async_context(opened_gateway(chosen, clock, {KEY_ENV: KEY}))
+            self.key = (await first_start(gateway)).key or self.key
+            if works:
+                await stack.enter_async_context(working(gateway))
+            caller = await gateway.auth.caller(f"Bearer {self.key}")
+            shelf = open_shelf(chosen.media, chosen.media_options, chosen.data)
+            house = House(gateway, clock, *labs, caller, shelf, self.key)
+            yield house
+            if audited:
+                assert await house.breaches() == []
+
+    def settings(self, labs: tuple[Lab, Lab], annex: bool, said: Mapping[str, Any]) -> Settings:
+        providers = {"lab": labs[0].settings()}
+        if annex:
+            providers["annex"] = labs[1].settings(priority=1)
+        usual: dict[str, Any] = {"data": self.data, "database": self.database, "secret": MASTER, "providers": providers}
+        return Settings(**{**usual, "disabled_providers": ("atelier",), **said})
+
+
+def ground_for(request: pytest.FixtureRequest, dialect: Dialect) -> Ground:
+    data: Path = request.getfixturevalue("tmp_path") / "data"
+    if dialect == "sqlite":
+        return Ground(data, "")
+    # The tests' server does not wait for the disk; that the store insists on it has tests of its own.
+    request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
+    return Ground(data, request.getfixturevalue("fresh_database"))
+
+
+def of(caller: Caller, **changes: Any) -> Caller:
+    return replace(caller, **changes)
+
+
+@contextmanager
+def tripping(name: str, passage: int = 0) -> Iterator[None]:
+    """Let a failpoint raise, at every passage or only at one of them."""
+    assert name in failpoints.NAMES
+    before = failpoints._places, failpoints._passed
+    failpoints._places, failpoints._passed = {name: ("raise", passage)}, {}
+    try:
+        yield
+    finally:
+        failpoints._places, failpoints._passed = before
+
+
+sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
