@@ -15,30 +15,36 @@ SOURCE = ROOT / "src" / "penstock"
 LAYERS = """
     __main__
     cli
+    commands
     app
     api web
-    flow
+    flow chat
+    accept
+    understand
     drive
+    standin lookup
     attempt
     gateway
-    auth validate catalog health replay emulate media gather ledger billing jobs webhooks limits respond
+    settling
+    auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond audit
+    verdict
     upstream
     configured workshop
     pool pictures wire store shelf
     studio intake
-    translate
+    translate sse
     providers
     convert
-    vault
+    fields vault
     schema states settings netguard
-    values errors clock sniff failpoints
+    values errors clock sniff failpoints telemetry
     __init__
 """
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
     "starlette": {"api", "web"},
-    "uvicorn": {"api", "web", "app", "cli"},
+    "uvicorn": {"api", "web", "commands"},
     "pyreqwest": {"wire", "intake"},
     "apsw": {"store"},
     "PIL": {"pictures", "studio", "pool"},
@@ -50,7 +56,7 @@ PROVIDER_LINES_MAX = 120
 NOT_PROVIDERS = {"__init__", "spec"}
 LONG_PROVIDERS = {"atelier"}  # it describes five models of its own
 
-PRINTING = {"cli"}
+PRINTING = {"commands"}
 
 # Names that say nothing, or that say "everything else".
 BANNED = set(

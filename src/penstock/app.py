@@ -3,8 +3,8 @@
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,27 +141,38 @@ async def _sweep(gateway: Gateway) -> None:
         await gateway.clock.sleep(_SWEEP_SECONDS)
 
 
-async def first_start(gateway: Gateway) -> Welcome:
-    """Make the first organization, its credit and its admin key, once."""
-    settings, now = gateway.settings, gateway.clock.now_ms()
+async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
+    """The organization that everything belongs to unless said; made with its credit when it is missing."""
+    now = clock.now_ms()
     org_id = new_id("org", now)
 
-    async def write(tx: Transaction) -> bool:
-        if not await tx.run("add_fact", name="first_org", value=org_id):
-            return False
-        await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
-        await billing.credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
-        return True
+    async def write(tx: Transaction) -> None:
+        if await tx.run("add_fact", name="first_org", value=org_id):
+            await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
+            await billing.credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
 
-    if not await gateway.store.write(write):
-        row = await gateway.store.one("get_fact", name="first_org")
-        return Welcome(row["value"] if row else "", None)
+    row = await store.one("get_fact", name="first_org")
+    if row is None:
+        await store.write(write)
+        row = await store.one("get_fact", name="first_org")
+    assert row is not None, "whoever was first wrote it"
+    return str(row["value"])
+
+
+async def first_start(gateway: Gateway) -> Welcome:
+    """Make the first organization, its credit and its admin key, once."""
+    org_id = await first_org(gateway.store, gateway.settings, gateway.clock)
+    if await gateway.store.one("get_fact", name="first_key") is not None:
+        return Welcome(org_id, None)
     made = await gateway.auth.create_key(org_id, name="first key", scopes=["admin"])
-    return Welcome(org_id, made.key)
+    mine = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=made.record["id"]))
+    if not mine:  # another process of the cluster started at the same moment
+        await gateway.auth.revoke_key(org_id, made.record["id"])
+    return Welcome(org_id, made.key if mine else None)
 
 
-@asynccontextmanager
-async def alone(data: Path) -> AsyncIterator[None]:
+@contextmanager
+def alone(data: Path) -> Iterator[None]:
     """One process at a time drives a data folder; a second one is told so."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data / "penstock.lock").open("w") as handle:

@@ -1,0 +1,77 @@
+"""Create, list and revoke API keys."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from penstock.auth import Auth
+from penstock.clock import Clock
+from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
+from penstock.store.base import Store
+from penstock.vault import Vault
+
+app = typer.Typer(no_args_is_help=True, help="API keys.")
+
+
+@app.command("create")
+def create_key(
+    data: Data = None,
+    config: Config = None,
+    name: Annotated[str | None, typer.Option(help="What the key is for.")] = None,
+    admin: Annotated[bool, typer.Option(help="May create and revoke keys.")] = False,
+    org: Org = None,
+    calls_a_minute: Annotated[int | None, typer.Option(help="Most calls a minute.")] = None,
+    calls_at_once: Annotated[int | None, typer.Option(help="Most calls under way.")] = None,
+    usd_a_day: Annotated[str | None, typer.Option(help="Most to spend a day.")] = None,
+) -> None:
+    """Create a key and print it, this once."""
+    these = chosen(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> str:
+        auth = Auth(store, vault, Clock())
+        made = await auth.create_key(
+            await org_id(store, org, these),
+            name=name,
+            scopes=["admin"] if admin else [],
+            calls_a_minute=calls_a_minute,
+            calls_at_once=calls_at_once,
+            usd_a_day=usd_a_day,
+        )
+        return made.key
+
+    key = with_store(these, work)
+    if sys.stdout.isatty():
+        typer.echo("Keep it now; it is not shown again:")
+    typer.echo(key)
+
+
+@app.command("list")
+def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None:
+    """List an organization's keys, newest first."""
+    these = chosen(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> list[list[Any]]:
+        auth, rows = Auth(store, vault, Clock()), []
+        cursor: str | None = None
+        while True:
+            page = await auth.keys_page(await org_id(store, org, these), limit=100, starting_after=cursor)
+            rows += [[one["id"], one["name"], one["last_four"], one["status"], one["created_at"]] for one in page.data]
+            if (cursor := page.next_cursor) is None:
+                return rows
+
+    rows = with_store(these, work)
+    show("Keys", ["id", "name", "ends in", "status", "created"], rows)
+
+
+@app.command("revoke")
+def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
+    """Revoke a key; running gateways refuse it within two seconds."""
+    these = chosen(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> None:
+        auth = Auth(store, vault, Clock())
+        await auth.revoke_key(await auth.org_of_key(key_id), key_id)
+
+    with_store(these, work)
+    typer.echo(f"revoked {key_id}")

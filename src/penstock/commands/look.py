@@ -1,0 +1,55 @@
+"""Look at models, settings and the books."""
+
+import os
+from typing import Any
+
+import typer
+
+from penstock import settings
+from penstock.audit import audit as audited
+from penstock.catalog import Catalog
+from penstock.clock import Clock
+from penstock.commands.terminal import Config, Data, chosen, show, with_store
+from penstock.providers import discover
+from penstock.shelf import open_shelf
+from penstock.store.base import Store
+from penstock.vault import Vault
+
+
+def models(data: Data = None, config: Config = None) -> None:
+    """List the models that this configuration serves."""
+    catalog = Catalog(discover(), chosen(data=data, config=config), os.environ)
+    rows = [
+        [one["id"], ", ".join(one["modes"]), ", ".join(one["providers"]), _price(one["pricing"])]
+        for one in catalog.list()
+    ]
+    show("Models", ["id", "does", "providers", "price"], rows)
+
+
+def _price(pricing: list[dict[str, Any]]) -> str:
+    first = pricing[0] if pricing else None
+    if first is None:
+        return "unknown"
+    both = f"{first['input_usd']} in, " if "input_usd" in first else ""
+    return f"{both}{first['usd']} USD / {first['unit']}"
+
+
+def show_settings() -> None:
+    """List every setting, its variable, its default and its meaning."""
+    show("Settings", ["name", "variable", "default", "meaning"], [list(row) for row in settings.rows()])
+
+
+def audit(data: Data = None, config: Config = None) -> None:
+    """Check every promise of the ledger; exit 1 when one is broken."""
+    these = chosen(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> list[str]:
+        shelf = open_shelf(these.media, these.media_options, these.data)
+        return await audited(store, shelf, Clock())
+
+    breaches = with_store(these, work)
+    for breach in breaches:
+        typer.echo(breach, err=True)
+    typer.echo(f"{len(breaches)} breaches" if breaches else "audit clean")
+    if breaches:
+        raise typer.Exit(1)

@@ -1,0 +1,65 @@
+"""Run the gateway, or a worker without a door."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+import uvloop
+
+from penstock.api import server
+from penstock.api.edge import Edge
+from penstock.app import Welcome, alone, first_start, opened_gateway, working
+from penstock.commands.terminal import Config, Data, chosen
+from penstock.settings import Settings
+from penstock.telemetry import configure_logs
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Run the gateway."""
+    these = chosen(host=host, port=port, data=data, config=config)
+    _check_exposure(these)
+    configure_logs(these.log_level)
+    with alone(these.data), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(these))
+
+
+def _check_exposure(these: Settings) -> None:
+    """Keys travel in the clear over plain HTTP, so beyond this machine something must speak TLS for us."""
+    if these.host not in ("127.0.0.1", "::1", "localhost") and not these.behind_tls:
+        raise ValueError(
+            f"refusing to listen on {these.host} without TLS in front: set behind_tls = true when a proxy provides it"
+        )
+
+
+async def _serve(these: Settings) -> None:
+    async with opened_gateway(these) as gateway:
+        await gateway.auth.check_secret()
+        welcome = await first_start(gateway)
+        async with working(gateway):
+            await server.serve(Edge(gateway), these, lambda: _greet(these, welcome))
+
+
+def _greet(these: Settings, welcome: Welcome) -> None:
+    address = these.base_url
+    typer.echo(f"Penstock listens on {address}")
+    if welcome.key:
+        typer.echo(
+            f"""
+Your first key, shown this once:
+
+    {welcome.key}
+
+Make a picture:
+
+    curl {address}/compat/v1/images/generations \\
+      -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\
+      -d '{{"model": "atelier/sketch", "prompt": "a lighthouse at dusk"}}'
+"""
+        )
+    sys.stdout.flush()
