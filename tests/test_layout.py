@@ -30,12 +30,13 @@ LAYERS = """
     verdict
     upstream
     configured workshop
-    pool pictures wire store shelf
-    studio intake
+    pool wire store shelf
+    studio
+    pictures intake
     translate sse
     providers
     convert
-    fields vault
+    fields forms vault
     schema states settings netguard
     values errors clock sniff failpoints telemetry
     __init__
@@ -53,7 +54,7 @@ ONLY_IN = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 120
-NOT_PROVIDERS = {"__init__", "spec"}
+NOT_PROVIDERS = {"__init__", "spec", "compatible"}  # the last is OpenAI's shapes, for whoever speaks them
 LONG_PROVIDERS = {"atelier"}  # it describes five models of its own
 
 PRINTING = {"commands"}

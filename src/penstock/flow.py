@@ -1,4 +1,4 @@
-"""The story of a request, in the order it happens. Start reading here."""
+"""The story of a request, in the order it happens; start reading here."""
 
 import msgspec
 
