@@ -25,8 +25,8 @@ LAYERS = """
     standin lookup
     attempt
     gateway
-    settling
-    auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond audit
+    settling audit
+    auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond
     verdict
     upstream
     configured workshop
