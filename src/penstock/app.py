@@ -3,7 +3,8 @@
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from penstock.billing import Billing
 from penstock.catalog import Catalog
 from penstock.clock import Clock
 from penstock.drive import drive
+from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.gather import Gather
 from penstock.health import Health
@@ -38,6 +40,7 @@ from penstock.workshop import Workshop
 
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
+_STRAYS_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ async def opened_gateway(
         workshop = Workshop(pool, scratch)
         stack.push_async_callback(workshop.close)
         shelf = open_shelf(settings.media, settings.media_options, settings.data)
+        await shelf.tidy()
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -100,45 +104,51 @@ def _scratch(data: Path) -> Path:
     folder = data / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
     for stray in folder.iterdir():
-        if stray.is_file():
+        if stray.is_dir():
+            shutil.rmtree(stray, ignore_errors=True)
+        else:
             stray.unlink(missing_ok=True)
     return folder
 
 
 @asynccontextmanager
 async def working(gateway: Gateway) -> AsyncIterator[None]:
-    """Drive generations, deliver webhooks and sweep for as long as this is open."""
-
+    """Drive generations and, as a worker, take up what others left, deliver webhooks and sweep, while this is open."""
     gateway.jobs.driven_by(lambda lease: drive(gateway, lease))
-    tasks = [asyncio.create_task(_sweep(gateway), name="sweep")]
-    if gateway.settings.worker:
-        alone = gateway.store.dialect == "sqlite"
-        resumed = await gateway.jobs.resume(all_are_free=alone)
-        if resumed:
-            log.info("resumed", generations=resumed)
-    tasks.append(asyncio.create_task(gateway.jobs.keep(), name="keep leases"))
-    deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
+    deliveries: asyncio.Task[None] | None = None
+    tasks = [asyncio.create_task(gateway.jobs.keep(), name="keep leases")]
     gateway.settling.start()
     try:
+        if gateway.settings.worker:
+            deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
+            tasks.append(asyncio.create_task(_often(gateway, gateway.media.sweep, _SWEEP_SECONDS), name="sweep"))
+            tasks.append(
+                asyncio.create_task(_often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS), name="strays")
+            )
+            if resumed := await gateway.jobs.resume(all_are_free=gateway.store.dialect == "sqlite"):
+                log.info("resumed", generations=resumed)
         yield
     finally:
-        await gateway.settling.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await gateway.jobs.stop()
         gateway.deliveries.stop()
         with suppress(TimeoutError):
-            await asyncio.wait_for(deliveries, gateway.settings.drain_seconds)
+            await asyncio.wait_for(deliveries or asyncio.sleep(0), gateway.settings.drain_seconds)
+        try:
+            await gateway.settling.stop()
+        except StorageUnavailable:
+            log.error("chat calls were not settled: storage unavailable")
 
 
-async def _sweep(gateway: Gateway) -> None:
+async def _often(gateway: Gateway, sweep: Callable[[], Awaitable[int]], seconds: float) -> None:
     while True:
         try:
-            await gateway.media.sweep()
+            await sweep()
         except Exception:
             log.exception("sweep failed")
-        await gateway.clock.sleep(_SWEEP_SECONDS)
+        await gateway.clock.sleep(seconds)
 
 
 async def first_org(store: Store, settings: Settings, clock: Clock) -> str:

@@ -1,11 +1,11 @@
 """Check every promise of the ledger against what is stored; what is found is a fault of ours."""
 
 from penstock.clock import Clock
+from penstock.media import strays
 from penstock.shelf import Shelf, key_of
 from penstock.store.base import Store
 
 _SHOWN = 20
-_STRAY_SECONDS = 3600.0
 _OVERDUE_MS = 10 * 60 * 1000
 
 # Each query finds rows that break one rule, so an empty answer is a kept promise.
@@ -37,16 +37,13 @@ async def audit(store: Store, shelf: Shelf, clock: Clock) -> list[str]:
 
 
 async def _files(store: Store, shelf: Shelf) -> list[str]:
-    """A row for each file and a file for each row; strays may be young, because a file is written before its row."""
-    rows = {key_of(row["id"]): row for row in await store.slow("audit_media")}
-    found = {key: (size, age) for key, size, age in await shelf.keys()}
-    missing = [f"media: {key} is missing" for key in rows.keys() - found.keys()]
+    """A row for each file and a file for each row."""
+    rows = {key_of(row["id"]): row for row in await store.slow("list_all_files")}
+    sizes = {key: size for key, size, _ in await shelf.keys()}
+    missing = [f"media: {key} is missing" for key in rows.keys() - sizes.keys()]
     wrong = [
-        f"media: {key} has {found[key][0]} bytes, its row says {row['size_bytes']}"
+        f"media: {key} has {sizes[key]} bytes, its row says {row['size_bytes']}"
         for key, row in rows.items()
-        if key in found and found[key][0] != row["size_bytes"]
+        if key in sizes and sizes[key] != row["size_bytes"]
     ]
-    strays = [
-        f"media: {key} belongs to nothing" for key in found.keys() - rows.keys() if found[key][1] > _STRAY_SECONDS
-    ]
-    return sorted(missing + wrong + strays)
+    return sorted(missing + wrong + [f"media: {key} belongs to nothing" for key in await strays(store, shelf)])

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock import ledger, respond, validate
+from penstock import ledger, respond, validate, webhooks
 from penstock.accept import accept
 from penstock.drive import settle_failure
 from penstock.errors import Cancelled, Conflict, NotFound
@@ -126,11 +126,20 @@ async def purge(gateway: Gateway, call: Call) -> Answer:
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         if row:
             await tx.run("purge_generation", id=request_id, org_id=org_id, settled=_bare(row["settled"]))
+        if row and row["status"] == "failed":
+            await tx.run("purge_message", request_id=request_id, org_id=org_id, body=_wordless(row))
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
 
     await gateway.store.write(write)
     await gateway.store.purge_traces()
     return Answer(json={"id": request_id, "purged": True, "already_purged": False, "media_deleted": deleted})
+
+
+def _wordless(row: Row) -> bytes:
+    """The news of a failure without the provider's words."""
+    subject = "video" if row["task"] == "video" else "image"
+    kind = f"{subject}.{'cancelled' if row['error_code'] == Cancelled.code else 'failed'}"
+    return webhooks.event(kind, row["id"], row["model"], error={"code": row["error_code"], "message": "Purged."})
 
 
 def _bare(settled: bytes | None) -> bytes | None:

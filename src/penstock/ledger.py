@@ -218,18 +218,21 @@ class Ledger:
             if cursor and await self._store.one("get_request", id=cursor, org_id=org_id) is None:
                 raise NotFound(f"No such request: {cursor}.")
         upwards = filters.ending_before is not None
-        low = max(filters.low, filters.ending_before or "")
-        high = min(filters.high, filters.starting_after or _HIGHEST)
+        low, high = max(filters.low, filters.ending_before or ""), min(filters.high, filters.starting_after or _HIGHEST)
         rows = await self._rows(org_id, filters, low, high, filters.limit + 1, upwards=upwards)
         more, rows = len(rows) > filters.limit, rows[: filters.limit]
+        summary = await self._summary(org_id, filters) if filters.summary else None
+        if not rows:
+            return Page([], summary=summary)
+        before = False
+        if upwards or filters.starting_after:
+            # Whether there is anything on the side we came from depends on the filters, which the cursor need not meet.
+            edge = (filters.low, rows[0]["id"]) if upwards else (rows[0]["id"], filters.high)
+            before = bool(await self._rows(org_id, filters, *edge, 1, upwards=not upwards))
         if upwards:
             rows.reverse()
         data = [record(row) for row in rows]
-        summary = await self._summary(org_id, filters) if filters.summary else None
-        if not data:
-            return Page(data, summary=summary)
-        older = True if upwards else more
-        newer = more if upwards else filters.starting_after is not None
+        older, newer = (before, more) if upwards else (more, before)
         return Page(data, data[-1]["id"] if older else None, data[0]["id"] if newer else None, summary)
 
     async def _rows(

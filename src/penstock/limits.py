@@ -10,7 +10,8 @@ _DAY_MS = 86_400_000
 
 
 async def check(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> None:
-    """Inside the transaction that accepts, so that parallel calls cannot pass together."""
+    """Inside the transaction that accepts, and one call of a key at a time: parallel calls cannot pass together."""
+    await tx.one("lock_key", id=caller.key_id)
     if caller.calls_a_minute is not None:
         await _check_rate(tx, caller, caller.calls_a_minute, now_ms)
     if caller.calls_at_once is not None:

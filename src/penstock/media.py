@@ -14,6 +14,7 @@ from penstock.vault import Vault
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _EXTENSIONS = {"image/jpeg": "jpg", "video/mp4": "mp4"}
 _LEEWAY_MS = 60_000
+_STRAY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,26 @@ class Media:
         while rows := await self._store.all("list_expired_media", now_ms=self._clock.now_ms(), limit=200):
             removed += await self.forget(rows)
         return removed
+
+    async def sweep_strays(self) -> int:
+        """Remove what belongs to nothing; called every hour."""
+        return sum([await self._shelf.delete(key) for key in await strays(self._store, self._shelf)])
+
+
+async def strays(store: Store, shelf: Shelf) -> list[str]:
+    """Files without a row: a crash or a refusal came between the two. Young ones may still get theirs, and so may
+    those of a generation that is not finished.
+    """
+    known = {key_of(row["id"]) for row in await store.slow("list_all_files")}
+    old = [key for key, _, age in await shelf.keys() if age > _STRAY_SECONDS and key not in known]
+    return [key for key in old if not await _is_awaited(store, key.rpartition("/")[2])]
+
+
+async def _is_awaited(store: Store, media_id: str) -> bool:
+    """Asked in this order, because a generation that ends writes its rows in the same moment."""
+    maker = media_id.removeprefix("med_")[:-2]
+    unfinished = await store.one("get_unfinished_maker", attempt_id=f"att_{maker}", request_id=f"req_{maker}")
+    return unfinished is not None or await store.one("get_file_row", id=media_id) is not None
 
 
 def _signed(path: str, expires: int) -> str:

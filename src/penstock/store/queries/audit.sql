@@ -91,7 +91,3 @@ SELECT * FROM (
     FROM orgs o
 ) AS sums
 WHERE counted <> records OR cost <> spent;
-
--- name: audit_media
--- Every file there should be.
-SELECT id, size_bytes FROM media UNION ALL SELECT media_id, size_bytes FROM recording_files;

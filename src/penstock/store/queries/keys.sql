@@ -38,3 +38,11 @@ ORDER BY id DESC LIMIT :limit;
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
 WHERE org_id = :org_id AND id > :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id ASC LIMIT :limit;
+
+-- name: lock_key [sqlite]
+-- Nothing to do: there is one writer.
+SELECT id FROM keys WHERE id = :id;
+
+-- name: lock_key [postgres]
+-- Let nobody else count against this key's limits until we have decided.
+SELECT id FROM keys WHERE id = :id FOR UPDATE;

@@ -28,3 +28,18 @@ DELETE FROM media WHERE id = :id;
 -- name: expire_inputs
 -- A request that ended needs what came with it no longer.
 UPDATE media SET expires_at_ms = :at_ms WHERE request_id = :request_id AND org_id = :org_id AND role <> 'output';
+
+-- name: list_all_files
+-- Every file there should be.
+SELECT id, size_bytes FROM media UNION ALL SELECT media_id, size_bytes FROM recording_files;
+
+-- name: get_file_row
+-- Whether a file belongs to something.
+SELECT id FROM media WHERE id = :id
+UNION SELECT media_id FROM recording_files WHERE media_id = :id;
+
+-- name: get_unfinished_maker
+-- The generation that is still being made, by an attempt or a stand-in, and whose files have no rows yet.
+SELECT id FROM generations
+WHERE status IN ('queued', 'in_progress')
+    AND (id = :request_id OR id = (SELECT request_id FROM attempts WHERE id = :attempt_id));

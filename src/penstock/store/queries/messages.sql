@@ -72,6 +72,10 @@ WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 UPDATE messages SET state = 'waiting', tries = 0, next_at_ms = 0, ended_at_ms = NULL
 WHERE id = :id AND state IN ('delivered', 'exhausted');
 
+-- name: purge_message
+-- Forget the words of an event, which may quote what was asked for.
+UPDATE messages SET body = :body WHERE request_id = :request_id AND org_id = :org_id;
+
 -- name: get_message
 -- One message, for operators.
 SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms

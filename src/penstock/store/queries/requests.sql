@@ -98,8 +98,9 @@ WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND
 SELECT COUNT(*) AS count FROM requests WHERE key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: count_recent_of_key
--- How many requests a key made since an id.
-SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low;
+-- How many requests a key made since an id. Those that were too many do not count: who keeps asking gets in again.
+SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low
+    AND (error_code IS NULL OR error_code <> 'RATE_LIMITED');
 
 -- name: sum_key_since
 -- What a key spent in slots since one.
