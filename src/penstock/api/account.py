@@ -112,6 +112,8 @@ def _key_wishes(body: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidRequest(f"`{name[:64]}` is not a field of a key.", param=name[:64])
         if value is None:
             continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON knows one kind of number
         check_field(row, value)
         wishes[name] = value
     if "usd_a_day" in wishes:

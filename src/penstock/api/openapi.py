@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock import __version__
+from penstock.api.bodies import body
 from penstock.api.shapes import SHAPES, Schema, ref
 from penstock.api.spec import Query, Route
-from penstock.schema import Field, Table
+from penstock.schema import Table
 
 _CONVERTOR = re.compile(r":\w+}")
 _IN_PATH = re.compile(r"{(\w+)}")
@@ -29,16 +30,8 @@ _REASONS = {
     503: "Cannot be served now.",
     504: "A provider took too long.",
 }
+_CURSORS = {"starting_after", "ending_before", "after"}
 _GENERATION = (402, 404, 409, 429, 502, 504)
-# What a field must look like, where that is more than its type.
-_PATTERNS = {
-    "size": r"^([1-9]\d{0,4}x[1-9]\d{0,4}|[1-9]\d{0,3}:[1-9]\d{0,3})$",
-    "aspect_ratio": r"^[1-9]\d{0,3}:[1-9]\d{0,3}$",
-    "media_retention": r"^[1-9]\d{0,5}[hd]$",
-    "webhook_url": r"^https://",
-}
-_NOT_BLANK = r"\S"
-_ARRAY_ITEMS = {"scopes": {"type": "string", "enum": ["admin"]}, "messages": {"type": "object"}}
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -116,46 +109,9 @@ def _query_schema(row: Query) -> Schema:
 def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
     """One schema for each way to send the body. The interface lets callers add fields for the provider."""
     if "json" in route.takes:
-        yield "application/json", {"schema": _body(fields, is_form=False, is_open=route.generation)}
+        yield "application/json", {"schema": body(fields, is_form=False, is_open=route.generation)}
     if "form" in route.takes:
-        yield "multipart/form-data", {"schema": _body(fields, is_form=True, is_open=route.generation)}
-
-
-def _body(fields: Table, *, is_form: bool, is_open: bool) -> Schema:
-    return {
-        "type": "object",
-        "required": [row.name for row in fields.values() if row.required],
-        "properties": {row.name: _property(row, is_form=is_form) for row in fields.values()},
-        "additionalProperties": is_open,
-    }
-
-
-def _property(row: Field, *, is_form: bool) -> Schema:
-    schema: Schema = {"description": row.about, **_types(row, is_form=is_form)}
-    limits = {"minimum": row.low, "maximum": row.high, "maxLength": row.longest, "default": row.default}
-    schema |= {name: limit for name, limit in limits.items() if limit is not None}
-    pattern = _PATTERNS.get(row.name) or (_NOT_BLANK if row.required and "string" in row.types else None)
-    if pattern and not row.one_of:
-        schema["pattern"] = pattern
-    if row.one_of:
-        schema["enum"] = [*row.one_of, *([] if row.required or is_form else [None])]
-    if row.handling:
-        schema["x-handling"] = row.handling
-    return schema
-
-
-def _types(row: Field, *, is_form: bool) -> Schema:
-    """A file is bytes in a form; in JSON it is a data URI or an address. An absent field may be sent as null."""
-    if is_form and "file" in row.types:
-        file: Schema = {"type": "string", "format": "binary"}
-        return {"anyOf": [file, {"type": "array", "items": file}]} if "array" in row.types else file
-    types = dict.fromkeys("string" if kind == "file" else kind for kind in row.types)
-    if not (row.required or is_form):
-        types["null"] = None
-    schema: Schema = {"type": next(iter(types)) if len(types) == 1 else list(types)}
-    if "array" in types and row.name in _ARRAY_ITEMS:
-        schema["items"] = _ARRAY_ITEMS[row.name]
-    return schema
+        yield "multipart/form-data", {"schema": body(fields, is_form=True, is_open=route.generation)}
 
 
 # ----------------------------------------------------------------------------------------------------------- responses
@@ -203,7 +159,7 @@ def _failures(route: Route) -> set[int]:
         found.add(401)
     if route.access in ("admin", "signed"):
         found.add(403)
-    if "{" in route.path:
+    if "{" in route.path or _CURSORS & {row.name for row in route.query}:
         found.add(404)
     if route.gives == "file":
         found.add(416)

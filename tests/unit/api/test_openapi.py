@@ -120,30 +120,6 @@ def test_a_key_has_no_room_for_more() -> None:
     assert body("/v1/keys")["additionalProperties"] is False
 
 
-def test_fields_carry_their_limits() -> None:
-    fields = body("/compat/v1/images/generations")["properties"]
-    assert fields["n"] == {
-        "description": "How many images.",
-        "type": ["integer", "null"],
-        "minimum": 1,
-        "maximum": 10,
-        "default": 1,
-        "x-handling": "emulated",
-    }
-    assert fields["response_format"]["enum"] == ["url", "b64_json", None]
-    assert fields["prompt"]["type"] == "string"
-    assert body("/compat/v1/videos")["properties"]["negative_prompt"]["maxLength"] == 5000
-
-
-def test_files_are_bytes_in_a_form_and_text_in_json() -> None:
-    file = {"type": "string", "format": "binary"}
-    assert body("/compat/v1/images/edits", "multipart/form-data")["properties"]["image"]["anyOf"] == [
-        file,
-        {"type": "array", "items": file},
-    ]
-    assert body("/compat/v1/images/edits")["properties"]["image"]["type"] == ["string", "array"]
-
-
 def test_query_parameters_carry_theirs() -> None:
     found = {one["name"]: one for one in operation("get", "/v1/requests")["parameters"]}
     assert found["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
