@@ -305,6 +305,7 @@ def _cost_usd(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]
         return Decimal(result.cost_usd)
     said = result.usage.get("second")
     return billing.charge(
+        share.option.model,
         billing.thaw(share.choice.prices),
         job.request,
         len(files),

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 import msgspec
 
+from penstock import translate
 from penstock.errors import InsufficientBalance
 from penstock.providers.spec import Model, Price
 from penstock.schema import Component, Quote, Request
@@ -41,9 +43,10 @@ def matching(prices: Sequence[Price], values: Mapping[str, Any]) -> Price | None
     return next((row for row in prices if all(values.get(name) == one for name, one in row.when.items())), None)
 
 
-def price_facts(request: Request) -> dict[str, Any]:
-    """What conditions of price rows may look at."""
+def price_facts(model: Model, request: Request) -> dict[str, Any]:
+    """What conditions of price rows may look at: the caller's wishes, and what the model makes of them."""
     facts = {**request.extras, **request.values}
+    facts |= {f"sent.{name}": value for name, value in translate.told(model, request).items()}
     if frame := request.frame:
         facts["size"] = frame.size
         facts["tier"] = _tier(min(frame.scaled(720).sides))
@@ -57,8 +60,7 @@ def _tier(short_side: int) -> str:
     return next((name for limit, name in limits if short_side <= limit), "2160p")
 
 
-def component(price: Price, metric: str, quantity: Decimal, *, is_input: bool = False) -> Component:
-    usd = price.input_usd if is_input else price.usd
+def component(usd: str, metric: str, quantity: Decimal, *, is_input: bool = False) -> Component:
     return Component(
         type="input" if is_input else "output",
         metric=metric,
@@ -80,27 +82,33 @@ def total(components: Iterable[Component]) -> Quote:
 
 def quote(model: Model, request: Request, prices: Sequence[Price] | None = None) -> Quote:
     """The ceiling for an image or video request; equals the charge whenever the price is known beforehand."""
-    facts = price_facts(request)
+    facts = price_facts(model, request)
     price = matching(model.prices if prices is None else prices, facts)
     if price is None:
         return Quote(components=())
     outputs = Decimal(request.n)
     if price.unit == "second":
         outputs *= asked_seconds(model, request)
-    elif price.unit == "megapixel":
-        outputs *= _asked_megapixels(model, request)
+    elif price.unit in ("megapixel", "started_megapixel"):
+        outputs *= _megapixels(price, _asked_pixels(model, request))
     elif price.unit == "token":
         outputs *= price.most
-    lines = [component(price, price.unit, outputs)]
+    lines = [component(price.usd, price.unit, outputs)]
+    if Decimal(price.each_usd):
+        lines.append(component(price.each_usd, "output", Decimal(request.n)))
     if Decimal(price.input_usd):
-        metric = "token" if price.unit == "token" else "image"
-        lines.append(component(price, metric, _inputs(price, request), is_input=True))
+        metric = "image" if price.unit in ("image", "second", "call") else price.unit
+        lines.append(component(price.input_usd, metric, _inputs(price, request), is_input=True))
     return total(lines)
 
 
 def _inputs(price: Price, request: Request) -> Decimal:
-    """What goes in: pictures or, where tokens are counted, as many as text and pictures can at most be cut into."""
+    """What goes in: pictures, their megapixels or, where tokens are counted, as many as text and pictures can at most
+    be cut into.
+    """
     pictures = len(request.inputs)
+    if price.unit in ("megapixel", "started_megapixel"):
+        return sum((_megapixels(price, one.width * one.height) for one in request.inputs), Decimal(0))
     if price.unit != "token":
         return Decimal(pictures)
     return Decimal(len(str(request.values.get("prompt", "")).encode()) + pictures * _TOKENS_PER_PICTURE)
@@ -122,18 +130,24 @@ def _number(value: Any) -> Decimal | None:
         return None
 
 
-def _asked_megapixels(model: Model, request: Request) -> Decimal:
+def _megapixels(price: Price, pixels: int) -> Decimal:
+    return Decimal(pixels) / 1_000_000 if price.unit == "megapixel" else Decimal(-(-pixels // 2**20))
+
+
+def _asked_pixels(model: Model, request: Request) -> int:
     if request.task == "upscale":
         row = model.op.param("scale_factor")
         factor = Decimal(str(request.values.get("scale_factor") or (row.default if row else None) or 2))
         area = sum(one.width * one.height for one in request.inputs[:1])
-        return Decimal(area) * factor * factor / 1_000_000
-    frame = request.frame
-    width, height = frame.scaled(1024).sides if frame else (1024, 1024)
-    return Decimal(width * height) / 1_000_000
+        return ceil(area * factor * factor)
+    row, frame = model.op.param("frame"), request.frame
+    fitted = row.by(frame) if row and row.by and frame and len(row.to) == 2 else None  # as the model will make it
+    width, height = fitted if fitted else frame.scaled(1024).sides if frame else (1024, 1024)
+    return int(width * height)
 
 
 def charge(
+    model: Model,
     prices: Sequence[Price],
     request: Request,
     outputs: int,
@@ -143,17 +157,19 @@ def charge(
     usage: Mapping[str, int] | None = None,
 ) -> Decimal:
     """The cost in dollars of what was delivered, at the prices of acceptance; still to be rounded."""
-    price = matching(prices, price_facts(request))
+    price = matching(prices, price_facts(model, request))
     if price is None:
         return Decimal(0)
     quantity = Decimal(outputs)
     if price.unit == "second":
         quantity *= seconds if seconds is not None else Decimal(str(request.seconds or 1))
     elif price.unit == "megapixel":
-        quantity = Decimal(pixels) / 1_000_000
+        quantity = _megapixels(price, pixels)
+    elif price.unit == "started_megapixel":
+        quantity *= _megapixels(price, -(-pixels // max(outputs, 1)))
     elif price.unit == "token":
         quantity = Decimal((usage or {}).get("output", price.most * outputs))
-    cost = Decimal(price.usd) * quantity
+    cost = Decimal(price.usd) * quantity + Decimal(price.each_usd) * outputs
     reported = (usage or {}).get("input") if price.unit == "token" else None
     return cost + Decimal(price.input_usd) * (_inputs(price, request) if reported is None else reported)
 

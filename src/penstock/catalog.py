@@ -241,8 +241,7 @@ def modes(model: Model) -> tuple[str, ...]:
 
 def pricing(price: Price) -> dict[str, Any]:
     shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
-    if price.input_usd != "0":
-        shown["input_usd"] = price.input_usd
+    shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
     if price.when:
         shown["when"] = dict(price.when)
     return shown

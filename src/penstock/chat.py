@@ -203,8 +203,8 @@ def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     output = said.output_ceiling or gateway.settings.chat_output_tokens
     return billing.total(
         [
-            billing.component(price, "token", Decimal(said.input_ceiling), is_input=True),
-            billing.component(price, "token", Decimal(output)),
+            billing.component(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
+            billing.component(price.usd, "token", Decimal(output)),
         ]
     )
 

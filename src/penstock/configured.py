@@ -111,7 +111,7 @@ def _prices(where: str, table: Any) -> tuple[Price, ...]:
 
 
 def _price(where: str, row: Mapping[str, Any]) -> Price:
-    _only(f"{where}, price", row, {"unit", "usd", "output_usd", "input_usd", "when", "most", "note"})
+    _only(f"{where}, price", row, {"unit", "usd", "output_usd", "input_usd", "each_usd", "when", "most", "note"})
     unit: Unit = row.get("unit", "")
     if unit not in get_args(Unit):
         raise Misconfigured(f"{where}: price unit must be one of {', '.join(get_args(Unit))}")
@@ -119,6 +119,7 @@ def _price(where: str, row: Mapping[str, Any]) -> Price:
         unit=unit,
         usd=_amount(where, row.get("output_usd", row.get("usd", "0"))),
         input_usd=_amount(where, row.get("input_usd", "0")),
+        each_usd=_amount(where, row.get("each_usd", "0")),
         when=dict(row.get("when", {})),
         most=int(row.get("most", 0)),
         note=row.get("note", "penstock.toml"),

@@ -1,6 +1,6 @@
 """Canonical request to provider request, by table; pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -137,8 +137,9 @@ def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> 
     for row in model.op.params:
         if row.handling == "fixed":
             _put(written, row.to[0], row.value)
-        elif row.to and row.handling not in ("ignored", "refused") and values.get(row.name) is not None:
-            _write(written, row, values[row.name])
+        elif _is_sent(row) and values.get(row.name) is not None:
+            for name, value in _named(row, values[row.name]):
+                _put(written, name, value)
     for name, value in extras.items():
         written.setdefault(name, value)
     shaped = model.op.shape(written)
@@ -147,11 +148,22 @@ def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> 
     return shaped
 
 
-def _write(written: dict[str, Any], row: Param, value: Any) -> None:
+def told(model: Model, request: Request) -> dict[str, Any]:
+    """What the model will be told about a request without its pictures, by the full names of its own fields."""
+    values = canonical(request, 1, {})
+    rows = [row for row in model.op.params if _is_sent(row) and values.get(row.name) is not None]
+    return {name: one for row in rows for name, one in _named(row, values[row.name])}
+
+
+def _is_sent(row: Param) -> bool:
+    return bool(row.to) and row.handling not in ("ignored", "refused", "fixed")
+
+
+def _named(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
     result = row.by(value) if row.by else value
     for name, one in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
         if one is not None:
-            _put(written, name, one)
+            yield name, one
 
 
 def _put(target: dict[str, Any], path: str, value: Any) -> None:

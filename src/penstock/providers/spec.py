@@ -180,7 +180,8 @@ class Operation:
 
 # --------------------------------------------------------------------------------------------------------------- price
 
-Unit = Literal["image", "megapixel", "second", "token", "call"]
+# A started megapixel is what vendors mean who round up: each output is counted in whole steps of 1024 x 1024 pixels.
+Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,9 @@ class Price:
     unit: Unit
     usd: str
     input_usd: str = "0"
-    when: Mapping[str, Any] = field(default_factory=dict)  # canonical values this row is for; empty: any
+    each_usd: str = "0"  # on top for every output, where the first unit costs more than the others
+    # What this row is for: canonical values or, as `sent.resolution`, what the model itself is told; empty: anything.
+    when: Mapping[str, Any] = field(default_factory=dict)
     most: int = 0  # token prices of media: the ceiling of tokens one output can use
     note: str = ""  # source and date
 
