@@ -25,6 +25,7 @@ _MOST_ERROR_BYTES = 64 * 1024
 _LONGEST_RETRY_AFTER_SECONDS = 120.0
 # Said by whoever stands in front of a provider and did not hear its answer.
 _NO_VERDICT = frozenset({408, 502, 504, 520, 524})
+_NO_RESULT = frozenset({400, 410, 413, 422, 500})  # asked for the result of a finished job: how it failed
 _ABSURD = 1_000_000_000  # dollars, seconds, tokens: nothing that is meant is that large
 _UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
 
@@ -33,10 +34,18 @@ class Failed(Exception):
     """A provider's definite no, or proof that it never heard of us: somebody else may be asked."""
 
     def __init__(
-        self, provider: str, kind: Kind, message: str, *, sent: bool = True, retry_after_seconds: float | None = None
+        self,
+        provider: str,
+        kind: Kind,
+        message: str,
+        *,
+        status: int | None = None,
+        sent: bool = True,
+        retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message)
         self.provider, self.kind, self.message = provider, kind, message
+        self.status = status  # of the HTTP answer, where that was the failure
         self.sent = sent
         self.retry_after_seconds = retry_after_seconds
 
@@ -142,6 +151,7 @@ class Upstream:
             target.provider.slug,
             kind_of(target.provider, reply),
             explain(target.provider, reply, target.key),
+            status=reply.status,
             retry_after_seconds=retry_after(reply),
         )
 
@@ -151,7 +161,7 @@ class Upstream:
         assert op.poll, "only jobs are polled"
         result = await self._follow(target, op.poll, ref)
         if result.status == "completed" and not result.files and op.fetch:
-            result = await self._follow(target, op.fetch, {**ref, **result.ref})
+            result = await self._fetched(target, op.fetch, {**ref, **result.ref})
         if result.status == "completed" and not result.files:
             return Result(
                 status="failed",
@@ -193,6 +203,17 @@ class Upstream:
         except (NotSent, Unknown) as problem:
             raise Failed(slug, "timeout", f"{name} did not say how the job is.") from problem
         return self._read(target, reply)
+
+    async def _fetched(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
+        """What a finished job came to. Where that lives apart, it is also where a failure is told, as an HTTP error;
+        errors on the way there are none of it, and neither is trouble with our credential.
+        """
+        try:
+            return await self._follow(target, template, ref)
+        except Failed as problem:
+            if problem.status in _NO_RESULT:
+                return Result(status="failed", kind=problem.kind, message=problem.message)
+            raise
 
     def _address(self, target: Target, template: str, ref: Mapping[str, str]) -> Outgoing:
         """A request built from what the provider told us earlier; it never leaves the provider's own origin."""
