@@ -19,8 +19,9 @@ from penstock.store.sqlite_writer import Writer
 T = TypeVar("T")
 
 SLOW_READERS: Final = 2
-# How long purging waits for readers of old states.
+# How long purging waits for readers of old states, and from when on it interrupts those of this process.
 PURGE_SECONDS: Final = 10.0
+READERS_SECONDS: Final = 1.0
 BACKUP_PAGES: Final = 256
 
 
@@ -56,6 +57,9 @@ class SqliteStore:
         self._of_thread = threading.local()
         self._slow_sessions: list[Session] = []
         self._closed = False
+        self._purges = 0
+        self._undisturbed = asyncio.Event()
+        self._undisturbed.set()
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._writer.write(work)
@@ -83,13 +87,14 @@ class SqliteStore:
             try:
                 return await self._in_thread(read)
             except apsw.InterruptError:
-                # It kept the log from starting over. Once more, when that has happened.
+                # It kept the log from being emptied or started over. Once more, when that has happened.
                 await self._writer.between(_copy_log)
                 return await self._in_thread(read)
         except apsw.Error as error:
             raise translated(error) from error
 
     async def _in_thread(self, read: Callable[[], list[Row]]) -> list[Row]:
+        await self._undisturbed.wait()
         try:
             running = self._threads.submit(read)
         except RuntimeError as error:  # they have ended
@@ -110,15 +115,25 @@ class SqliteStore:
     async def purge_traces(self) -> None:
         """Empty the write-ahead log, where old versions of pages live on; the database itself overwrites."""
         loop = asyncio.get_running_loop()
+        patient = loop.time() + READERS_SECONDS
         give_up = loop.time() + PURGE_SECONDS
-        while True:
-            try:
-                await self._writer.between(_empty_log)
-                return
-            except apsw.BusyError as error:
-                if loop.time() >= give_up:
-                    raise StorageUnavailable("Storage is unavailable: old states are still being read.") from error
-            await asyncio.sleep(0.01)
+        self._purges += 1
+        self._undisturbed.clear()  # slow reads that have not begun wait for us, or there might always be one
+        try:
+            while True:
+                try:
+                    await self._writer.between(_empty_log)
+                    return
+                except apsw.BusyError as error:
+                    if loop.time() >= give_up:
+                        raise StorageUnavailable("Storage is unavailable: old states are still being read.") from error
+                if loop.time() >= patient:
+                    self._interrupt_slow()
+                await asyncio.sleep(0.01)
+        finally:
+            self._purges -= 1
+            if not self._purges:
+                self._undisturbed.set()
 
     async def backup(self, path: Path) -> None:
         """Copy page by page between commits; pages that change meanwhile are copied again by SQLite."""

@@ -90,6 +90,22 @@ async def test_purging_waits_for_a_reader_of_the_old_state(sqlite_database: Data
         reader.close()
 
 
+async def test_purging_gets_its_turn_among_slow_readers(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "READERS_SECONDS", 0.05)
+    async with opened(sqlite_database) as store:
+        await asyncio.gather(*(store.write(adding(f"b{number:03}")) for number in range(45)))
+        await store.write(noting("n", body=CANARY))
+        await store.write(lambda transaction: transaction.run("drop_notes", account="a"))
+        slow = [asyncio.create_task(store.slow("count_pairs")) for _ in range(6)]  # three times as many as threads
+        await reading(store)
+        await store.purge_traces()
+        assert places(tmp_path) == []
+        # Those that were interrupted were tried again, those that had to wait came later.
+        assert [rows[0]["count"] for rows in await asyncio.gather(*slow)] == [46**2 * 46 * 47 // 2] * 6
+
+
 async def test_purging_says_when_it_could_not(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "PURGE_SECONDS", 0.05)
     async with opened(sqlite_database) as store:
