@@ -37,7 +37,7 @@ OPTION = Option(
 async def polled(status: int, body: Any) -> Result:
     """A finished job whose result answers like this."""
     jobs = "https://acme.example/jobs/7"
-    script = [
+    script: list[dict[str, Any]] = [
         {"sent": {"method": "GET", "url": jobs}, "reply": {"json": {"status": "completed"}}},
         {"sent": {"method": "GET", "url": f"{jobs}/result"}, "reply": {"status": status, "json": body}},
     ]
