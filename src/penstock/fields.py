@@ -1,7 +1,7 @@
 """Check one value against one row of a parameter table."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import inf
 from typing import Any
 
 from penstock.errors import InvalidRequest
@@ -51,7 +51,7 @@ def _check_text(row: Field, value: str) -> None:
 def _check_range(row: Field, value: float) -> None:
     too_low = row.low is not None and value < row.low
     too_high = row.high is not None and value > row.high
-    if not isfinite(value) or too_low or too_high:
+    if too_low or too_high or not value < inf:  # as NaN is, too
         if row.high is None:
             raise InvalidRequest(f"`{row.name}` must be at least {row.low:g}.", param=row.name)
         raise InvalidRequest(f"`{row.name}` must be from {row.low:g} to {row.high:g}.", param=row.name)

@@ -3,23 +3,23 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
-import msgspec
-
-from penstock import netguard
+from penstock import forms, netguard
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
+from penstock.netguard import Egress
 from penstock.schema import EDIT, IMAGE, VIDEO, Call, Request, Sent, Table
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
 
-_INDEXED = re.compile(r"(image|input_reference)(?:\[(\d{0,2})\])?")
+_DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
 # Fields that steer the gateway and are nobody else's business.
 _OURS = ("webhook_url", "media_retention", "idempotency_key", "metadata", "model")
 _MOST_METADATA = 64
+_MOST_SECONDS = 3600
+_MOST_PICTURES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,72 +43,41 @@ class Wish:
 
 
 def image(call: Call, settings: Settings) -> Wish:
-    values, extras = _checked(IMAGE, _fields(call))
+    values, extras = _checked(IMAGE, _fields(call, IMAGE))
     return _wish(settings, "image", values, extras)
 
 
 def edit(call: Call, settings: Settings) -> Wish:
     """`task` is settled by the model: an upscaler needs no prompt."""
-    fields = _fields(call)
-    pictures = [*_pictures(fields, "image", "image"), *_pictures(fields, "mask", "mask")]
+    fields, egress = _fields(call, EDIT), _egress(settings)
+    pictures = [*_pictures(fields, "image", "image", egress), *_pictures(fields, "mask", "mask", egress)]
     values, extras = _checked(EDIT, fields)
     if not any(picture.role == "image" for picture in pictures):
         raise InvalidRequest("`image` is required: send at least one PNG, WebP or JPEG file.", param="image")
     if sum(picture.role == "mask" for picture in pictures) > 1:
         raise InvalidRequest("`mask` takes one file.", param="mask")
+    if not values.get("prompt", "").strip():
+        values.pop("prompt", None)
     return _wish(settings, "edit", values, extras, tuple(pictures))
 
 
 def video(call: Call, settings: Settings) -> Wish:
-    fields = _fields(call)
-    pictures = tuple(_pictures(fields, "input_reference", "reference"))
+    fields = _fields(call, VIDEO)
+    pictures = tuple(_pictures(fields, "input_reference", "reference", _egress(settings)))
     values, extras = _checked(VIDEO, fields)
-    if "seconds" in values:
-        values["seconds"] = _seconds(values["seconds"])
     return _wish(settings, "video", values, extras, pictures)
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
-def _fields(call: Call) -> dict[str, Any]:
-    """The body as one mapping, whichever way it was sent; repeated files become lists."""
-    if not call.is_form:
-        if not isinstance(call.json, dict):
-            raise InvalidRequest("The body must be a JSON object.")
-        return dict(call.json)
-    fields: dict[str, Any] = {}
-    for name, value in call.form:
-        match = _INDEXED.fullmatch(name)
-        if match:
-            fields.setdefault(match[1], []).append(value)
-        elif name in fields:
-            raise InvalidRequest(f"`{name}` was sent twice.", param=name)
-        elif isinstance(value, Sent) and name != "mask":
-            raise InvalidRequest(f"`{name}` is not a file field.", param=name)
-        else:
-            fields[name] = value
-    return {name: _from_text(name, value) for name, value in fields.items()}
-
-
-def _from_text(name: str, value: Any) -> Any:
-    """Forms carry only text; numbers and objects are read back where the interface has them."""
-    row = IMAGE.get(name) or EDIT.get(name) or VIDEO.get(name)
-    if not isinstance(value, str) or row is None or "string" in row.types:
-        return value
-    if row.types in (("integer",), ("number",)):
-        try:
-            return int(value) if row.types == ("integer",) or value.lstrip("-").isdigit() else float(value)
-        except ValueError:
-            return value
-    return _object(name, value) if row.types == ("object",) else value
-
-
-def _object(name: str, text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        raise InvalidRequest(f"`{name}` must be an object written as JSON.", param=name) from None
+def _fields(call: Call, table: Table) -> dict[str, Any]:
+    """The body as one mapping, whichever way it was sent."""
+    if call.is_form:
+        return forms.read(call.form, table)
+    if not isinstance(call.json, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    return dict(call.json)
 
 
 def _checked(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,13 +91,19 @@ def _checked(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], d
         elif value is not None:
             check_field(row, value)
             proper = row.same_as or name
+            value = _seconds(value, name) if proper == "seconds" else value
             if values.get(proper, value) != value:
-                raise InvalidRequest(f"`{name}` and `{proper}` say different things; send one of them.", param=name)
+                raise InvalidRequest(f"`{name}` and `{_other(table, name)}` say different things.", param=name)
             values[proper] = value
     for row in table.values():
         if row.required and row.name not in values and "file" not in row.types:
             raise InvalidRequest(f"`{row.name}` is required.", param=row.name)
     return values, extras
+
+
+def _other(table: Table, name: str) -> str:
+    """The other name of a field that has two."""
+    return table[name].same_as or next(row.name for row in table.values() if row.same_as == name)
 
 
 # ---------------------------------------------------------------------------------------------------------- the wishes
@@ -144,12 +119,17 @@ def _wish(
     _check_shape(values)
     metadata = _metadata(values.get("metadata"))
     hook = values.get("webhook_url")
+    hook = netguard.check_webhook_url(hook, _egress(settings)) if hook else None
     key = values.get("idempotency_key")
     retention = _retention(settings, values.get("media_retention"))
     model = values["model"]
     kept = {name: value for name, value in values.items() if name not in _OURS}
     request = Request(task=task, model=model, values=kept, extras=extras, metadata=metadata)
-    return Wish(request, pictures, retention, netguard.check_webhook_url(hook) if hook else None, key)
+    return Wish(request, pictures, retention, hook, key)
+
+
+def _egress(settings: Settings) -> Egress:
+    return Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
 
 def _check_shape(values: dict[str, Any]) -> None:
@@ -169,13 +149,10 @@ def _check_shape(values: dict[str, Any]) -> None:
             raise InvalidRequest(f"`{name}` may be 20 times as long as it is wide at most.", param=name)
 
 
-def _seconds(value: Any) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = 0.0
-    if not (isfinite(number) and 0 < number <= 3600):
-        raise InvalidRequest("`seconds` must be a number above 0 and at most 3600.", param="seconds")
+def _seconds(value: str | float, name: str) -> float:
+    number = value if not isinstance(value, str) else float(value) if _DECIMAL.fullmatch(value) else 0.0
+    if not 0 < number <= _MOST_SECONDS:
+        raise InvalidRequest(f"`{name}` must be a number above 0 and at most {_MOST_SECONDS}.", param=name)
     return int(number) if number == int(number) else number
 
 
@@ -215,19 +192,26 @@ def _metadata(value: Any) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
-def _pictures(fields: dict[str, Any], name: str, role: str) -> Iterator[Picture]:
+def _pictures(fields: dict[str, Any], name: str, role: str, egress: Egress) -> Iterator[Picture]:
     """Takes the pictures out of the fields; addresses are checked here, contents when they are loaded."""
     found = fields.pop(name, None)
     if found is None:
         return
-    for one in found if isinstance(found, list) else [found]:
+    several = found if isinstance(found, list) else [found]
+    if len(several) > _MOST_PICTURES:
+        raise InvalidRequest(f"`{name}` takes at most {_MOST_PICTURES}.", param=name)
+    for one in several:
         source = one.get("image_url", one.get("url")) if isinstance(one, dict) else one
         if isinstance(source, dict):  # chat's form of the same thing
             source = source.get("url")
-        if isinstance(source, str) and not _DATA_URI.match(source):
-            source = netguard.check_media_url(source, name)
-        if not isinstance(source, str | Sent):
+        if not isinstance(source, str | Sent) or (_is_data(source) and not _DATA_URI.match(str(source))):
             raise InvalidRequest(
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS address, or a base64 data URI.", param=name
             )
+        if isinstance(source, str) and not _is_data(source):
+            source = netguard.check_media_url(source, name, egress)
         yield Picture(role, source, name)
+
+
+def _is_data(source: str | Sent) -> bool:
+    return isinstance(source, str) and source[:5].lower() == "data:"
