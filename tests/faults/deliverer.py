@@ -1,0 +1,58 @@
+"""A process that delivers webhooks from a SQLite file until it is killed; its argument is JSON.
+
+Every name is at 127.0.0.1. `later_seconds` sets its clock forward, for restarts that would have to wait for a lease.
+`spare_files` leaves it that many file descriptors, until SIGUSR1 gives them back.
+"""
+
+import asyncio
+import json
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from penstock.clock import Clock
+from penstock.settings import Settings
+from penstock.store.migrate import read_migrations
+from penstock.store.queries import read_queries
+from penstock.store.sqlite import open_sqlite
+from penstock.vault import Vault
+from penstock.webhooks import Deliveries
+from penstock.wire import Wire
+
+
+class LaterClock(Clock):
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._ahead_ms = round(seconds * 1000)
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._ahead_ms
+
+    def steady_ms(self) -> int:
+        return super().steady_ms() + self._ahead_ms
+
+
+async def at_home(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
+def starve(spare_files: int) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    signal.signal(signal.SIGUSR1, lambda *_: resource.setrlimit(resource.RLIMIT_NOFILE, most))
+    used = max(int(item.name) for item in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare_files, most[1]))
+
+
+async def main(database: str, ca_file: str, settings: dict[str, Any], later_seconds: float, spare_files: int) -> None:
+    store = await open_sqlite(Path(database), read_queries(), read_migrations())
+    wire = Wire(ca_file=Path(ca_file), resolver=at_home)
+    deliveries = Deliveries(store, wire, Vault("v" * 43), LaterClock(later_seconds), Settings(**settings))
+    if spare_files:
+        starve(spare_files)
+    await deliveries.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(**json.loads(sys.argv[1])))

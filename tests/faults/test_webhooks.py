@@ -1,0 +1,261 @@
+"""Deliveries go on after kill -9, without file descriptors, and past a thousand receivers that hang."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import trustme
+
+from penstock.store.base import Row, Store, Transaction
+from penstock.values import new_id
+from penstock.webhooks import event, queue
+from tests.scripted import Peer, Script, Server, serve
+from tests.stores import sqlite_database
+from tests.wiring import certified
+
+pytestmark = pytest.mark.faults
+
+ORG = "org_" + "0" * 32
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    store: Store
+    server: Server
+    folder: Path
+
+    async def put(self, *hosts: str) -> list[str]:
+        ids = [new_id("req", 1) for _ in hosts]
+
+        async def work(tx: Transaction) -> None:
+            if await tx.one("get_balance", org_id=ORG) is None:
+                await tx.run("add_org", id=ORG, name="Acme", billing="prepaid", created_at_ms=0)
+            for request_id, host in zip(ids, hosts, strict=True):
+                url = f"https://{host}.example.com:{self.server.port}/in"
+                await tx.run("put_request", id=request_id, org_id=ORG)
+                body = event("video.completed", request_id, "m", outputs=[{"url": "https://x/1"}])
+                await queue(tx, org_id=ORG, request_id=request_id, url=url, kind="video.completed", body=body, at_ms=1)
+
+        await self.store.write(work)
+        return [f"msg_{request_id}" for request_id in ids]
+
+    async def messages(self) -> list[Row]:
+        return await self.store.slow("list_messages", state=None, limit=10_000)
+
+    @asynccontextmanager
+    async def deliverer(
+        self, hosts: int = 1, failpoints: str = "", *, later_seconds: float = 0, spare_files: int = 0
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Another process at work on the same file; killed in the end."""
+        names = tuple(f"h{number}.example.com" for number in range(hosts))
+        told = {
+            "database": f"{self.folder}/penstock.db",
+            "ca_file": f"{self.folder}/ca.pem",
+            "settings": {"egress_allow_hosts": names},
+            "later_seconds": later_seconds,
+            "spare_files": spare_files,
+        }
+        environ = {**os.environ, "PENSTOCK_FAILPOINTS": failpoints}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.faults.deliverer", json.dumps(told), env=environ, cwd=ROOT
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def rigged(folder: Path, script: Script) -> AsyncIterator[Rig]:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    async with (
+        serve(script, tls=certified(authority, "*.example.com")) as server,
+        sqlite_database(folder / "penstock.db").open() as store,
+    ):
+        yield Rig(store, server, folder)
+
+
+async def until(met: Callable[[], Awaitable[bool]], seconds: float = 40) -> None:
+    async with asyncio.timeout(seconds):
+        while not await met():  # noqa: ASYNC110 (another process changes what is looked at)
+            await asyncio.sleep(0.02)
+
+
+def read(request: bytes) -> tuple[str, str, bytes]:
+    """Id, timestamp and body of a delivery."""
+    start, body = request.split(b"\r\n\r\n", 1)
+    headers = dict(line.lower().split(": ", 1) for line in start.decode().split("\r\n")[1:])
+    return headers["webhook-id"], headers["webhook-timestamp"], body
+
+
+def answering_in_turn(*statuses: int) -> Script:
+    """Each message is answered with these in turn; the last one stays."""
+    seen: Counter[str] = Counter()
+
+    async def script(peer: Peer) -> None:
+        while True:
+            message_id, _, _ = read(await peer.request())
+            seen[message_id] += 1
+            await peer.reply(status=statuses[min(seen[message_id], len(statuses)) - 1])
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("place", "statuses", "requests", "tries"),
+    [
+        ("hook.sent", (500, 200), 2, 2),  # how it went is not written down: the attempt stays counted
+        ("hook.after_2xx", (200,), 2, 2),  # at most one duplicate
+        ("hook.between", (500, 200), 2, 2),
+    ],
+)
+async def test_killed_between_counting_and_recording(
+    tmp_path: Path, place: str, statuses: tuple[int, ...], requests: int, tries: int
+) -> None:
+    async with rigged(tmp_path, answering_in_turn(*statuses)) as rig:
+        (message_id,) = await rig.put("h0")
+        async with rig.deliverer(failpoints=f"{place}=kill") as process:
+            assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
+        (row,) = await rig.messages()
+        assert (row["state"], row["tries"]) == ("waiting", 1)
+
+        async def delivered() -> bool:
+            return bool((await rig.messages())[0]["state"] == "delivered")
+
+        async with rig.deliverer(later_seconds=60):
+            await until(delivered)
+        (row,) = await rig.messages()
+        assert (row["state"], row["tries"]) == ("delivered", tries)
+        arrived = [read(request) for request in rig.server.requests]
+        assert len(arrived) == requests
+        assert len({(each[0], each[2]) for each in arrived}) == 1
+        assert arrived[0][0] == message_id
+        assert len({each[1] for each in arrived}) == len(arrived), "each attempt has its own timestamp"
+
+
+async def test_killed_at_random_moments(tmp_path: Path) -> None:
+    """Whatever a dozen kills cut short: no schedule starts over, and no 2xx was needed twice without a crash."""
+    chance = random.Random(4711)
+    answers: defaultdict[str, list[int]] = defaultdict(list)
+
+    async def script(peer: Peer) -> None:
+        while True:
+            message_id, _, _ = read(await peer.request())
+            await asyncio.sleep(chance.random() * 0.1)
+            answers[message_id].append(chance.choice([200, 204, 500, 503]))
+            await peer.reply(status=answers[message_id][-1])
+
+    async with rigged(tmp_path, script) as rig:
+        ids = await rig.put(*["h0"] * 40)
+        later = 0.0
+        for _ in range(12):
+            async with rig.deliverer(later_seconds=later) as process:
+                before = len(rig.server.requests)
+
+                async def moved(before: int = before, process: Any = process) -> bool:
+                    ended = all(row["state"] != "waiting" for row in await rig.messages())
+                    return ended or len(rig.server.requests) > before or process.returncode is not None
+
+                await until(moved)
+                await asyncio.sleep(chance.random() * 0.3)
+            later += 100
+
+        async def ended() -> bool:
+            return all(row["state"] != "waiting" for row in await rig.messages())
+
+        while not await ended():
+            async with rig.deliverer(later_seconds=later):
+                later += 100
+                await asyncio.sleep(2)
+        rows = {row["id"]: row for row in await rig.messages()}
+        bodies = defaultdict(set)
+        for request in rig.server.requests:
+            message_id, _, body = read(request)
+            bodies[message_id].add(body)
+        assert rows.keys() == set(ids)
+        for message_id, row in rows.items():
+            assert row["tries"] <= 4
+            assert len(answers[message_id]) <= 4, "the schedule started over"
+            assert len(bodies[message_id]) <= 1
+            success = any(200 <= status < 300 for status in answers[message_id])
+            if row["state"] == "delivered":
+                assert success
+            else:
+                assert (row["state"], row["tries"]) == ("exhausted", 4)
+
+
+async def test_out_of_file_descriptors(tmp_path: Path) -> None:
+    """What this machine lacks is not the receivers' fault: no attempt is spent, nothing spins, all arrives after."""
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await asyncio.sleep(1)
+            await peer.reply()
+
+    async with rigged(tmp_path, script) as rig:
+        await rig.put(*(f"h{number}" for number in range(200)))
+        async with rig.deliverer(200, spare_files=12) as process:
+
+            async def starved() -> bool:
+                return any(row["tries"] == 0 and row["last_result"] for row in await rig.messages())
+
+            await until(starved)
+            watched = psutil.Process(process.pid)
+            before = watched.cpu_times()
+            await asyncio.sleep(5)
+            after = watched.cpu_times()
+            assert process.returncode is None
+            assert max(row["tries"] for row in await rig.messages()) == 1
+            assert (after.user + after.system - before.user - before.system) / 5 < 0.2
+            process.send_signal(signal.SIGUSR1)
+
+            async def delivered() -> bool:
+                return all(row["state"] == "delivered" for row in await rig.messages())
+
+            await until(delivered)
+        assert {row["tries"] for row in await rig.messages()} == {1}
+
+
+async def test_a_thousand_hanging_receivers(tmp_path: Path) -> None:
+    arrived: dict[str, float] = {}
+
+    async def script(peer: Peer) -> None:
+        message_id, _, _ = read(await peer.request())
+        arrived[message_id] = time.monotonic()
+        if message_id == healthy:
+            await peer.reply()
+        await peer.gone()
+
+    healthy = ""
+    async with rigged(tmp_path, script) as rig, rig.deliverer(1001):
+        await rig.put(*(f"h{number}" for number in range(1000)))
+
+        async def all_hang() -> bool:
+            return len(arrived) == 1000
+
+        await until(all_hang, 120)
+        started = time.monotonic()
+        (healthy,) = await rig.put("h1000")
+
+        async def came() -> bool:
+            return healthy in arrived
+
+        await until(came)
+        assert arrived[healthy] - started < 2
