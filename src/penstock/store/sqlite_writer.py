@@ -139,25 +139,27 @@ class Writer:
                 if self._log_pages >= self._checkpoint_at:
                     await self._in_thread(self._checkpoint)
                 if self._chores:
-                    await self._do_chore(*self._chores.popleft())
+                    await self._do_chore()
         finally:
             self._pump = None
             # Whoever is left was stranded by a cancellation or a bug, and may not wait for ever.
             stranded = [outcome[0] for outcome in self._batch]
             stranded += [entry[1] for entry in (*self._waiting, *self._chores)]
             for future in stranded:
-                future.cancel()
+                _settle(future, None, StorageUnavailable("Storage is unavailable.", should_retry=False))
             self._batch = []
             self._waiting.clear()
             self._chores.clear()
 
-    async def _do_chore(self, chore: Callable[[], Any], future: _Future) -> None:
+    async def _do_chore(self) -> None:
+        chore, future = self._chores[0]
         try:
             value = await self._in_thread(chore)
         except Exception as error:
             _settle(future, None, error)
         else:
             _settle(future, value, None)
+        self._chores.popleft()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
