@@ -98,7 +98,8 @@ def quote(model: Model, request: Request, prices: Sequence[Price] | None = None)
         lines.append(component(price.each_usd, "output", Decimal(request.n)))
     if Decimal(price.input_usd):
         metric = "image" if price.unit in ("image", "second", "call") else price.unit
-        lines.append(component(price.input_usd, metric, _inputs(price, request), is_input=True))
+        calls = -(-request.n // model.op.native_n)  # each of them is given everything
+        lines.append(component(price.input_usd, metric, _inputs(price, request) * calls, is_input=True))
     return total(lines)
 
 

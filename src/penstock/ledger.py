@@ -144,34 +144,35 @@ async def end(
     return True
 
 
-async def write_ended(tx: Transaction, call: Call, columns: dict[str, Any]) -> None:
-    """A record that is written once, when all is known; its usage is counted by who writes many."""
-    await _add(tx, call, **columns)
+async def write_ended(tx: Transaction, call: Call, **values: Any) -> bool:
+    """A record that is written once, when all is known; False when it was already. Who writes many counts them."""
+    return bool(await tx.run("add_ended_request", **{**_NO_ANSWER, **_columns(call), **values}))
 
 
 async def _add(tx: Transaction, call: Call, **values: Any) -> None:
-    defaults = {
-        "hold": 0,
-        "cost": 0,
-        "error_code": None,
-        "error_message": None,
-        "duration_ms": None,
-        "response_bytes": None,
+    await tx.run("add_request", **{**_NO_ANSWER, **_columns(call), **values})
+
+
+_NO_ANSWER = {
+    "hold": 0,
+    "cost": 0,
+    "error_code": None,
+    "error_message": None,
+    "duration_ms": None,
+    "response_bytes": None,
+}
+
+
+def _columns(call: Call) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "org_id": call.caller.org_id,
+        "key_id": call.caller.key_id,
+        "created_at_ms": call.at_ms,
+        "endpoint": call.endpoint,
+        "trace_id": trace_id(call) if "traceparent" in call.headers else None,
+        "request_bytes": call.size_bytes,
     }
-    await tx.run(
-        "add_request",
-        **{
-            **defaults,
-            "id": call.id,
-            "org_id": call.caller.org_id,
-            "key_id": call.caller.key_id,
-            "created_at_ms": call.at_ms,
-            "endpoint": call.endpoint,
-            "trace_id": trace_id(call),
-            "request_bytes": call.size_bytes,
-            **values,
-        },
-    )
 
 
 class Ledger:
@@ -227,8 +228,8 @@ class Ledger:
         before = False
         if upwards or filters.starting_after:
             # Whether there is anything on the side we came from depends on the filters, which the cursor need not meet.
-            edge = (filters.low, rows[0]["id"]) if upwards else (rows[0]["id"], filters.high)
-            before = bool(await self._rows(org_id, filters, *edge, 1, upwards=not upwards))
+            low, high = (filters.low, rows[0]["id"]) if upwards else (rows[0]["id"], filters.high)
+            before = bool(await self._rows(org_id, filters, low, high, 1, upwards=not upwards))
         if upwards:
             rows.reverse()
         data = [record(row) for row in rows]
