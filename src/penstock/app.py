@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -17,7 +18,6 @@ from penstock.billing import Billing
 from penstock.catalog import Catalog
 from penstock.clock import Clock
 from penstock.drive import drive
-from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.gather import Gather
 from penstock.health import Health
@@ -82,6 +82,7 @@ async def opened_gateway(
         yield Gateway(
             settings=settings,
             clock=clock,
+            started_ms=clock.now_ms(),
             store=store,
             auth=Auth(store, vault, clock),
             ledger=Ledger(store, clock),
@@ -120,6 +121,9 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
     gateway.settling.start()
     try:
         if gateway.settings.worker:
+            tasks.append(
+                asyncio.create_task(_often(gateway, partial(_recover, gateway), _STRAYS_SECONDS), name="recover chats")
+            )
             deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
             tasks.append(asyncio.create_task(_often(gateway, gateway.media.sweep, _SWEEP_SECONDS), name="sweep"))
             tasks.append(
@@ -136,10 +140,17 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
         gateway.deliveries.stop()
         with suppress(TimeoutError):
             await asyncio.wait_for(deliveries or asyncio.sleep(0), gateway.settings.drain_seconds)
-        try:
-            await gateway.settling.stop()
-        except StorageUnavailable:
-            log.error("chat calls were not settled: storage unavailable")
+        await gateway.settling.stop()
+
+
+async def _recover(gateway: Gateway) -> int:
+    """Chat calls that nobody can still be answering: from before this process where it is alone, else past all limits."""
+    longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
+    alone = gateway.store.dialect == "sqlite"
+    before_ms = gateway.started_ms if alone else gateway.clock.now_ms() - int(longest * 1000)
+    if found := await gateway.settling.recover(before_ms):
+        log.warning("gave back what interrupted calls had held", calls=found)
+    return found
 
 
 async def _often(gateway: Gateway, sweep: Callable[[], Awaitable[int]], seconds: float) -> None:

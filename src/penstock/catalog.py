@@ -102,6 +102,8 @@ class Catalog:
             self._refuse(model, options, tasks)
         if not (enabled := [option for option in fitting if option.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
+        if len(enabled) == 1:
+            return Route((enabled[0],), forced)
         ordered = sorted(
             enabled,
             key=lambda one: (

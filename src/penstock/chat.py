@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -49,10 +51,9 @@ async def complete(gateway: Gateway, call: Call) -> Answer:
     extras = {name: value for name, value in said.body.items() if name not in CHAT}
     if extras:
         translate.check_extras(route.first.model.op, extras)
-    quotes = [_quote(gateway, option, said) for option in route.options]
     if call.dry_run:
-        return respond.estimate(said.model, route.first.provider.slug, quotes[0])
-    hold = max(quote.total for quote in quotes)
+        return respond.estimate(said.model, route.first.provider.slug, _quote(gateway, route.first, said))
+    hold = Nanos(max([_hold(gateway, option, said) for option in route.options]))
     values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
     request = Request(task="chat", model=said.model, values=values)
     entry = await gateway.settling.open(call, request, hold, "vision" if said.has_pictures else None)
@@ -196,6 +197,34 @@ def _stream_cost(option: Option, said: Talk, relay: Relay) -> Nanos:
 # --------------------------------------------------------------------------------------------------------------- money
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A token price in whole units so small that no price has a part of one: sums stay integers."""
+
+    input: int
+    output: int
+
+    def nanos(self, input_tokens: int, output_tokens: int) -> Nanos:
+        """Rounded once, half up."""
+        return Nanos((self.input * input_tokens + self.output * output_tokens + _HALF_NANO) // _UNITS_PER_NANO)
+
+
+_UNITS_PER_NANO = 10**12
+_HALF_NANO = _UNITS_PER_NANO // 2
+_UNITS_PER_USD = _UNITS_PER_NANO * 10**9
+
+
+@cache
+def _rate(input_usd: str, output_usd: str) -> Rate:
+    return Rate(int(Decimal(input_usd) * _UNITS_PER_USD), int(Decimal(output_usd) * _UNITS_PER_USD))
+
+
+def _hold(gateway: Gateway, option: Option, said: Talk) -> Nanos:
+    price = _price(option)
+    output = said.output_ceiling or gateway.settings.chat_output_tokens
+    return _rate(price.input_usd, price.usd).nanos(said.input_ceiling, output) if price else NOTHING
+
+
 def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     price = _price(option)
     if price is None:
@@ -214,9 +243,7 @@ def _cost(option: Option, input_tokens: int, output_tokens: int, reported: float
     if reported is not None:
         return nanos(Decimal(str(reported)))
     price = _price(option)
-    if price is None:
-        return NOTHING
-    return nanos(Decimal(price.input_usd) * input_tokens + Decimal(price.usd) * output_tokens)
+    return _rate(price.input_usd, price.usd).nanos(input_tokens, output_tokens) if price else NOTHING
 
 
 def _price(option: Option) -> Price | None:

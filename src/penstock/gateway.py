@@ -13,9 +13,9 @@ from penstock.ledger import Ledger
 from penstock.media import Media
 from penstock.replay import Replay
 from penstock.settings import Settings
+from penstock.settling import Settling
 from penstock.store.base import Store
 from penstock.upstream import Upstream
-from penstock.settling import Settling
 from penstock.webhooks import Deliveries, Secrets
 
 
@@ -39,6 +39,7 @@ class Gateway:
     deliveries: Deliveries
     settling: Settling
     replay: Replay
+    started_ms: int = 0  # when this process began
     draining: bool = False
 
     async def ready(self) -> bool:

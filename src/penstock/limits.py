@@ -15,7 +15,7 @@ async def check(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> No
     if caller.calls_a_minute is not None:
         await _check_rate(tx, caller, caller.calls_a_minute, now_ms)
     if caller.calls_at_once is not None:
-        row = await tx.one("count_open_of_key", key_id=caller.key_id)
+        row = await tx.one("count_open_of_key", org_id=caller.org_id, key_id=caller.key_id)
         if row and row["count"] >= caller.calls_at_once:
             raise _limited(f"This key may have {caller.calls_at_once} requests under way at a time.", 1)
     if caller.nanos_a_day is not None:
@@ -39,7 +39,7 @@ async def _check_spend(tx: Transaction, caller: Caller, most: Nanos, hold: Nanos
     """Days are UTC days; what is held counts as spent until it is settled."""
     first = now_ms // _DAY_MS * _DAY_MS // SLOT_MS
     spent = await tx.one("sum_key_since", org_id=caller.org_id, key_id=caller.key_id, first=first)
-    held = await tx.one("sum_holds_of_key", key_id=caller.key_id)
+    held = await tx.one("sum_holds_of_key", org_id=caller.org_id, key_id=caller.key_id)
     total = (spent["cost"] if spent else 0) + (held["cost"] if held else 0) + hold
     if total > most:
         seconds = (_DAY_MS - now_ms % _DAY_MS) // 1000

@@ -5,20 +5,22 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
 
 from penstock import billing, ledger, limits
 from penstock.clock import Clock
-from penstock.errors import StorageUnavailable
+from penstock.errors import InternalError, StorageUnavailable
 from penstock.schema import SLOT_MS, Call, Request
-from penstock.store.base import Store, Transaction
-from penstock.values import NOTHING, Nanos
+from penstock.store.base import Row, Store, Transaction
+from penstock.values import NOTHING, Nanos, first_id
 
 log = structlog.get_logger()
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
+_RECOVERED = 1000
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class Settling:
     trouble: bool = False  # the last settlement failed: nothing new is sent until one succeeds
     _under_way: list[Ending] = field(default_factory=list)  # handed to the store, not yet known to be durable
     _task: asyncio.Task[None] | None = None
+    _stopping: bool = False
 
     def reserved(self, org_id: str) -> Nanos:
         """What chat calls under way may still cost; holds in the store leave that much alone."""
@@ -147,23 +150,28 @@ class Settling:
         self._task = asyncio.create_task(self._run(), name="settle chats")
 
     async def stop(self) -> None:
+        """A transaction under way is let finish: broken off, nobody would know whether it landed."""
+        self._stopping = True
+        self.ended.set()
         if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        await self.flush()
+            await self._task
 
     async def _run(self) -> None:
         while True:
             await self.ended.wait()
             try:
-                await self.flush()
+                await self._flush()
                 self.trouble = False
             except StorageUnavailable:
                 self.trouble = True
                 log.warning("chat calls not settled yet: storage unavailable", waiting=len(self._under_way))
+                if self._stopping:
+                    return
                 await self.clock.sleep(_RETRY_SECONDS)
+            if self._stopping and not self.endings:
+                return
 
-    async def flush(self) -> None:
+    async def _flush(self) -> None:
         """Everything that has ended so far, in one transaction."""
         self.ended.clear()
         self._under_way += self.endings
@@ -178,37 +186,35 @@ class Settling:
         self._under_way = []
 
     async def _settle(self, tx: Transaction) -> None:
+        """Balances and slots are changed once for all calls of an organization, not once for each."""
         spent: dict[str, int] = defaultdict(int)
         used: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
         now = self.clock.now_ms()
         for ending in self._under_way:
+            call = ending.entry.call
             if ending.entry.in_store:
                 await self._end(tx, ending, now)
                 continue
-            call = ending.entry.call
-            org_id, key_id = call.caller.org_id, call.caller.key_id
-            await ledger.write_ended(tx, call, _columns(ending))
+            if not await ledger.write_ended(tx, call, **_columns(ending)):
+                continue
+            org_id = call.caller.org_id
             if ending.status == "completed" or ending.cost:
                 await billing.charge_directly(tx, org_id, call.id, ending.cost, now)
                 spent[org_id] += ending.cost
-            slot = used[org_id, call.at_ms // SLOT_MS, key_id, ending.status]
+            slot = used[org_id, call.at_ms // SLOT_MS, call.caller.key_id, ending.status]
             slot[0] += 1
             slot[1] += ending.cost
         for org_id, amount in spent.items():
             await tx.run("spend_amount", org_id=org_id, amount=amount)
-        for (org_id, slot_number, key_id, status), (count, cost) in used.items():
+        for (org_id, number, key_id, status), (count, cost) in used.items():
             await tx.run(
-                "count_usages", org_id=org_id, slot=slot_number, key_id=key_id, status=status, count=count, cost=cost
+                "count_usages", org_id=org_id, slot=number, key_id=key_id, status=status, count=count, cost=cost
             )
 
     async def _end(self, tx: Transaction, ending: Ending, now: int) -> None:
         entry = ending.entry
         org_id, request_id = entry.call.caller.org_id, entry.call.id
-        if ending.status == "completed" or ending.cost:
-            await billing.post(tx, org_id, request_id, entry.hold, ending.cost, now)
-        else:
-            await billing.void(tx, org_id, request_id, entry.hold, now)
-        await ledger.end(
+        ended = await ledger.end(
             tx,
             request_id,
             org_id,
@@ -220,6 +226,31 @@ class Settling:
             error_message=ending.error_message,
             response_bytes=ending.response_bytes,
         )
+        if ended and (ending.status == "completed" or ending.cost):
+            await billing.post(tx, org_id, request_id, entry.hold, ending.cost, now)
+        elif ended:
+            await billing.void(tx, org_id, request_id, entry.hold, now)
+
+    async def recover(self, before_ms: int) -> int:
+        """Give back what was held for calls whose process died while it answered them."""
+        found = 0
+        high = first_id("req", before_ms)
+        for org in await self.store.slow("list_orgs"):
+            rows = await self.store.slow("list_abandoned_requests", org_id=org["id"], high=high, limit=_RECOVERED)
+            found += len(rows)
+            if rows:
+                await self.store.write(partial(self._give_back, rows))
+        return found
+
+    async def _give_back(self, rows: list[Row], tx: Transaction) -> None:
+        problem, now = InternalError("The gateway was interrupted while it answered."), self.clock.now_ms()
+        for row in rows:
+            org_id, code, words = row["org_id"], problem.code, problem.message
+            ended = await ledger.end(
+                tx, row["id"], org_id, "upstream_failure", now, error_code=code, error_message=words
+            )
+            if ended:
+                await billing.void(tx, org_id, row["id"], Nanos(row["hold"]), now)
 
 
 def _columns(ending: Ending) -> dict[str, Any]:

@@ -34,8 +34,8 @@ CREATE INDEX keys_by_org ON keys (org_id, id);
 
 -- One row per accepted or rejected call; what GET /v1/requests shows.
 CREATE TABLE requests (
-    id             {id} PRIMARY KEY,
     org_id         {id} NOT NULL REFERENCES orgs (id),
+    id             {id} NOT NULL,
     key_id         {id} NOT NULL,
     created_at_ms  BIGINT NOT NULL,
     model          TEXT,
@@ -53,14 +53,13 @@ CREATE TABLE requests (
     end_user       TEXT,
     request_bytes  BIGINT,
     response_bytes BIGINT,
-    purged_at_ms   BIGINT
+    purged_at_ms   BIGINT,
+    PRIMARY KEY (org_id, id)
 ) {without_rowid};
--- Ids sort by time, so these four serve every filter and both directions as one range scan each.
-CREATE INDEX requests_by_org ON requests (org_id, id);
-CREATE INDEX requests_by_key ON requests (org_id, key_id, id);
+-- Ids sort by time, so the key and these two serve every filter, in both directions, as ranges. Each further index would
+-- be paid for by every call, so that one key's requests of any status are read as one range for each status.
 CREATE INDEX requests_by_status ON requests (org_id, status, id);
 CREATE INDEX requests_by_key_and_status ON requests (org_id, key_id, status, id);
-CREATE INDEX requests_open ON requests (key_id, id) WHERE status IN ('pending', 'processing');
 
 -- Finished requests counted by slot of ten minutes, so that a summary reads hundreds of rows and not millions.
 CREATE TABLE usage_slots (
@@ -91,15 +90,17 @@ CREATE TABLE transfers (
 
 -- What a request and its answer said, kept apart so that a purge removes them and nothing else.
 CREATE TABLE payloads (
-    request_id {id} PRIMARY KEY REFERENCES requests (id),
     org_id     {id} NOT NULL,
+    request_id {id} NOT NULL,
     request    {blob},
-    response   {blob}
+    response   {blob},
+    PRIMARY KEY (org_id, request_id),
+    FOREIGN KEY (org_id, request_id) REFERENCES requests (org_id, id)
 );
 
 -- Images and videos on their way; the row is the job.
 CREATE TABLE generations (
-    id              {id} PRIMARY KEY REFERENCES requests (id),
+    id              {id} PRIMARY KEY,
     org_id          {id} NOT NULL,
     task            TEXT NOT NULL,
     status          TEXT NOT NULL CHECK (status IN ('queued', 'in_progress', 'completed', 'failed')),
@@ -122,7 +123,8 @@ CREATE TABLE generations (
     cancel_asked    BIGINT NOT NULL DEFAULT 0,
     lease_token     BIGINT NOT NULL DEFAULT 0,
     lease_until_ms  BIGINT NOT NULL DEFAULT 0,
-    starts          BIGINT NOT NULL DEFAULT 0
+    starts          BIGINT NOT NULL DEFAULT 0,
+    FOREIGN KEY (org_id, id) REFERENCES requests (org_id, id)
 );
 CREATE UNIQUE INDEX generations_by_idempotency_key ON generations (org_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
@@ -154,7 +156,7 @@ CREATE UNIQUE INDEX attempts_by_upstream_id ON attempts (provider, upstream_id) 
 CREATE TABLE media (
     id            {id} PRIMARY KEY,
     org_id        {id} NOT NULL,
-    request_id    {id} NOT NULL REFERENCES requests (id),
+    request_id    {id} NOT NULL,
     role          TEXT NOT NULL CHECK (role IN ('output', 'image', 'mask', 'reference')),
     position      BIGINT NOT NULL,
     content_type  TEXT NOT NULL,
@@ -164,7 +166,8 @@ CREATE TABLE media (
     height        BIGINT,
     revised_prompt TEXT,
     created_at_ms BIGINT NOT NULL,
-    expires_at_ms BIGINT NOT NULL
+    expires_at_ms BIGINT NOT NULL,
+    FOREIGN KEY (org_id, request_id) REFERENCES requests (org_id, id)
 );
 CREATE INDEX media_by_request ON media (request_id, role, position);
 CREATE INDEX media_by_expiry ON media (expires_at_ms);
@@ -173,7 +176,7 @@ CREATE INDEX media_by_expiry ON media (expires_at_ms);
 CREATE TABLE messages (
     id            {id} PRIMARY KEY,
     org_id        {id} NOT NULL,
-    request_id    {id} NOT NULL UNIQUE REFERENCES requests (id),
+    request_id    {id} NOT NULL UNIQUE,
     event         TEXT NOT NULL,
     url           TEXT NOT NULL,
     body          {blob} NOT NULL,
@@ -183,7 +186,8 @@ CREATE TABLE messages (
     lease_token   BIGINT NOT NULL DEFAULT 0,
     last_result   TEXT,
     created_at_ms BIGINT NOT NULL,
-    ended_at_ms   BIGINT
+    ended_at_ms   BIGINT,
+    FOREIGN KEY (org_id, request_id) REFERENCES requests (org_id, id)
 );
 CREATE INDEX messages_waiting ON messages (next_at_ms) WHERE state = 'waiting';
 CREATE INDEX messages_by_org ON messages (org_id, id);

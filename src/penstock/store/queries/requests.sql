@@ -7,6 +7,14 @@ INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoi
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes);
 
+-- name: add_ended_request
+-- Write a record whose story is over; a second time changes nothing.
+INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes)
+VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes)
+ON CONFLICT (org_id, id) DO NOTHING;
+
 -- name: start_request
 -- Sent to a provider.
 UPDATE requests SET status = 'processing' WHERE id = :id AND org_id = :org_id AND status = 'pending';
@@ -49,14 +57,48 @@ SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER
 SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
 
 -- name: list_older_requests_of_key
--- A page downwards among one key's requests.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
+-- A page downwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled'
+        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id DESC LIMIT :limit;
 
 -- name: list_newer_requests_of_key
--- A page upwards among one key's requests.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
+-- A page upwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled'
+        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id ASC LIMIT :limit;
 
 -- name: list_older_requests_of_status
 -- A page downwards among requests of one status.
@@ -95,7 +137,8 @@ WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND
 
 -- name: count_open_of_key
 -- How many requests of a key are under way.
-SELECT COUNT(*) AS count FROM requests WHERE key_id = :key_id AND status IN ('pending', 'processing');
+SELECT COUNT(*) AS count FROM requests
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: count_recent_of_key
 -- How many requests a key made since an id. Those that were too many do not count: who keeps asking gets in again.
@@ -110,7 +153,7 @@ WHERE org_id = :org_id AND key_id = :key_id AND slot >= :first;
 -- name: sum_holds_of_key
 -- What a key's open requests may still cost.
 SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
-WHERE key_id = :key_id AND status IN ('pending', 'processing');
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: add_payload
 -- Keep what a request said.
@@ -135,6 +178,7 @@ WHERE id = :id AND org_id = :org_id AND purged_at_ms IS NULL;
 
 -- name: list_abandoned_requests
 -- Open records without a generation, left by a process that died while it answered.
-SELECT id, org_id, created_at_ms FROM requests
-WHERE status IN ('pending', 'processing') AND id < :high AND id NOT IN (SELECT id FROM generations)
+SELECT id, org_id, hold FROM requests
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id < :high
+    AND id NOT IN (SELECT id FROM generations)
 ORDER BY id LIMIT :limit;
