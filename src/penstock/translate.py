@@ -1,5 +1,6 @@
 """Canonical request to provider request, by table; pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,28 +11,38 @@ from penstock.providers.spec import Model, Operation, Outgoing, Param, Provider,
 from penstock.schema import Request
 from penstock.values import Reference
 
-# A caller's extra fields reach the provider's body, never where it is sent, who is told, or what is paid.
-FORBIDDEN_EXTRAS = frozenset(
-    """api_base base_url api_key api_token key headers extra_headers extra_body extra_query proxy proxies organization
-    project webhook webhooks webhook_events webhook_events_filter callback callback_url callBackUrl notify_hook
-    notification_url model_name endpoint url host""".split()
+# A caller's extra fields reach the provider's body, never where it is sent, who is told, or what is paid. Names are
+# compared without case and punctuation: `webhookUrl` is `webhook_url`.
+_NOWHERE = frozenset(
+    """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies webhook webhooks
+    webhook_url webhook_secret webhook_events webhook_events_filter callback callback_url notify_hook notify_url
+    notification_url""".replace("_", "").split()
 )
-PRICED_EXTRAS = frozenset(
-    """num_images num_outputs number_of_images numberOfImages sampleCount sample_count batch_size batch_count n_iter
-    num_videos num_frames frames fps frames_per_second duration duration_seconds durationSeconds seconds
-    max_images sequential_image_generation generate_audio service_tier""".split()
+_NOT_ON_TOP = frozenset(
+    """key token access_token authorization organization project model_name model_id endpoint url host stream
+    partial_images""".replace("_", "").split()
 )
+_PRICED = frozenset(
+    """num_images num_outputs num_samples num_results number_of_images number_of_videos image_count sample_count samples
+    batch_size batch_count n_iter num_videos max_images sequential_image_generation num_frames frames frame_count fps
+    frames_per_second duration duration_seconds seconds video_length width height image_size output_size megapixels
+    generate_audio service_tier""".replace("_", "").split()
+)
+_PRICED_CHAT = frozenset({"servicetier"})
 _EXTRAS_BYTES = 64 * 1024
 _EXTRAS_DEPTH = 16
 _ALIASES = {"frame": "size"}  # what the caller calls a field that our tables name otherwise
+_INTERNAL = ("frame", "images")  # names of our tables that no caller uses
 
 
 def check(model: Model, request: Request) -> None:
     """Everything about the request that this model cannot do, said before anything is promised."""
+    check_extras(model.op, request.extras)
     values = canonical(request, 1, {})
     for row in model.op.params:
         _check_row(model, row, values.get(row.name))
-    check_extras(model.op, request.extras)
+        if row.by and row.name in request.extras:
+            _check_convertible(model, row, values[row.name])
 
 
 def _check_row(model: Model, row: Param, value: Any) -> None:
@@ -46,18 +57,33 @@ def _check_row(model: Model, row: Param, value: Any) -> None:
         raise InvalidRequest(f"`{name}` is not supported by {model.id}.", param=name)
     if row.handling != "ignored":
         _check_limits(model, row, name, value)
+    elif name == "thinking" and value != "off":  # a model that cannot think must not be thought to have thought
+        raise InvalidRequest(f"`thinking` of {model.id} must be one of `off`.", param=name)
 
 
 def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
     if row.one_of and value not in row.one_of:
-        allowed = ", ".join(f"`{choice}`" for choice in row.one_of)
+        allowed = ", ".join(f"`{_word(choice)}`" for choice in row.one_of)
         raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
     if row.name == "n":  # its `high` is the provider's share; the rest is emulated
         return
-    if isinstance(value, int | float) and not _inside(row, value):
+    if (row.low is not None or row.high is not None) and not (_is_number(value) and _inside(row, value)):
         raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
-    if row.longest is not None and isinstance(value, str) and len(value) > row.longest:
+    if row.longest is not None and not (isinstance(value, str) and len(value) <= row.longest):
         raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.longest} characters.", param=name)
+
+
+def _check_convertible(model: Model, row: Param, value: Any) -> None:
+    """The interface does not vouch for the type of a field that only this provider has."""
+    try:
+        assert row.by is not None
+        row.by(value)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        raise InvalidRequest(f"`{row.name}` of {model.id} cannot be that.", param=row.name) from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _inside(row: Param, value: float) -> bool:
@@ -86,24 +112,52 @@ def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
 
 
 def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
-    for name in extras:
-        if name in FORBIDDEN_EXTRAS:
-            raise InvalidRequest(f"`{name}` cannot be passed through to a provider.", param=name)
-        if name in PRICED_EXTRAS or name in op.priced_extras:
-            raise InvalidRequest(f"`{name}` would change the price; use the documented parameters.", param=name)
-    if extras:
-        if _depth(extras) > _EXTRAS_DEPTH:
-            raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH} levels at most.")
-        if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES:
-            raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES} bytes at most.")
+    """Extras are safe to hand on, and small. A name that the provider's table has is its business, price included."""
+    if not extras:
+        return
+    if _depth(extras) > _EXTRAS_DEPTH:
+        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH} levels at most.")
+    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES:
+        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES} bytes at most.")
+    for name, value in extras.items():
+        row = op.param(name)
+        if name in _INTERNAL and row is not None:
+            raise InvalidRequest(f"`{name}` is not a parameter; use the documented ones.", param=name)
+        if row is None:
+            _check_extra(op, name, name, is_top=True)
+        if op.task != "chat":  # whose nests are JSON Schemas with names of the caller's own
+            for inner in _names(value):
+                _check_extra(op, name, inner, is_top=False)
+
+
+def _check_extra(op: Operation, name: str, inner: str, *, is_top: bool) -> None:
+    plain = re.sub(r"[^a-z0-9]", "", inner.lower())
+    shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
+    if plain in _NOWHERE or (is_top and plain in _NOT_ON_TOP):
+        raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
+    if plain in (_PRICED_CHAT if op.task == "chat" else _PRICED) or inner in op.priced_extras:
+        raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Every name inside a value, however deep."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield name
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
 
 
 def _depth(value: Any) -> int:
-    if isinstance(value, Mapping):
-        return 1 + max(map(_depth, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(_depth, value), default=0)
-    return 0
+    """How many levels of objects and lists a value has; counted no further than matters."""
+    level, depth = [value], 0
+    while level and depth <= _EXTRAS_DEPTH:
+        nests = [one for one in level if isinstance(one, Mapping | list)]
+        level = [inner for nest in nests for inner in (nest.values() if isinstance(nest, Mapping) else nest)]
+        depth += bool(nests)
+    return depth
 
 
 def with_defaults(request: Request, model: Model) -> Request:
@@ -118,8 +172,9 @@ def with_defaults(request: Request, model: Model) -> Request:
 
 
 def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]) -> dict[str, Any]:
-    """The request under the names that provider tables use."""
-    values = {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
+    """The request under the names that provider tables use. A table may also have rows for fields of its own."""
+    own = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
+    values = own | {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
     values["n"] = count
     if frame := request.frame:
         values["frame"] = frame
@@ -132,7 +187,7 @@ def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[Refere
 
 
 def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """The provider's own fields: rows first, then extras where the rows wrote nothing."""
+    """The provider's own fields: rows first, then extras of which no row speaks, where the rows wrote nothing."""
     written: dict[str, Any] = {}
     for row in model.op.params:
         if row.handling == "fixed":
@@ -141,7 +196,8 @@ def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> 
             for name, value in _named(row, values[row.name]):
                 _put(written, name, value)
     for name, value in extras.items():
-        written.setdefault(name, value)
+        if model.op.param(name) is None:
+            written.setdefault(name, value)
     shaped = model.op.shape(written)
     if model.op.model_field and "{model}" not in model.op.send:
         shaped[model.op.model_field] = model.upstream
@@ -161,6 +217,8 @@ def _is_sent(row: Param) -> bool:
 
 def _named(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
     result = row.by(value) if row.by else value
+    if result is None:
+        return
     for name, one in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
         if one is not None:
             yield name, one
@@ -189,7 +247,7 @@ def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: s
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
     parts: list[tuple[str, str | Upload]] = []
     for name, value in fields.items():
-        for one in value if isinstance(value, list) else [value]:
+        for one in value if isinstance(value, list) else [] if value is None else [value]:
             parts.append((name, one if isinstance(one, str | Upload) else _word(one)))
     return parts
 

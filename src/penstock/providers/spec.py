@@ -29,7 +29,7 @@ class Param:
     required: bool = False
     most: int | None = None  # how many items a list may have
     value: Any = None  # for `fixed`
-    default: Any = None  # what the model does when the field is absent; documentation only
+    default: Any = None  # what the model does when the field is absent; a video says so from the start
 
 
 def passthrough(name: str, **limits: Any) -> Param:
