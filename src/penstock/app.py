@@ -144,7 +144,7 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
 
 
 async def _recover(gateway: Gateway) -> int:
-    """Chat calls that nobody can still be answering: from before this process where it is alone, else past all limits."""
+    """Chat calls that nobody can still answer: from before this process where it is alone, else past every limit."""
     longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
     alone = gateway.store.dialect == "sqlite"
     before_ms = gateway.started_ms if alone else gateway.clock.now_ms() - int(longest * 1000)

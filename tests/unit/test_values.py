@@ -48,13 +48,13 @@ def test_ids_of_one_moment_differ() -> None:
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
-        (new_id("req", 1), True),
-        (new_id("key", 1), False),
-        (new_id("req", 1)[:-1], False),
-        (new_id("req", 1) + "0", False),
-        (new_id("req", 1).upper(), False),
-        (new_id("req", 1)[:-1] + "l", False),  # a look-alike that the alphabet leaves out
-        (new_id("req", 1) + "\n", False),
+        ("req_" + "0v" * 16, True),
+        ("key_" + "0v" * 16, False),
+        ("req_" + "0v" * 15 + "0", False),
+        ("req_" + "0v" * 16 + "0", False),
+        ("req_" + "0V" * 16, False),
+        ("req_" + "0v" * 15 + "0w", False),  # beyond the alphabet
+        ("req_" + "0v" * 16 + "\n", False),
         ("req_", False),
         ("", False),
     ],
