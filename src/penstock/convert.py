@@ -135,6 +135,11 @@ def inline_part(reference: Reference) -> dict[str, str]:
     return {"mimeType": reference.content_type, "data": plain_base64(reference)}
 
 
+def ends(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], tuple[Any, Any]]:
+    """The picture a film begins with and, if there is a second one, the picture it ends with."""
+    return lambda references: (by(references[0]), by(references[1]) if len(references) > 1 else None)
+
+
 # --------------------------------------------------------------------------------------------------------------- words
 
 
@@ -145,3 +150,8 @@ def on_off(on: Any, off: Any) -> Callable[[str], Any]:
 def word(table: dict[Any, Any]) -> Callable[[Any], Any]:
     """The provider's word for ours; a value without one is not sent."""
     return table.get
+
+
+def both(one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Two fields out of one value."""
+    return lambda value: (one(value), other(value))

@@ -197,6 +197,18 @@ def test_pictures() -> None:
     assert convert.each(convert.plain_base64)([PICTURE, PICTURE]) == ["iVBORw==", "iVBORw=="]
 
 
+def test_first_and_last_picture() -> None:
+    ends = convert.ends(lambda picture: picture.width)
+    assert ends([PICTURE]) == (2, None)
+    assert ends([PICTURE, Reference(b"", "image/png", 3, 3)]) == (2, 3)
+
+
+def test_two_fields_of_one_value() -> None:
+    shape = convert.both(convert.closest("16:9", "1:1"), convert.tier("720p", "1080p", default="720p"))
+    assert shape(frame("16:9 at 1080p")) == ("16:9", "1080p")
+    assert shape(frame("1:1")) == ("1:1", "720p")
+
+
 def test_words() -> None:
     switch = convert.on_off(True, False)
     assert [switch("on"), switch("off")] == [True, False]
