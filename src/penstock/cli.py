@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from penstock.commands import keys, look, orgs, serve
+from penstock.commands import keys, look, orgs, serve, webhooks
 from penstock.errors import Problem
 from penstock.store.base import StorageMisconfigured
 
@@ -12,12 +12,14 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A gateway for media generation."
 )
 app.command()(serve.serve)
+app.command()(serve.worker)
 app.command()(look.models)
 app.command("settings")(look.show_settings)
 app.command()(look.audit)
 app.add_typer(keys.app, name="keys")
 app.add_typer(orgs.orgs, name="orgs")
 app.add_typer(orgs.credit, name="credit")
+app.add_typer(webhooks.app, name="webhooks")
 
 
 def main() -> None:

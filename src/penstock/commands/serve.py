@@ -1,6 +1,7 @@
 """Run the gateway, or a worker without a door."""
 
 import asyncio
+import signal
 import sys
 from typing import Annotated
 
@@ -63,3 +64,27 @@ Make a picture:
 """
         )
     sys.stdout.flush()
+
+
+def worker(data: Data = None, config: Config = None) -> None:
+    """Drive videos and deliver webhooks for gateways that share a Postgres database."""
+    these = chosen(data=data, config=config, worker=True)
+    if not these.database:
+        raise ValueError("a worker needs a database that others reach too: set PENSTOCK_DATABASE to postgresql://…")
+    configure_logs(these.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(these))
+
+
+async def _work(these: Settings) -> None:
+    """Until a signal says stop; what is under way is left to the others in good order."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stopped.set)
+    async with opened_gateway(these) as gateway:
+        await gateway.auth.check_secret()
+        async with working(gateway):
+            typer.echo("Penstock works")
+            sys.stdout.flush()
+            await stopped.wait()
