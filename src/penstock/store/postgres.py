@@ -53,8 +53,8 @@ _CONNECTING: Final = {
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 ATTEMPTS: Final = 8
-# Longer waits would only pile up callers; the pool goes on trying to connect by itself.
-POOL_SECONDS: Final = 5.0
+# Long enough to sit out a restart of the server; longer waits would only pile up callers.
+POOL_SECONDS: Final = 10.0
 # After this long the pool gives a slot up; whoever asks next starts a new attempt at once instead of waiting for the
 # last one's ever longer pauses.
 RECONNECT_SECONDS: Final = 3.0
@@ -281,7 +281,7 @@ class PostgresStore:
         try:
             connection = await self._pool.getconn()
         except psycopg.OperationalError as error:
-            raise StorageUnavailable("Storage is unavailable: the database is not reachable.") from error
+            raise StorageUnavailable("Storage is unavailable: no connection to the database became free.") from error
         try:
             yield connection
         finally:
