@@ -67,6 +67,28 @@ def fixed(to: str, value: Any) -> Param:
     return Param(name="", handling="fixed", to=(to,), value=value)
 
 
+_MADE_HERE = ("n", "response_format", "output_format", "output_compression")
+_TELLING = ("mask", "negative_prompt", "input_reference")
+_MIND = ("frame", "quality", "thinking", "prompt_enhancement", "user")
+_STANDARD: Mapping[Task, tuple[str, ...]] = {
+    "image": (*_MADE_HERE, *_MIND, "style"),
+    "edit": (*_MADE_HERE, *_MIND, "mask", "scale_factor"),
+    "upscale": (*_MADE_HERE, *_MIND, "mask", "prompt"),
+    "video": ("n", "frame", "negative_prompt", "input_reference", "user"),
+}
+
+
+def whole(task: Task, *rows: Param) -> tuple[Param, ...]:
+    """A table with a row for every standard field. Those that nothing was said of are made to work by the gateway,
+    refused if dropping them would change what the caller asked for, or dropped.
+    """
+    said = {row.name for row in rows}
+    rest = [name for name in _STANDARD[task] if name not in said]
+    made = (emulated(name) for name in rest if name in _MADE_HERE)
+    dropped = ignored(*(name for name in rest if name not in _MADE_HERE + _TELLING))
+    return (*rows, *made, *refused(*(name for name in rest if name in _TELLING)), *dropped)
+
+
 # ------------------------------------------------------------------------------------------------------------ exchange
 
 

@@ -1,0 +1,126 @@
+"""The vocabulary: rows say what they mean, tables can be completed, replies and results know their own kind."""
+
+import msgspec
+import pytest
+
+from penstock.providers.spec import (
+    File,
+    Operation,
+    Param,
+    Reply,
+    Result,
+    Status,
+    Task,
+    bearer,
+    converted,
+    emulated,
+    fixed,
+    header,
+    ignored,
+    passthrough,
+    refused,
+    renamed,
+    under,
+    whole,
+)
+from penstock.schema import TABLES
+
+
+def read(reply: Reply) -> Result:
+    return Result()
+
+
+def operation(*params: Param) -> Operation:
+    return Operation(task="image", send="POST /x", params=params, read=read)
+
+
+@pytest.mark.parametrize(
+    ("row", "handling", "to"),
+    [
+        (passthrough("prompt", longest=5), "passthrough", ("prompt",)),
+        (renamed("prompt", "text"), "renamed", ("text",)),
+        (converted("frame", "size", str), "converted", ("size",)),
+        (converted("frame", ("width", "height"), str), "converted", ("width", "height")),
+        (emulated("n"), "emulated", ()),
+        (emulated("n", "num_images", high=4), "emulated", ("num_images",)),
+        (fixed("output_format", "png"), "fixed", ("output_format",)),
+        (*ignored("user"), "ignored", ()),
+        (*refused("mask"), "refused", ()),
+    ],
+)
+def test_rows(row: Param, handling: str, to: tuple[str, ...]) -> None:
+    assert (row.handling, row.to) == (handling, to)
+
+
+@pytest.mark.parametrize("task", ["image", "edit", "upscale", "video"])
+def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
+    """Fields that steer the gateway, and those that tables know by another name, aside."""
+    elsewhere = set(
+        "model webhook_url media_retention idempotency_key metadata session_id size aspect_ratio resolution".split()
+    )
+    standard = {row.name for row in TABLES[task].values() if not row.same_as} - elsewhere
+    names = [row.name for row in whole(task)]
+    assert sorted(names) == sorted(set(names))
+    needed = {"image": {"prompt"}, "edit": {"prompt", "image"}, "upscale": {"image", "scale_factor"}}
+    assert standard - set(names) == needed.get(task, {"prompt", "seconds"})
+
+
+def test_a_whole_table_keeps_what_was_said() -> None:
+    mask = passthrough("mask")
+    table = {row.name: row for row in whole("edit", mask, emulated("n", "num_images", high=4))}
+    assert table["mask"] is mask
+    assert table["n"].high == 4
+
+
+def test_a_whole_table_refuses_what_would_be_missed() -> None:
+    film = {row.name: row.handling for row in whole("video")}
+    assert film == {
+        "n": "emulated", "input_reference": "refused", "negative_prompt": "refused", "frame": "ignored",
+        "user": "ignored",
+    }  # fmt: skip
+    assert {row.name for row in whole("edit") if row.handling == "refused"} == {"mask"}
+
+
+@pytest.mark.parametrize(
+    ("row", "native"), [(emulated("n"), 1), (emulated("n", "n"), 1), (emulated("n", "n", high=4), 4)]
+)
+def test_outputs_of_one_call(row: Param, native: int) -> None:
+    assert operation(row).native_n == native
+    assert operation().native_n == 1
+
+
+def test_rows_are_found_by_name() -> None:
+    prompt = passthrough("prompt")
+    assert operation(prompt).param("prompt") is prompt
+    assert operation(prompt).param("n") is None
+
+
+def test_replies_read_json_once() -> None:
+    reply = Reply(200, {}, b'{"a": 1}')
+    assert reply.json is reply.json
+    with pytest.raises(msgspec.DecodeError):
+        _ = Reply(200, {}, b"<html>").json
+
+
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [("queued", False), ("in_progress", False), ("completed", True), ("failed", True), ("cancelled", True)],
+)
+def test_results_are_done_or_not(status: Status, done: bool) -> None:
+    assert Result(status=status).done is done
+
+
+def test_files_know_base64() -> None:
+    assert File(data="aGk=").is_base64
+    assert not File(data=b"hi").is_base64
+    assert not File(url="https://cdn.example/x").is_base64
+
+
+def test_credentials_as_headers() -> None:
+    assert bearer("k") == {"authorization": "Bearer k"}
+    assert header("x-key")("k") == {"x-key": "k"}
+    assert header("authorization", "Key ")("k") == {"authorization": "Key k"}
+
+
+def test_fields_under_one_name() -> None:
+    assert under("input")({"a": 1}) == {"input": {"a": 1}}
