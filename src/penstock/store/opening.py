@@ -11,5 +11,7 @@ from penstock.store.sqlite import open_sqlite
 async def open_store(settings: Settings) -> Store:
     migrations = read_migrations()
     if settings.database:
-        return await open_postgres(settings.database, read_queries(), migrations)
+        return await open_postgres(
+            settings.database, read_queries(), migrations, connections_max=settings.database_connections
+        )
     return await open_sqlite(settings.data / "penstock.db", read_queries(), migrations)

@@ -1,0 +1,30 @@
+"""The settings decide which database is opened, and both are opened with everything that the code needs."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.settings import Settings
+from penstock.store.opening import open_store
+
+
+async def test_sqlite_unless_said(tmp_path: Path) -> None:
+    store = await open_store(Settings(data=tmp_path))
+    try:
+        assert store.dialect == "sqlite"
+        assert (tmp_path / "penstock.db").is_file()
+        assert await store.one("get_fact", name="first_org") is None
+    finally:
+        await store.close()
+
+
+async def test_postgres_where_an_address_is_given(
+    tmp_path: Path, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.store.postgres.DURABILITY", {})  # the tests' server runs without fsync, for speed
+    store = await open_store(Settings(data=tmp_path, database=fresh_database, database_connections=2))
+    try:
+        assert store.dialect == "postgres"
+        assert await store.one("get_fact", name="first_org") is None
+    finally:
+        await store.close()
