@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.convert import both, closest, legal_seconds, tier
+
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
 Kind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable", "unfetched"]
@@ -65,6 +67,25 @@ def refused(*names: str) -> tuple[Param, ...]:
 def fixed(to: str, value: Any) -> Param:
     """Always sent with this value."""
     return Param(name="", handling="fixed", to=(to,), value=value)
+
+
+def lasting(*choices: float, to: str = "duration", form: Callable[[float], Any] = round, default: float) -> Param:
+    """How long a film is, in the provider's steps; asking for more than it can do is refused."""
+    return converted("seconds", to, legal_seconds(*choices, form=form), default=default, high=max(choices))
+
+
+def shaped(ratios: str = "", *tiers: str, to: tuple[str, ...] = ("aspect_ratio", "resolution")) -> Param:
+    """What a film looks like: proportion and resolution, or just one of them, or as the caller's picture has it. The
+    first of each is what the model does unless told.
+    """
+    choices = ratios.split()
+    pick, name = closest(*choices or ["16:9"]), tier(*tiers, default=tiers[0] if tiers else None)
+    default = choices[0] if choices else "16:9"
+    if choices and tiers:
+        return converted("frame", to, both(pick, name), default=default)
+    if choices or tiers:
+        return converted("frame", to[0] if choices else to[-1], pick if choices else name, default=default)
+    return Param(name="frame", handling="ignored", default=default)
 
 
 _MADE_HERE = ("n", "response_format", "output_format", "output_compression")
@@ -218,6 +239,16 @@ class Price:
     when: Mapping[str, Any] = field(default_factory=dict)
     most: int = 0  # token prices of media: the ceiling of tokens one output can use
     note: str = ""  # source and date
+
+
+def priced(note: str) -> Callable[..., Price]:
+    """Price rows from one source: an amount, a unit, and by keyword what the model is told where that price is due."""
+
+    def row(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
+        when = {f"sent.{name}": value for name, value in sent.items()}
+        return Price(unit=unit, usd=usd, input_usd=input_usd, each_usd=each_usd, when=when, note=note)
+
+    return row
 
 
 # ------------------------------------------------------------------------------------------------------------ provider

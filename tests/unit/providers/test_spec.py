@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
+from penstock.convert import number_word
 from penstock.providers.spec import (
     File,
     Operation,
     Param,
+    Price,
     Reply,
     Result,
     Status,
@@ -17,13 +19,17 @@ from penstock.providers.spec import (
     fixed,
     header,
     ignored,
+    lasting,
     passthrough,
+    priced,
     refused,
     renamed,
+    shaped,
     under,
     whole,
 )
 from penstock.schema import TABLES
+from penstock.values import Frame
 
 
 def read(reply: Reply) -> Result:
@@ -124,3 +130,36 @@ def test_credentials_as_headers() -> None:
 
 def test_fields_under_one_name() -> None:
     assert under("input")({"a": 1}) == {"input": {"a": 1}}
+
+
+# ---------------------------------------------------------------------------------------------------------------- films
+
+
+def sent(row: Param, value: object) -> object:
+    assert row.by is not None
+    return row.by(value)
+
+
+def test_how_long_a_film_lasts() -> None:
+    row = lasting(5, 10, form=number_word, default=5)
+    assert (row.name, row.to, row.default, row.high) == ("seconds", ("duration",), 5, 10)
+    assert [sent(row, seconds) for seconds in (3, 5, 7.5, 10)] == ["5", "5", "10", "10"]
+
+
+def test_what_a_film_looks_like() -> None:
+    film = shaped("16:9 1:1", "720p", "1080p")
+    assert (film.to, film.default) == (("aspect_ratio", "resolution"), "16:9")
+    assert sent(film, Frame.parse("16:9")) == ("16:9", "720p")
+    assert sent(film, Frame.parse("1080x1080")) == ("1:1", "1080p")
+    ratio, resolution, as_picture = shaped("1:1 16:9"), shaped("", "720p", "1080p"), shaped()
+    assert (ratio.to, ratio.default, sent(ratio, Frame.parse("1920x1080"))) == (("aspect_ratio",), "1:1", "16:9")
+    assert (resolution.to, sent(resolution, Frame.parse("1920x1080"))) == (("resolution",), "1080p")
+    assert (as_picture.handling, as_picture.to, as_picture.default) == ("ignored", (), "16:9")
+
+
+def test_prices_of_one_source() -> None:
+    usd = priced("a page")
+    assert usd("0.1", resolution="720p") == Price(
+        unit="second", usd="0.1", when={"sent.resolution": "720p"}, note="a page"
+    )
+    assert usd("0.1", "image", each_usd="0.2").each_usd == "0.2"
