@@ -1,4 +1,4 @@
-"""A gateway in a process of its own, with an endpoint that takes its time."""
+"""A gateway in a process of its own, with an endpoint that takes its time; it writes its port and an admin key."""
 
 import asyncio
 import sys
@@ -12,7 +12,7 @@ from penstock.api.server import listen, serve
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
-from tests.api.gateways import opened
+from tests.api.gateways import first_account, opened
 
 
 async def slow(gateway: Gateway, call: Call) -> Answer:
@@ -22,20 +22,16 @@ async def slow(gateway: Gateway, call: Call) -> Answer:
 
 async def main(folder: Path, drain_seconds: float) -> None:
     routes = (*ROUTES, Route("POST", "/slow", slow, "Slow", access="open", generation=True, drains=True))
-    async with opened(folder, drain_seconds=drain_seconds) as gateway:
-        await gateway.auth.begin("prepaid", _no_credit)
+    async with opened(folder, drain_seconds=drain_seconds, works=True) as gateway:
+        account = await first_account(gateway, "1000")
         listener = listen("127.0.0.1", 0)
 
         def ready() -> None:
-            sys.stdout.write(f"{listener.getsockname()[1]}\n")
+            sys.stdout.write(f"{listener.getsockname()[1]} {account.admin.key}\n")
             sys.stdout.flush()
 
         await serve(Edge(gateway, routes), gateway.settings, ready, listener=listener)
     sys.stdout.write("left in peace\n")
-
-
-async def _no_credit(tx: object, org_id: str) -> None:
-    return None
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from penstock.api.form import NAME_CHARS
 from penstock.api.shapes import ANYTHING, FLAG, TEXT, Schema, array, one_of, opened
 from penstock.auth import ADMIN
 from penstock.schema import Field, Table
@@ -112,12 +113,13 @@ _NESTED: Mapping[str, Schema] = {
 
 def body(fields: Table, *, is_form: bool, is_open: bool) -> Schema:
     """The schema of a whole body. An open one has room for fields that are meant for the provider."""
-    return {
+    schema: Schema = {
         "type": "object",
         "required": [row.name for row in fields.values() if row.required],
         "properties": {row.name: field(row, is_form=is_form) for row in fields.values()},
         "additionalProperties": is_open,
     }
+    return {**schema, "propertyNames": {"minLength": 1, "maxLength": NAME_CHARS}} if is_form else schema
 
 
 def field(row: Field, *, is_form: bool) -> Schema:

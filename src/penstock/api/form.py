@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_FILES = 16
 MOST_FIELDS = 64
 FIELD_BYTES = 256 * 1024
-_NAME_CHARS = 256
+NAME_CHARS = 256
 _BOUNDARY_CHARS = 70  # RFC 2046
 _PREAMBLE_BYTES = 64
 _PLAIN_ENCODINGS = ("", "7bit", "8bit", "binary")
@@ -99,8 +99,8 @@ class Reader:
         if b"name" not in options:
             raise InvalidRequest("A part of the form has no name in its Content-Disposition.")
         part.name = _text(options[b"name"], "A name in the form")
-        if not 1 <= len(part.name) <= _NAME_CHARS:
-            raise InvalidRequest(f"Names in the form must have 1 to {_NAME_CHARS} characters.")
+        if not 1 <= len(part.name) <= NAME_CHARS:
+            raise InvalidRequest(f"Names in the form must have 1 to {NAME_CHARS} characters.")
         if part.headers.get("content-transfer-encoding", "").lower() not in _PLAIN_ENCODINGS:
             raise InvalidRequest("Parts of the form must be sent as they are, without an encoding.", param=part.name)
         if part.headers.get("content-type", "").lower().startswith("multipart/"):

@@ -57,7 +57,7 @@ async def running(
     assert process.stdout is not None
     try:
         async with asyncio.timeout(30):
-            yield Running(process, int(await process.stdout.readline()))
+            yield Running(process, int((await process.stdout.readline()).split()[0]))
     finally:
         if process.returncode is None:
             process.kill()
