@@ -11,12 +11,15 @@ Whoever leaves a house in peace has its books audited; a breach fails the test.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import apsw
+import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from penstock import billing, failpoints, flow, lookup
 from penstock.app import first_start, opened_gateway, working
@@ -123,10 +126,18 @@ class House:
         assert row is not None
         return Nanos(row["available"]), Nanos(row["held"])
 
+    async def rows(self, sql: str) -> list[dict[str, Any]]:
+        """What lies in the database, whatever the store would say of it."""
+        settings = self.gateway.settings
+        return await asyncio.to_thread(_rows, settings.database or settings.data / "penstock.db", sql)
+
     async def transfers(self, request_id: str) -> dict[str, int]:
         """The movements of one request by kind."""
-        rows = await self.gateway.store.slow("list_transfers_of_request", request_id=request_id)
-        return {row["kind"]: row["amount"] for row in rows}
+        found = await self.rows(f"SELECT kind, amount FROM transfers WHERE ref = '{request_id}'")  # noqa: S608
+        return {row["kind"]: row["amount"] for row in found}
+
+    async def attempts(self, request_id: str) -> list[dict[str, Any]]:
+        return await self.gateway.store.all("list_attempts", request_id=request_id)
 
     async def breaches(self) -> list[str]:
         return await audit(self.gateway.store, self.shelf, self.clock)
@@ -179,6 +190,16 @@ class House:
         await self.gateway.store.write(lambda tx: billing.credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift"))
 
 
+def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
+    if isinstance(place, str):
+        with psycopg.connect(place, row_factory=dict_row) as connection:
+            return connection.execute(sql.encode()).fetchall()
+    opened = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
+    with closing(opened):
+        cursor = opened.execute(sql)
+        return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+
+
 class OpenHouse(Protocol):
     """Opens a gateway on the test's database; opening again, with the same labs, is a restart."""
 
@@ -215,12 +236,8 @@ class Ground:
         **said: Any,
     ) -> AsyncIterator[House]:
         async with AsyncExitStack() as stack:
-            if labs is None:
-                labs = (
-                    await stack.enter_async_context(laboratory()),
-                    await stack.enter_async_context(laboratory("annex")),
-                )
-            chosen = self.settings(labs, annex, said)
+            near = labs or await stack.enter_async_context(neighbours())
+            chosen = self.settings(near, annex, said)
             clock = clock or self.clock
             gateway = await stack.enter_async_context(opened_gateway(chosen, clock, {KEY_ENV: KEY}))
             self.key = (await first_start(gateway)).key or self.key
@@ -228,7 +245,7 @@ class Ground:
                 await stack.enter_async_context(working(gateway))
             caller = await gateway.auth.caller(f"Bearer {self.key}")
             shelf = open_shelf(chosen.media, chosen.media_options, chosen.data)
-            house = House(gateway, clock, *labs, caller, shelf, self.key)
+            house = House(gateway, clock, *near, caller, shelf, self.key)
             yield house
             if audited:
                 assert await house.breaches() == []
@@ -266,4 +283,12 @@ def tripping(name: str, passage: int = 0) -> Iterator[None]:
         failpoints._places, failpoints._passed = before
 
 
+@asynccontextmanager
+async def neighbours() -> AsyncIterator[tuple[Lab, Lab]]:
+    """Two vendors that outlive the houses of a test which restarts."""
+    async with laboratory() as lab, laboratory("annex") as annex:
+        yield lab, annex
+
+
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+postgres_only = pytest.mark.parametrize("dialect", ["postgres"], indirect=True)

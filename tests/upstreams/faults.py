@@ -1,5 +1,6 @@
 """What a simulated vendor may be told to do instead of serving. Those that accept first put a line on the invoice."""
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Mapping
@@ -58,6 +59,21 @@ async def stalled(order: Order) -> None:
     """Accepts, and never says so."""
     order.accept()
     await order.line.wait_until_gone()
+
+
+class Gate:
+    """Accepts, and answers rightly once the test opens the gate; for a vendor in the test's own loop."""
+
+    def __init__(self) -> None:
+        self._opened = asyncio.Event()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    async def __call__(self, order: Order) -> None:
+        ware = order.accept()
+        await self._opened.wait()
+        await deliver(order, ware)
 
 
 def truncated(at: int = 20) -> Act:
