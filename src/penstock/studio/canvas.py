@@ -241,7 +241,7 @@ def _moved(mask: Image.Image, right: float, down: float) -> Image.Image:
     moved = ImageChops.offset(mask, x, y)
     width, height = mask.size
     if y < 0:
-        moved.paste(mask.crop((0, height - 1, width, height)).resize((width, -y)), (0, height + y))
+        moved.paste(moved.crop((0, height + y - 1, width, height + y)).resize((width, -y)), (0, height + y))
     elif y > 0:
         moved.paste(0, (0, 0, width, y))
     moved.paste(0, (width + x, 0, width, height) if x < 0 else (0, 0, x, height))

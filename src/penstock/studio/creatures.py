@@ -196,4 +196,4 @@ OTHERS: dict[str, Callable[[Pen, Colour | None, random.Random], None]] = {
     "person": _person,
 }
 SWIMMERS = frozenset({"fish", "whale"})
-FLYERS = frozenset({"butterfly", "bird", "owl"})
+KNOWN = frozenset({*faces.FACES, *OTHERS})

@@ -194,9 +194,11 @@ def _portrait(brief: Brief, palette: Palette, size: Size, chance: random.Random)
         layers = [*_backdrop(brief, palette, size, chance), *_foliage(ground, chance, behind=True)]
     everybody = [subject for subject in brief.creatures for _ in range(subject.count)][:5]
     for number, subject in enumerate(everybody):
-        side = round(min(size) * (0.92 if len(everybody) == 1 else 0.98 / len(everybody) ** 0.5))
         floats = subject.name in creatures.SWIMMERS or subject.name == "butterfly"
-        x, y = width * (number + 0.5) / len(everybody), height * 0.5 if floats else height - side / 2 + 1
+        crowd = len(everybody) ** 0.5
+        side = round(min(size) * (0.92 if crowd == 1 else (0.7 if floats else 0.98) / crowd))
+        x = width * (number + 0.5) / len(everybody)
+        y = height * (0.5 - 0.14 * (crowd > 1) * (-1) ** number) if floats else height - side / 2 + 1
         sway = (0.004 * floats, 0.005 + 0.01 * floats)
         picture = creatures.portrait(subject.name, side, subject.colour, chance)
         motion = Motion(depth=0.5, sway=sway, period=3.2 + number * 0.4, phase=number / 4)

@@ -61,20 +61,28 @@ def paint_sky(
     height = max(2, round(horizon * 1.02))
     air = Image.new("RGBA", size, palette.sky[-1])
     air.paste(column(palette.sky, (size[0], height)), (0, 0))
-    layers = [Layer(air)]
-    if palette.dark or "stars" in names:
-        layers += _stars(palette, (size[0], height), chance)
-    if "aurora" in names:
-        layers += _aurora((size[0], height), chance)
+    far = {"stars", "aurora"} & (names | ({"stars"} if palette.dark else set()))
+    layers = [Layer(air), *paint_wonders(far, palette, (size[0], height), chance)]
     if light is not None:
-        layers += _luminary(brief, light, size, palette)
+        layers += paint_light(brief, light, size, palette)
+    layers += paint_wonders(names & {"rainbow"}, palette, (size[0], height), chance)
+    layers += paint_clouds(brief, palette, (size[0], height), chance)
+    return [*layers, *paint_wonders(names & {"fireworks", "birds"}, palette, (size[0], height), chance)]
+
+
+def paint_wonders(names: set[str], palette: Palette, size: Size, chance: random.Random) -> list[Layer]:
+    """What may be seen in a sky, and nothing that was not named."""
+    layers: list[Layer] = []
+    if "stars" in names:
+        layers += _stars(palette, size, chance)
+    if "aurora" in names:
+        layers += _aurora(size, chance)
     if "rainbow" in names:
-        layers.append(_rainbow(size, horizon, chance))
-    layers += _clouds(brief, palette, (size[0], height), chance)
+        layers.append(_rainbow(size, size[1], chance))
     if "fireworks" in names:
-        layers += _fireworks(palette, (size[0], height), chance)
+        layers += _fireworks(palette, size, chance)
     if "birds" in names:
-        layers.append(_flock(palette, (size[0], height), chance))
+        layers.append(_flock(palette, size, chance))
     return layers
 
 
@@ -114,7 +122,7 @@ def _milky_way(size: Size, chance: random.Random) -> Image.Image:
     return ImageChops.multiply(dust, sheet.resize(size, Image.Resampling.BICUBIC))
 
 
-def _luminary(brief: Brief, light: Light, size: Size, palette: Palette) -> list[Layer]:
+def paint_light(brief: Brief, light: Light, size: Size, palette: Palette) -> list[Layer]:
     reach = min(size)
     x, y = light.centre
     softness = 0.5 if light.is_moon else 0.75
@@ -146,7 +154,7 @@ def _luminary(brief: Brief, light: Light, size: Size, palette: Palette) -> list[
     return layers
 
 
-def _clouds(brief: Brief, palette: Palette, size: Size, chance: random.Random) -> list[Layer]:
+def paint_clouds(brief: Brief, palette: Palette, size: Size, chance: random.Random) -> list[Layer]:
     names = {subject.name for subject in brief.sky}
     stormy = brief.palette == "storm" or "rain" in names or "lightning" in names
     if "clouds" not in names and not stormy and (chance.random() < 0.2 or palette.dark or brief.palette == "space"):
@@ -256,7 +264,7 @@ def _fireworks(palette: Palette, size: Size, chance: random.Random) -> list[Laye
     layers = []
     for number in range(5):
         radius = min(size) * chance.uniform(0.09, 0.17)
-        x, y = size[0] * chance.uniform(0.12, 0.88), size[1] * chance.uniform(0.15, 0.62)
+        x, y = size[0] * chance.uniform(0.12, 0.88), size[1] * chance.uniform(0.12, 0.42)
         colour = palette.accents[number % len(palette.accents)]
         side = math.ceil(radius * 2)
         rays = chance.randint(18, 30)

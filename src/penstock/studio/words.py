@@ -101,11 +101,11 @@ depths: underwater reef aquarium
 neon: neon cyberpunk synthwave vaporwave futuristic
 mono: monochrome monochromatic noir charcoal
 pastel: pastel soft dreamy gentle kawaii cute
-space: space galaxy nebula cosmos universe
+space: space galaxy nebula cosmos universe planet orbit
 sunset: sunset evening
 dawn: dawn sunrise daybreak
 dusk: dusk twilight
-night: night midnight nocturnal dark moonlit moonlight starry moon star firework aurora
+night: night midnight nocturnal dark moonlit moonlight starry moon star stars firework fireworks aurora
 golden: warm harvest
 autumn: autumn fall autumnal october
 spring: spring blossom sakura
@@ -165,52 +165,60 @@ class Brief:
 
 def read(prompt: str, negative: str = "") -> Brief:
     """Prompts are English words here; what we do not know only seeds the dice."""
+    reader = _Reader()
     unwanted = {_singular(word) for word in _tokens(negative)}
-    found: dict[str, list[Subject]] = {group: [] for group in _GROUPS}
-    colours: list[Colour] = []
-    palettes: set[str] = set()
-    abstract: str | None = None
-    pending: Colour | None = None
-    count = 1
-    for word in _wanted(prompt, unwanted):
+    for word, is_plural in _wanted(prompt, unwanted):
+        reader.take(word, is_plural)
+    return reader.brief(frozenset(_tokens(prompt)))
+
+
+class _Reader:
+    """Goes through the words once; a colour or a number waits for the thing that it belongs to."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Subject]] = {group: [] for group in _GROUPS}
+        self._colours: list[Colour] = []
+        self._palettes: set[str] = set()
+        self._abstract: str | None = None
+        self._colour: Colour | None = None
+        self._count: int | None = None
+
+    def take(self, word: str, is_plural: bool) -> None:
         if word in NAMED:
-            pending = NAMED[word]
-            colours.append(pending)
-            continue
-        if word.isdigit() or word in _COUNTS:
-            count = _COUNTS.get(word) or max(1, min(9, int(word[:2])))
-            continue
-        if word in _PALETTE_WORDS:
-            palettes.add(_PALETTE_WORDS[word])
-        abstract = abstract or _ABSTRACT_WORDS.get(word)
-        named = False
-        for group, lexicon in _WORDS.items():
-            if word in lexicon:
-                named = True
-                _remember(found[group], Subject(lexicon[word], pending, count))
-        if named:
-            if pending is not None and colours and _owns_its_colour(word):
-                colours.remove(pending)
-            pending, count = None, 1
-    tokens = frozenset(_tokens(prompt))
-    if tokens & _PORTRAIT and not found["creature"]:
-        found["creature"].append(Subject("person", pending))
-    palette = next((name for name in _PALETTE_WORDS.values() if name in palettes), None)
-    scenery, above, creatures, things, placed = (tuple(found[group]) for group in _GROUPS)
-    return Brief(scenery, above, creatures, things, placed, palette, abstract, tuple(colours), tokens)
+            self._colour = NAMED[word]
+            self._colours.append(self._colour)
+        elif word.isdigit() or word in _COUNTS:
+            self._count = _COUNTS.get(word) or max(1, min(9, int(word[:2])))
+        else:
+            self._palettes |= {_PALETTE_WORDS[word]} if word in _PALETTE_WORDS else set()
+            self._abstract = self._abstract or _ABSTRACT_WORDS.get(word)
+            self._name(word, 3 if is_plural else 1)
+
+    def _name(self, word: str, usual: int) -> None:
+        groups = [group for group in _GROUPS if word in _WORDS[group]]
+        if word == "tree" and {"oak", "palm"} & {subject.name for subject in self._found["placed"]}:
+            return  # an oak tree is one tree, not a forest behind an oak
+        for group in groups:
+            subject = Subject(_WORDS[group][word], self._colour, self._count or usual)
+            if all(known.name != subject.name for known in self._found[group]):
+                self._found[group].append(subject)
+        if groups:
+            # A red boat is red itself; a red mountain gives its colour to the whole scene.
+            if self._colour is not None and set(groups) & {"creature", "thing", "placed"}:
+                self._colours.remove(self._colour)
+            self._colour = self._count = None
+
+    def brief(self, tokens: frozenset[str]) -> Brief:
+        if tokens & _PORTRAIT and not self._found["creature"]:
+            self._found["creature"].append(Subject("person", self._colour))
+        palette = next((name for name in _PALETTE_WORDS.values() if name in self._palettes), None)
+        scenery, above, creatures, things, placed = (tuple(self._found[group]) for group in _GROUPS)
+        colours = tuple(self._colours)
+        return Brief(scenery, above, creatures, things, placed, palette, self._abstract, colours, tokens)
 
 
-def _owns_its_colour(word: str) -> bool:
-    """A red boat is red itself; a red mountain gives its colour to the whole scene."""
-    return any(word in _WORDS[group] for group in ("creature", "thing", "placed"))
-
-
-def _remember(subjects: list[Subject], subject: Subject) -> None:
-    if all(known.name != subject.name for known in subjects):
-        subjects.append(subject)
-
-
-def _wanted(prompt: str, unwanted: set[str]) -> Iterator[str]:
+def _wanted(prompt: str, unwanted: set[str]) -> Iterator[tuple[str, bool]]:
+    """Each word in its singular, and whether it was a plural."""
     denied = False
     for word in _tokens(prompt):
         if word in _NOT:
@@ -218,7 +226,7 @@ def _wanted(prompt: str, unwanted: set[str]) -> Iterator[str]:
             continue
         single = _singular(word)
         if not denied and single not in unwanted:
-            yield single
+            yield single, single != word
         # "no big clouds": the denial lasts until something was named.
         denied = denied and not any(single in lexicon for lexicon in _WORDS.values())
 

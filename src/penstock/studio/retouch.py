@@ -1,0 +1,292 @@
+"""Edit uploaded pictures as the words ask: grade, blur, draw over, remove, add, combine; only within the mask."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from PIL import Image, ImageChops, ImageFilter, ImageOps
+
+from penstock import pictures
+from penstock.studio import canvas, creatures, effects, landmarks, scene, sky, things
+from penstock.studio.canvas import Layer, Scene, Size
+from penstock.studio.enlarge import scale
+from penstock.studio.palette import PALETTES, Palette, choose, mix
+from penstock.studio.sketch import check_size
+from penstock.studio.words import Brief, Subject, read
+
+Box = tuple[int, int, int, int]
+MOST_IMAGES = 16
+_ADDING = frozenset({"add", "put", "place", "insert", "draw", "include", "with", "give", "paint"})
+_REMOVING = frozenset({"remove", "erase", "delete", "clean", "clear", "heal", "inpaint", "rid"})
+_REPLACING = frozenset({"replace", "turn", "change", "become", "swap", "into", "fill", "background"})
+_BLENDING = frozenset({"blend", "exposure", "overlay", "merge", "mix", "fuse"})
+
+
+def edit(
+    images: list[bytes],
+    prompt: str,
+    mask: bytes | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    seed: int = 0,
+) -> pictures.Picture:
+    """A PNG; as large as the first image where no size is asked."""
+    if not 1 <= len(images) <= MOST_IMAGES:
+        raise pictures.BadPicture(f"Send from 1 to {MOST_IMAGES} images.")
+    sources = [pictures.decode(data) for data in images]
+    hole = _hole(sources[0], mask)
+    made = _edited(sources, hole, prompt, seed)
+    size = (width or made.width, height or made.height)
+    if size != made.size:
+        check_size(*size)
+    return pictures.encode(_fitted(made, size), "png")
+
+
+def _hole(source: Image.Image, mask: bytes | None) -> Image.Image | None:
+    """White where to edit: by the mask, else where the image itself is fully transparent, else everywhere."""
+    if mask is None:
+        if source.mode != "RGBA":
+            return None
+        alpha = source.getchannel("A")
+        if alpha.histogram()[0] == 0:
+            return None
+    else:
+        shape = pictures.decode(mask, ("png",))
+        if shape.size != source.size:
+            raise pictures.BadPicture("The mask and the image must have the same dimensions.")
+        if shape.mode != "RGBA":
+            raise pictures.BadPicture("The mask has no transparency: fully transparent pixels mark the area to edit.")
+        alpha = shape.getchannel("A")
+    return alpha.point(lambda value: 0 if value else 255)
+
+
+def _edited(sources: list[Image.Image], hole: Image.Image | None, prompt: str, seed: int) -> Image.Image:
+    first = sources[0]
+    chance = canvas.dice(prompt, seed, "retouch")
+    ground = first.convert("RGB")
+    words = set(read(prompt).words)
+    if len(sources) > 1 and hole is None:
+        combined = _combined([source.convert("RGB") for source in sources], words, chance)
+        return _changed(combined, None, prompt, words, seed, chance, plain=True)
+    if len(sources) > 1 and hole is not None:
+        changed = _filled_with(ground, sources[1].convert("RGB"), hole)
+    else:
+        changed = _changed(ground, hole, prompt, words, seed, chance, plain=False)
+    if hole is None:
+        if first.mode == "RGBA":
+            changed.putalpha(first.getchannel("A"))
+        return changed
+    return _within(first, changed, hole)
+
+
+def _within(first: Image.Image, changed: Image.Image, hole: Image.Image) -> Image.Image:
+    """Outside the mask every pixel stays as it was; the seam is softened on the inner side only."""
+    reach = max(1.0, min(first.size) / 200)
+    soft = hole.filter(ImageFilter.MinFilter(3)).filter(ImageFilter.GaussianBlur(reach))
+    inner = ImageChops.darker(soft, hole)
+    if first.mode == "RGBA":  # there is nothing below a transparent pixel that the new ones could run into
+        inner = Image.composite(inner, hole, first.getchannel("A").point(lambda value: 255 if value else 0))
+        changed = changed.convert("RGBA")
+    return Image.composite(changed.convert(first.mode), first, inner)
+
+
+def _changed(
+    image: Image.Image,
+    hole: Image.Image | None,
+    prompt: str,
+    words: set[str],
+    seed: int,
+    chance: random.Random,
+    *,
+    plain: bool,
+) -> Image.Image:
+    """The words decide: first what goes, then what comes, then how it looks."""
+    brief = read(prompt)
+    palette = choose(brief.palette, (), chance)
+    adding = bool(words & _ADDING)
+    drawable = bool(brief.scenery or brief.creatures or brief.placed or brief.things or brief.sky)
+    result = image
+    touched = False
+    if hole is not None and words & _REMOVING:
+        result, touched = _removed(result, hole, chance), True
+    elif hole is not None and drawable and not adding:
+        painted = canvas.flatten(scene.compose(prompt, "", image.size, seed))
+        result, touched = canvas.finish(painted, chance), True
+    if adding and drawable and not touched:
+        result, touched = _added(result, brief, palette, hole, chance), True
+    styled = _styled(result, brief, words - _ADDING, palette, chance, light=touched)
+    if styled is result and not touched and not plain:
+        return effects.improve(image, chance)
+    return styled
+
+
+def _styled(
+    image: Image.Image, brief: Brief, words: set[str], palette: Palette, chance: random.Random, *, light: bool
+) -> Image.Image:
+    """Every look that is asked for, each once; `light` when something was painted that should stay recognisable."""
+    result = image
+    wanted = {effects.EFFECTS[word]: None for word in sorted(words) if word in effects.EFFECTS}
+    if {"black", "white"} <= words:
+        wanted[effects.grey] = None
+    elif brief.colours and not light:
+        result = effects.tinge(result, brief.colours[0])
+    for effect in wanted:
+        result = effect(result, chance)
+    if (
+        brief.palette in PALETTES
+        and not light
+        and brief.palette not in ("mono", "neon", "day")
+        and effects.night not in wanted
+    ):
+        result = effects.horizon_light(effects.grade(result, palette, 0.25 if wanted else 0.42), palette)
+    weather = [subject for subject in brief.sky if subject.name in ("snow", "rain", "fog", "lightning")]
+    if weather and not light:
+        result = _over(result, sky.paint_weather(brief, palette, image.size, chance))
+    return result
+
+
+def _over(image: Image.Image, layers: list[Layer]) -> Image.Image:
+    below = Layer(image.convert("RGBA"))
+    return canvas.flatten(Scene(*image.size, (below, *layers)))
+
+
+def _removed(image: Image.Image, hole: Image.Image, chance: random.Random) -> Image.Image:
+    """Fill a hole from its surroundings: ever coarser copies reach ever further in."""
+    known = image.convert("RGBA")
+    known.putalpha(ImageOps.invert(hole.filter(ImageFilter.MaxFilter(5))))
+    levels = [known]
+    while min(levels[-1].size) > 1 and levels[-1].getchannel("A").getextrema()[0] == 0:
+        levels.append(levels[-1].reduce(2))
+    filled = levels[-1].convert("RGB")
+    for level in reversed(levels[:-1]):
+        wide = filled.resize(level.size, Image.Resampling.BICUBIC)
+        sure = level.getchannel("A").point(lambda value: min(255, value * 2))
+        filled = Image.composite(level.convert("RGB"), wide, sure)
+    smooth = filled.filter(ImageFilter.GaussianBlur(max(1.0, min(image.size) / 140)))
+    result = Image.composite(smooth, image, hole)
+    # Real pictures are never quite smooth.
+    speckle = Image.frombytes("L", image.size, chance.randbytes(image.width * image.height))
+    grain = speckle.point([round(128 + (value - 128) * 0.06) for value in range(256)])
+    return ImageChops.overlay(result, Image.merge("RGB", (grain, grain, grain)))
+
+
+def _filled_with(image: Image.Image, other: Image.Image, hole: Image.Image) -> Image.Image:
+    """The second picture, fitted into the masked area of the first."""
+    box = hole.getbbox() or (0, 0, *image.size)
+    result = image.copy()
+    result.paste(_fitted(other, (box[2] - box[0], box[3] - box[1])), (box[0], box[1]))
+    return result
+
+
+def _added(
+    image: Image.Image, brief: Brief, palette: Palette, hole: Image.Image | None, chance: random.Random
+) -> Image.Image:
+    """Elements of the sketcher, in the masked area or where such a thing would be."""
+    size = image.size
+    names = {subject.name for subject in brief.sky}
+    layers = sky.paint_wonders(names, palette, (size[0], round(size[1] * 0.75)), chance)
+    box = hole.getbbox() if hole is not None else None
+    for subject in brief.sky:
+        if subject.name in ("sun", "moon"):
+            layers += _luminary(subject, brief, palette, box, size, chance)
+    if "clouds" in names:
+        layers += sky.paint_clouds(brief, palette, (size[0], round(size[1] * 0.6)), chance)
+    standing = [subject for subject in (*brief.creatures, *brief.placed, *brief.things) for _ in range(subject.count)]
+    if brief.has("forest"):
+        standing.append(Subject("oak", brief.colours[0] if brief.colours else None))
+    for number, subject in enumerate(standing[:9]):
+        layers.append(_figure(subject, number, len(standing), box, size, chance))
+    return _over(image, [*layers, *sky.paint_weather(brief, palette, size, chance)])
+
+
+def _luminary(
+    subject: Subject, brief: Brief, palette: Palette, box: Box | None, size: Size, chance: random.Random
+) -> list[Layer]:
+    is_moon = subject.name == "moon"
+    if box is not None:
+        centre = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+        radius = min(box[2] - box[0], box[3] - box[1]) * 0.3
+    else:
+        centre = (size[0] * chance.choice((0.25, 0.75)), size[1] * 0.2)
+        radius = min(size) * 0.065
+    colour = subject.colour or mix(PALETTES["night" if is_moon else "golden"].light, (255, 255, 255), 0.2)
+    return sky.paint_light(brief, sky.Light(centre, radius, colour, is_moon), size, palette)
+
+
+def _figure(subject: Subject, number: int, count: int, box: Box | None, size: Size, chance: random.Random) -> Layer:
+    if box is None:
+        side = min(size) * 0.36 / math.sqrt(count)
+        floats = subject.name in landmarks.AIRBORNE or subject.name == "butterfly"
+        box = (0, 0, size[0], round(size[1] * 0.6)) if floats else (0, round(size[1] * 0.5), size[0], size[1])
+    else:
+        side = min(box[3] - box[1], (box[2] - box[0]) / count) * 0.98
+    x = box[0] + (box[2] - box[0]) * (number + 0.5) / count
+    y = box[3] - side * 0.5 if subject.name not in landmarks.AIRBORNE else (box[1] + box[3]) / 2
+    draw = creatures.portrait if subject.name in creatures.KNOWN else things.sprite
+    picture = draw(subject.name, max(8, round(side)), subject.colour, chance)
+    return Layer(picture, round(x - picture.width / 2), round(y - picture.height / 2))
+
+
+def _combined(sources: list[Image.Image], words: set[str], chance: random.Random) -> Image.Image:
+    """Blended if the words say so; else laid out on paper like prints in an album."""
+    first = sources[0]
+    if words & _BLENDING:
+        result = first
+        for number, other in enumerate(sources[1:], 2):
+            result = Image.blend(result, _fitted(other, first.size), 1 / number)
+        return result
+    return _album(sources, chance)
+
+
+def _album(sources: list[Image.Image], chance: random.Random) -> Image.Image:
+    """Rows of prints, each row filled from edge to edge, nothing cropped."""
+    width = max(640, min(2048, sources[0].width))
+    gap = max(4, width // 60)
+    per_row = 2 if len(sources) in (2, 4) else 3 if len(sources) > 2 else 1
+    rows = [sources[start : start + per_row] for start in range(0, len(sources), per_row)]
+    heights = []
+    for row in rows:
+        shapes = sum(source.width / source.height for source in row)
+        heights.append(min(width, max(8, round((width - gap * (len(row) + 1)) / shapes))))
+    paper = Image.new(
+        "RGB", (width, sum(heights) + gap * (len(rows) + 1)), mix((247, 243, 234), _mean(sources[0]), 0.12)
+    )
+    top = gap
+    for row, height in zip(rows, heights, strict=True):
+        left = gap
+        for number, source in enumerate(row):
+            wide = round(source.width / source.height * height) if number < len(row) - 1 else width - gap - left
+            print_ = _fitted(source, (max(8, wide), height))
+            _lay(paper, print_, left, top, gap)
+            left += print_.width + gap
+        top += height + gap
+    return paper
+
+
+def _lay(paper: Image.Image, picture: Image.Image, left: int, top: int, gap: int) -> None:
+    """With the soft shadow that a print throws."""
+    shadow = Image.new("L", (picture.width + gap * 2, picture.height + gap * 2))
+    shadow.paste(95, (gap, gap, gap + picture.width, gap + picture.height))
+    soft = shadow.filter(ImageFilter.BoxBlur(gap / 3)).filter(ImageFilter.BoxBlur(gap / 3))
+    paper.paste((60, 50, 46), (left - gap + gap // 5, top - gap + gap // 4), soft)
+    paper.paste(picture, (left, top))
+
+
+def _mean(image: Image.Image) -> tuple[int, int, int]:
+    red, green, blue = image.resize((1, 1), Image.Resampling.BOX).tobytes()
+    return red, green, blue
+
+
+def _fitted(image: Image.Image, size: Size) -> Image.Image:
+    """Exactly this size: cropped around the middle to the shape, then scaled."""
+    if image.size == size:
+        return image
+    shape = size[0] / size[1]
+    wide, high = image.width, image.height
+    if wide / high > shape:
+        wide = max(1, round(high * shape))
+    else:
+        high = max(1, round(wide / shape))
+    left, top = (image.width - wide) // 2, (image.height - high) // 2
+    return scale(image.crop((left, top, left + wide, top + high)), size)
