@@ -1,11 +1,13 @@
 """Any server that speaks OpenAI's shapes, described in penstock.toml alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 from penstock.convert import data_uri, each, joined, number_word, pixels
 from penstock.providers.spec import (
-    File, Kind, Operation, Reply, Result, Status, Task, Upload, converted, emulated, ignored, passthrough,
+    File, Kind, Model, Operation, Price, Reply, Result, Status, Task, Upload, converted, emulated, ignored,
+    passthrough,
 )  # fmt: skip
 from penstock.values import Reference
 
@@ -114,3 +116,22 @@ VIDEO = Operation(
 )  # fmt: skip
 CHAT = Operation(task="chat", send="POST /chat/completions", read=read_nothing, params=())
 OPERATIONS: Mapping[Task, Operation] = {"image": IMAGE, "edit": EDIT, "upscale": UPSCALE, "video": VIDEO, "chat": CHAT}
+
+
+def chats(
+    vendor: str, note: str, rows: Iterable[tuple[str, str, str, str]], op: Operation = CHAT
+) -> tuple[Model, ...]:
+    """Chat models as rows: our name, the vendor's, and dollars per million tokens in and out."""
+    return tuple(
+        Model(
+            id=f"{vendor}/{name}",
+            upstream=upstream,
+            op=op,
+            prices=(Price(unit="token", usd=_each(output), input_usd=_each(asked), note=note),),
+        )
+        for name, upstream, asked, output in rows
+    )
+
+
+def _each(per_million: str) -> str:
+    return f"{Decimal(per_million) / 1_000_000:f}"
