@@ -223,7 +223,7 @@ class Wire:
         deadline = time.monotonic() + total_seconds
         target, headers = _checked(url, egress), _without_credentials(headers or {})
         for hops_left in range(redirects, -1, -1):
-            async with self._opened("GET", target, headers, b"", egress, deadline) as response:
+            async with self._opened(Outgoing("GET", target.url, headers), target, egress, deadline) as response:
                 location = Headers(response.headers).get("location")
                 if hops_left == 0 or location is None or response.status not in _REDIRECTS:
                     return await keep(response, most_bytes, sink)
@@ -246,19 +246,18 @@ class Wire:
         """The status that a receiver answers; of its words no more is read than keeps the connection usable."""
         deadline = time.monotonic() + total_seconds
         target, headers = _checked(url, egress), _without_credentials(headers)
-        async with self._opened("POST", target, headers, body, egress, deadline) as response:
+        async with self._opened(Outgoing("POST", target.url, headers, body), target, egress, deadline) as response:
             await response.body_reader.read(most_bytes)
             return response.status
 
     @asynccontextmanager
     async def _opened(
-        self, method: str, target: Target, headers: Mapping[str, str], body: bytes, egress: Egress, deadline: float
+        self, outgoing: Outgoing, target: Target, egress: Egress, deadline: float
     ) -> AsyncIterator[Response]:
         """A reply from one of the addresses that passed the guard; the next is tried only while nothing was sent."""
         failure: NotSent | Unknown = NotSent("the name has no address")
         for address in (await self._addresses(target, egress, deadline))[:_MOST_ADDRESSES_TRIED]:
-            client = await self._client_for(target, address)
-            request = _to(target, client.request(method, target.url), headers, body, deadline)
+            request = _to(await self._client_for(target, address), outgoing, target, deadline)
             try:
                 async with request as response:
                     yield response
@@ -351,13 +350,15 @@ def _redirected(target: Target, location: str, egress: Egress) -> Target:
     return following
 
 
-def _to(
-    target: Target, builder: RequestBuilder, headers: Mapping[str, str], body: bytes, deadline: float
-) -> StreamRequest:
-    if body:
-        builder = builder.body_bytes(body)
-    seconds = max(deadline - time.monotonic(), 0.0)
-    request = builder.headers(headers).timeout(timedelta(seconds=seconds)).build_streamed()
+def _to(client: Client, outgoing: Outgoing, target: Target, deadline: float) -> StreamRequest:
+    try:
+        builder = client.request(outgoing.method, outgoing.url).headers(outgoing.headers)
+    except ValueError:
+        raise Refused from None
+    if outgoing.body:
+        # Of a receiver's words hardly any are wanted, so nothing is read ahead.
+        builder = builder.body_bytes(outgoing.body).streamed_read_buffer_limit(0)
+    request = builder.timeout(timedelta(seconds=max(deadline - time.monotonic(), 0.0))).build_streamed()
     if (request.url.host_str or "").strip("[]") != target.host:
         raise Refused  # two parsers that disagree are how guards are evaded
     return request
