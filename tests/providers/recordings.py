@@ -3,6 +3,7 @@
 A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpoints: tests/providers/compatible/):
 
     model      public id of the model
+    upstream   the provider's own id, where several go by one public id
     request    the caller's fields, as for the endpoint; pictures are {"data": text, "content_type", "width", "height"},
                or just the text that stands for their bytes
     exchanges  what must be sent, in order, and what comes back:
@@ -79,6 +80,12 @@ class Recording:
     @property
     def slug(self) -> str:
         return self.path.parent.name
+
+    @property
+    def model(self) -> Model:
+        """Without `upstream`, the first of that name."""
+        found = (one for one in known()[self.slug].models if one.id == self.told["model"])
+        return next(one for one in found if self.told.get("upstream", one.upstream) == one.upstream)
 
     @property
     def outcome(self) -> str:
@@ -213,8 +220,7 @@ def carrier(script: Script) -> Upstream:
 async def play(recording: Recording) -> dict[str, Any]:
     """How the exchange ended, in the recording's own words."""
     told, provider = recording.told, known()[recording.slug]
-    model = next(one for one in provider.models if one.id == told["model"])
-    option = Option(provider, model, told.get("key", KEY) if provider.key else "")
+    option = Option(provider, recording.model, told.get("key", KEY) if provider.key else "")
     script = Script(told["exchanges"])
     upstream = carrier(script)
     try:
