@@ -236,7 +236,7 @@ class Ground:
         **said: Any,
     ) -> AsyncIterator[House]:
         async with AsyncExitStack() as stack:
-            near = labs or await stack.enter_async_context(neighbours())
+            near: tuple[Lab, Lab] = await stack.enter_async_context(neighbours()) if labs is None else labs
             chosen = self.settings(near, annex, said)
             clock = clock or self.clock
             gateway = await stack.enter_async_context(opened_gateway(chosen, clock, {KEY_ENV: KEY}))
