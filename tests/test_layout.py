@@ -33,7 +33,7 @@ LAYERS = """
     pool wire store shelf
     studio
     pictures intake
-    translate sse
+    translate parameters sse
     providers
     convert
     fields forms vault
@@ -55,7 +55,7 @@ ONLY_IN = {
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 120
 NOT_PROVIDERS = {"__init__", "spec", "compatible"}  # the last is OpenAI's shapes, for whoever speaks them
-LONG_PROVIDERS = {"atelier"}  # it describes five models of its own
+LONG_PROVIDERS = {"atelier", "fal"}  # one describes five models of its own, the other resells those of twelve makers
 
 PRINTING = {"commands"}
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock import configured
-from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock import configured, parameters
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.providers import atelier
-from penstock.providers.spec import Model, Param, Price, Provider
-from penstock.schema import TABLES, Field, Request
+from penstock.providers.spec import Model, Price, Provider
+from penstock.schema import Request
 from penstock.settings import Settings
 
 MODES = {
@@ -22,8 +22,8 @@ MODES = {
 }
 MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
-# The caller's names for what tables call otherwise.
-_SHOWN = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",), "thinking": ("thinking",)}
+ANY = "*"  # the upstream name of a chat model that stands for all its provider has
+_LONGEST_ID = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,29 @@ class Catalog:
             for model in provider.models
         ]
         options = self._with_changes(options, settings.models)
-        if settings.unknown_prices == "refuse":
-            options = [one for one in options if one.model.prices]
+        may_be_unpriced = settings.unknown_prices == "flag"
+        self._options = [one for one in options if one.model.prices or may_be_unpriced]
+        self._unpriced = {one.model.id for one in options} - {one.model.id for one in self._options}
         self._by_id: dict[str, list[Option]] = {}
-        for option in options:
-            for name in (option.model.id, *option.model.aliases):
+        for option in self._options:
+            for name in (option.model.id, *option.model.aliases) if option.model.upstream != ANY else ():
                 self._by_id.setdefault(name, []).append(option)
-        self._options = options
+        self._takers = {one.provider.slug: one for one in self._options if one.model.upstream == ANY}
         self._retired = {old: new for one in everything for old, new in one.retired.items()}
 
-    @staticmethod
-    def _with_changes(options: list[Option], written: Mapping[str, Any]) -> list[Option]:
-        named = {option.model.id: option.model for option in options}
-        changed = dict(configured.changes(named, written))
-        return [replace(option, model=replace(option.model, **changed.get(option.model.id, {}))) for option in options]
+    def _with_changes(self, options: list[Option], written: Mapping[str, Any]) -> list[Option]:
+        """What `[models]` says about an id holds for all who serve it, about `{provider}/{id}` for that one."""
+        named = {model.id for provider in self.known.values() for model in provider.models}
+        single = {f"{provider.slug}/{model.id}" for provider in self.known.values() for model in provider.models}
+        changed = dict(configured.changes(named | single, written))
+
+        def change(option: Option) -> dict[str, Any]:
+            return {
+                **changed.get(option.model.id, {}),
+                **changed.get(f"{option.provider.slug}/{option.model.id}", {}),
+            }
+
+        return [replace(option, model=replace(option.model, **change(option))) for option in options]
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -95,9 +104,9 @@ class Catalog:
     def route(self, model: str, tasks: Sequence[str], well: Callable[[str, str], bool]) -> Route:
         """Groups by priority, shuffled by weight inside, whoever is unwell last."""
         options, forced = self._found(model)
+        if not options and "chat" in tasks:
+            options, forced = self._routed(model)
         fitting = [option for option in options if option.model.op.task in tasks]
-        if not fitting and "chat" in tasks and not options:
-            fitting = self._routed(model)
         if not fitting:
             self._refuse(model, options, tasks)
         if not (enabled := [option for option in fitting if option.model.enabled]):
@@ -123,20 +132,21 @@ class Catalog:
             option
             for option in self._options
             if option.provider.slug == slug and rest in (option.model.upstream, option.model.id, *option.model.aliases)
+            if option.model.upstream != ANY
         ]
         return named, bool(named)
 
-    def _routed(self, model: str) -> list[Option]:
-        """Chat models that nobody here serves go to the configured router, under the name they came with."""
+    def _routed(self, model: str) -> tuple[list[Option], bool]:
+        """Chat models that nobody here lists: a provider that takes any may be named, else the router gets them."""
         name = model.removeprefix("router/")
-        if name != model and (found := self._found(name)[0]):
-            return [option for option in found if option.model.op.task == "chat"]
-        router = self.on.get(self._router)
-        template = next((one for one in router.models if one.upstream == "*"), None) if router else None
-        if router is None or template is None or "/" not in name:
-            return []
-        option = next(one for one in self._options if one.provider.slug == router.slug)
-        return [replace(option, model=replace(template, id=name, upstream=name))]
+        if name != model and (found := self._found(name))[0]:
+            return found
+        slug, _, rest = name.partition("/")
+        if rest and slug in self._takers:
+            return [_named(self._takers[slug], rest)], True
+        if rest and self._router in self._takers:
+            return [_named(self._takers[self._router], name)], False
+        return [], False
 
     def known_route(self, model: str, tasks: Sequence[str]) -> Route:
         """Also through providers that are off: what a mock can stand in for."""
@@ -180,23 +190,32 @@ class Catalog:
             raise InvalidRequest(f"`{model}` cannot do {asked}; it does {', '.join(can)}.", param="model")
         raise self.unknown(model)
 
-    def unknown(self, model: str) -> ModelNotFound:
+    def unknown(self, model: str) -> NotFound:
+        """What is said of a model that cannot be had: why, where that is known, else what it may have meant."""
         if model in self._retired:
             return ModelNotFound(f"The model `{model}` was retired; use `{self._retired[model]}`.", param="model")
-        near = difflib.get_close_matches(model, self._by_id, n=1, cutoff=0.4)
+        if model in self._unpriced:
+            return ModelDisabled(f"The model `{model}` is switched off: nobody has said what it costs.", param="model")
+        near = difflib.get_close_matches(model[:_LONGEST_ID], self._shown(), n=1, cutoff=0.4)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
 
     # ------------------------------------------------------------------------------------------------------ describing
 
+    def _shown(self) -> "list[str]":
+        """Ids that are listed: those that can be used."""
+        enabled = [option.model for option in self._options if option.model.enabled and option.model.upstream != ANY]
+        return list(dict.fromkeys(model.id for model in enabled))
+
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
-        ids = dict.fromkeys(option.model.id for option in self._options)
-        return [self.describe(one, schema) for one in ids if any(option.model.enabled for option in self._by_id[one])]
+        return [self.describe(one, schema) for one in self._shown()]
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
-        options, _ = self._found(model)
-        if not options or not any(option.model.upstream != "*" for option in options):
+        found, _ = self._found(model)
+        if not found:
             raise self.unknown(model)
+        if not (options := [option for option in found if option.model.enabled]):
+            raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
         first = options[0]
         described = {
             "id": first.model.id,
@@ -215,8 +234,13 @@ class Catalog:
             ],
         }
         if schema:
-            described["schema"] = parameters(options)
+            described["schema"] = parameters.schema([option.model.op for option in options])
         return described
+
+
+def _named(option: Option, model: str) -> Option:
+    """A provider that takes any model, taking this one."""
+    return replace(option, model=replace(option.model, id=model, upstream=model))
 
 
 def _placed(provider: Provider, environ: Mapping[str, str]) -> Provider:
@@ -246,49 +270,6 @@ def pricing(price: Price) -> dict[str, Any]:
     shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
     if price.when:
         shown["when"] = dict(price.when)
-    return shown
-
-
-# ----------------------------------------------------------------------------------------------------- parameter schema
-
-
-def parameters(options: Sequence[Option]) -> dict[str, Any]:
-    """JSON Schema of what a model takes, out of the tables that translate it."""
-    properties: dict[str, Any] = {}
-    required: dict[str, None] = {}
-    for option in options:
-        op = option.model.op
-        for name, row in TABLES[op.task].items():
-            if name not in properties:
-                own = _own_row(op.params, row.same_as or name)
-                if own is None or own.handling != "refused":
-                    properties[name] = _property(row, own)
-                if row.required or (own is not None and own.required):
-                    required[name] = None
-    return {"type": "object", "required": list(required), "properties": properties}
-
-
-def _own_row(rows: Iterable[Param], name: str) -> Param | None:
-    return next((row for row in rows if name in _SHOWN.get(row.name, (row.name,))), None)
-
-
-def _property(row: Field, own: Param | None) -> dict[str, Any]:
-    types = ["string" if kind == "file" else kind for kind in row.types]
-    shown: dict[str, Any] = {"type": types[0] if len(set(types)) == 1 else list(dict.fromkeys(types))}
-    shown["description"] = row.about
-    one_of = own.one_of if own and own.one_of else row.one_of
-    if one_of:
-        shown["enum"] = list(one_of)
-    limits = {
-        "minimum": row.low if own is None or own.low is None else own.low,
-        "maximum": row.high if own is None or own.high is None or row.name == "n" else own.high,
-        "maxLength": row.longest if own is None or own.longest is None else own.longest,
-        "default": row.default if own is None or own.default is None else own.default,
-    }
-    shown.update({name: limit for name, limit in limits.items() if limit is not None})
-    handling = own.handling if own else row.handling
-    if handling:
-        shown["x-handling"] = handling
     return shown
 
 

@@ -1,13 +1,13 @@
 """Providers, models and prices that an operator describes in penstock.toml instead of code."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
-from urllib.parse import urlsplit
 
 from penstock.providers.compatible import OPERATIONS, error_kind, error_text
-from penstock.providers.spec import Model, Price, Provider, Task, Unit, bearer
+from penstock.providers.spec import Model, Price, Provider, Unit, bearer
 
 _PROVIDER_WORDS = {"speaks", "base_url", "key_env", "models", "name", "priority"}
 _MODEL_WORDS = {"id", "upstream", "task", "price", "name", "description", "priority", "weight", "aliases", "enabled"}
@@ -27,129 +27,184 @@ def providers(known: Mapping[str, Provider], written: Mapping[str, Any]) -> Iter
             yield _described(slug, table)
 
 
-def _changed(provider: Provider, table: Mapping[str, Any]) -> Provider:
+def _changed(provider: Provider, written: Any) -> Provider:
     where = f"[providers.{provider.slug}]"
-    _only(where, table, {"base_url", "key_env", "models"})
-    models = [_model(where, provider.slug, one) for one in table.get("models", ())]
+    table = _only(where, written, {"base_url", "key_env", "models"})
     return replace(
         provider,
         base_url=_address(where, table["base_url"]) if "base_url" in table else provider.base_url,
-        key=table.get("key_env", provider.key),
-        models=(*provider.models, *models),
+        key=_word(where, table, "key_env", provider.key),
+        models=(*provider.models, *_models(where, provider.slug, table, 0)),
     )
 
 
-def _described(slug: str, table: Mapping[str, Any]) -> Provider:
+def _described(slug: str, written: Any) -> Provider:
     where = f"[providers.{slug}]"
-    _only(where, table, _PROVIDER_WORDS)
+    table = _only(where, written, _PROVIDER_WORDS)
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", slug) or slug == "router":
+        raise Misconfigured(f"{where} must be named in lower-case letters, digits, - and _, and not router")
     if table.get("speaks") != "openai":
         raise Misconfigured(f'{where} must say speaks = "openai"')
     if "base_url" not in table:
         raise Misconfigured(f"{where} needs a base_url")
-    if not slug.replace("-", "").replace("_", "").isalnum() or slug != slug.lower():
-        raise Misconfigured(f"{where} must be named in lower-case letters, digits, - and _")
+    key = _word(where, table, "key_env", None)
     return Provider(
         slug=slug,
-        name=table.get("name", slug),
+        name=_word(where, table, "name", slug) or slug,
         docs="",
         base_url=_address(where, table["base_url"]),
-        key=table.get("key_env"),
-        auth=bearer if table.get("key_env") else lambda key: {},
-        models=tuple(
-            replace(_model(where, slug, one), priority=one.get("priority", table.get("priority", 0)))
-            for one in table.get("models", ())
-        ),
+        key=key,
+        auth=bearer if key else lambda _: {},
+        models=_models(where, slug, table, _whole(where, table, "priority", 0)),
         error=error_text,
         kind=error_kind,
     )
 
 
-def _model(where: str, slug: str, table: Mapping[str, Any]) -> Model:
-    here = f"{where} model {table.get('id', '?')}"
-    _only(here, table, _MODEL_WORDS)
-    task: Task = table.get("task", "")
+def _models(where: str, slug: str, table: Mapping[str, Any], priority: int) -> tuple[Model, ...]:
+    written = table.get("models", [])
+    if not isinstance(written, list):
+        raise Misconfigured(f"{where}: models must be a list of tables")
+    models = tuple(_model(where, slug, one, priority) for one in written)
+    names = [(model.id, model.op.task) for model in models]
+    if twice := sorted({f"{name} ({task})" for name, task in names if names.count((name, task)) > 1}):
+        raise Misconfigured(f"{where}: described twice: {', '.join(twice)}")
+    return models
+
+
+def _model(where: str, slug: str, written: Any, priority: int) -> Model:
+    table = _only(f"{where}, a model", written, _MODEL_WORDS)
+    name = _word(where, table, "id", "")
+    if not name:
+        raise Misconfigured(f"{where}: a model needs an id")
+    here = f"{where} model {name}"
+    task = table.get("task", "")
     if task not in OPERATIONS:
         raise Misconfigured(f"{here}: task must be one of {', '.join(OPERATIONS)}")
-    if "id" not in table:
-        raise Misconfigured(f"{where}: a model needs an id")
+    change = {"prices": (), "priority": priority, **_change(here, table)}
+    if task != "chat" and any(price.unit == "token" and not price.most for price in change["prices"]):
+        raise Misconfigured(f"{here}: a price by the token needs `most`, the tokens one output can use")
     return Model(
-        id=table["id"],
-        upstream=table.get("upstream", table["id"].removeprefix(f"{slug}/")),
+        id=name,
+        upstream=_word(here, table, "upstream", None) or name.removeprefix(f"{slug}/"),
         op=OPERATIONS[task],
-        prices=_prices(here, table.get("price")),
-        name=table.get("name", ""),
-        description=table.get("description", ""),
-        priority=int(table.get("priority", 0)),
-        weight=_weight(here, table.get("weight", 1)),
-        aliases=tuple(table.get("aliases", ())),
-        enabled=bool(table.get("enabled", True)),
+        name=_word(here, table, "name", "") or "",
+        description=_word(here, table, "description", "") or "",
+        **change,
     )
 
 
-def changes(models: Mapping[str, Model], written: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def changes(known: Container[str], written: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """[models."id"] tables: what an operator changes about a model that exists already."""
     for name, table in written.items():
         where = f'[models."{name}"]'
-        if name not in models:
-            raise Misconfigured(f"{where} changes a model that no provider here serves")
-        _only(where, table, _CHANGE_WORDS)
-        change = {word: table[word] for word in ("priority", "enabled") if word in table}
-        if "weight" in table:
-            change["weight"] = _weight(where, table["weight"])
-        if "aliases" in table:
-            change["aliases"] = tuple(table["aliases"])
-        if "price" in table:
-            change["prices"] = _prices(where, table["price"])
-        yield name, change
+        if name not in known:
+            raise Misconfigured(f"{where} changes a model that no provider here has")
+        yield name, _change(where, _only(where, table, _CHANGE_WORDS))
 
 
-def _prices(where: str, table: Any) -> tuple[Price, ...]:
-    """One table or a list of them, each perhaps with `when`; none at all is an unknown price."""
-    if table is None:
-        return ()
-    return tuple(_price(where, row) for row in (table if isinstance(table, list) else [table]))
+def _change(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """What both tables can say, as fields of a Model; only what was said."""
+    change: dict[str, Any] = {}
+    if "priority" in table:
+        change["priority"] = _whole(where, table, "priority", 0)
+    if "weight" in table:
+        change["weight"] = _whole(where, table, "weight", 1, low=1)
+    if "enabled" in table:
+        change["enabled"] = _flag(where, table["enabled"])
+    if "aliases" in table:
+        change["aliases"] = _words(where, table["aliases"])
+    if "price" in table:
+        change["prices"] = _prices(where, table["price"])
+    return change
 
 
-def _price(where: str, row: Mapping[str, Any]) -> Price:
-    _only(f"{where}, price", row, {"unit", "usd", "output_usd", "input_usd", "each_usd", "when", "most", "note"})
+# --------------------------------------------------------------------------------------------------------------- prices
+
+
+def _prices(where: str, written: Any) -> tuple[Price, ...]:
+    """One table, or a list of them of which the first that applies counts; none at all is an unknown price."""
+    prices = tuple(_price(where, row) for row in (written if isinstance(written, list) else [written]))
+    if prices and prices[-1].when:
+        raise Misconfigured(f"{where}: the last price must be one without `when`, for all other cases")
+    return prices
+
+
+def _price(where: str, written: Any) -> Price:
+    here = f"{where}, price"
+    row = _only(here, written, {"unit", "usd", "output_usd", "input_usd", "each_usd", "when", "most", "note"})
     unit: Unit = row.get("unit", "")
     if unit not in get_args(Unit):
-        raise Misconfigured(f"{where}: price unit must be one of {', '.join(get_args(Unit))}")
+        raise Misconfigured(f"{here}: unit must be one of {', '.join(get_args(Unit))}")
+    if ("usd" in row) == ("output_usd" in row):
+        raise Misconfigured(f"{here} needs usd or output_usd")
+    if not isinstance(row.get("when", {}), Mapping):
+        raise Misconfigured(f"{here}: when must be a table")
     return Price(
         unit=unit,
-        usd=_amount(where, row.get("output_usd", row.get("usd", "0"))),
-        input_usd=_amount(where, row.get("input_usd", "0")),
-        each_usd=_amount(where, row.get("each_usd", "0")),
+        usd=_amount(here, row.get("usd", row.get("output_usd"))),
+        input_usd=_amount(here, row.get("input_usd", "0")),
+        each_usd=_amount(here, row.get("each_usd", "0")),
         when=dict(row.get("when", {})),
-        most=int(row.get("most", 0)),
-        note=row.get("note", "penstock.toml"),
+        most=_whole(here, row, "most", 0),
+        note=_word(here, row, "note", "penstock.toml") or "",
     )
 
 
-def _amount(where: str, text: Any) -> str:
+def _amount(where: str, written: Any) -> str:
+    """Text, because 0.04 is not a number that a computer can hold."""
     try:
-        if isinstance(text, float) or Decimal(text) < 0:
-            raise InvalidOperation
-    except (InvalidOperation, TypeError):
-        raise Misconfigured(f'{where}: write prices as text, such as "0.04"') from None
-    return str(text)
+        fits = isinstance(written, str | int) and not isinstance(written, bool) and 0 <= Decimal(written) < 10**9
+    except InvalidOperation:
+        fits = False
+    if not fits:
+        raise Misconfigured(f'{where}: write amounts as text, such as "0.04"')
+    return str(written)
 
 
-def _weight(where: str, value: Any) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise Misconfigured(f"{where}: weight must be a whole number from 1")
+# --------------------------------------------------------------------------------------------------------------- values
+
+
+def _word(where: str, table: Mapping[str, Any], name: str, default: str | None) -> str | None:
+    if name not in table:
+        return default
+    value = table[name]
+    if not isinstance(value, str) or not value.strip():
+        raise Misconfigured(f"{where}: {name} must be text")
+    return value
+
+
+def _words(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise Misconfigured(f"{where}: aliases must be a list of names")
+    return tuple(value)
+
+
+def _whole(where: str, table: Mapping[str, Any], name: str, default: int, low: int = 0) -> int:
+    value = table.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise Misconfigured(f"{where}: {name} must be a whole number from {low}")
+    return value
+
+
+def _flag(where: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misconfigured(f"{where}: enabled must be true or false")
     return value
 
 
 def _address(where: str, text: Any) -> str:
-    parts = urlsplit(str(text))
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+    """A host that credentials may be sent to; nothing in it is ever filled in."""
+    if not re.fullmatch(
+        r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#{}\\]*)?", str(text)
+    ):
         raise Misconfigured(f"{where}: base_url must be http(s)://host[:port]/path")
     return str(text).rstrip("/")
 
 
-def _only(where: str, table: Any, words: set[str]) -> None:
+def _only(where: str, table: Any, words: set[str]) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise Misconfigured(f"{where} must be a table")
     if unknown := sorted(set(table) - words):
         raise Misconfigured(f"{where} has unknown words: {', '.join(unknown)}")
+    return table
