@@ -1,0 +1,106 @@
+"""OpenAI's own client, pointed at the gateway: journeys that work, and how often it repeats calls that do not."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionMessageParam
+
+from tests.api.visits import Visit, visiting
+from tests.house import OpenHouse, sqlite_only
+from tests.upstreams import faults
+from tests.upstreams.lab import mp4, png
+
+pytestmark = sqlite_only
+
+
+@asynccontextmanager
+async def client(open_house: OpenHouse, **said: object) -> AsyncIterator[tuple[AsyncOpenAI, Visit]]:
+    async with (
+        visiting(open_house, **said) as visit,
+        AsyncOpenAI(api_key=visit.house.key, base_url=visit.base_url) as opened,
+    ):
+        yield opened, visit
+
+
+async def test_images(open_house: OpenHouse) -> None:
+    async with client(open_house) as (ours, _):
+        made = await ours.images.generate(model="picture", prompt="a pear", n=2, response_format="b64_json")
+        assert made.data is not None
+        assert base64.b64decode(made.data[1].b64_json or "").startswith(b"\x89PNG")
+        edited = await ours.images.edit(model="touch", image=[png(64, 64), png(64, 64)], prompt="a hat")
+        assert edited.data is not None
+        assert (edited.data[0].url or "").startswith("http")
+
+
+@pytest.mark.filterwarnings("ignore:The Sora API")
+async def test_videos(open_house: OpenHouse) -> None:
+    async with client(open_house) as (ours, visit):
+        started = await ours.videos.create(model="film", prompt="a train", seconds="4")
+        assert started.status == "queued"
+        polling = asyncio.create_task(ours.videos.poll(started.id))
+        await visit.house.ended(started.id)
+        assert (await polling).status == "completed"
+        content = await ours.videos.download_content(started.id)
+        assert len(content.content) == len(mp4())
+        assert [one.id async for one in ours.videos.list()] == [started.id]
+
+
+async def test_chat(open_house: OpenHouse) -> None:
+    async with client(open_house) as (ours, _):
+        messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
+        whole = await ours.chat.completions.create(model="lab/talk", messages=messages)
+        assert whole.choices[0].message.content
+        stream = await ours.chat.completions.create(model="lab/talk", messages=messages, stream=True)
+        words = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+        assert "".join(words)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "code"),
+    [
+        ({"model": "nothing"}, openai.NotFoundError, "MODEL_NOT_FOUND"),
+        ({"n": 11}, openai.BadRequestError, "INVALID_REQUEST"),
+    ],
+)
+async def test_refusals_are_told_and_not_repeated(
+    open_house: OpenHouse, change: dict[str, object], kind: type[openai.APIStatusError], code: str
+) -> None:
+    async with client(open_house) as (ours, visit):
+        with pytest.raises(kind) as problem:
+            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
+        assert problem.value.code == code
+        assert (problem.value.request_id or "").startswith("req_")
+        assert len(await visit.house.records()) == 1
+
+
+async def test_a_bad_key_is_not_tried_again(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit, AsyncOpenAI(api_key="sk-wrong", base_url=visit.base_url) as ours:
+        with pytest.raises(openai.AuthenticationError):
+            await ours.images.generate(model="picture", prompt="x")
+
+
+async def test_what_may_have_been_sent_is_not_repeated(open_house: OpenHouse) -> None:
+    async with client(open_house, audited=False) as (ours, visit):
+        visit.house.lab.images.always(faults.dropped)
+        with pytest.raises(openai.APIStatusError):
+            await ours.images.generate(model="picture", prompt="x", size="1024x1024")
+        assert len(visit.house.lab.images) == 1
+        assert len(await visit.house.records()) == 1
+
+
+async def test_a_limit_of_ours_is_waited_for(open_house: OpenHouse) -> None:
+    """A 429 with x-should-retry makes the client try again, and it says how long to wait."""
+    async with visiting(open_house) as visit:
+        made = await visit.house.gateway.auth.create_key(visit.house.caller.org_id, calls_a_minute=1)
+        async with AsyncOpenAI(api_key=made.key, base_url=visit.base_url, max_retries=0) as ours:
+            await ours.images.generate(model="picture", prompt="x", response_format="b64_json")
+            with pytest.raises(openai.RateLimitError) as problem:
+                await ours.images.generate(model="picture", prompt="x")
+        headers = problem.value.response.headers
+        assert headers["x-should-retry"] == "true"
+        assert 1 <= int(headers["retry-after"]) <= 120

@@ -1,0 +1,146 @@
+"""The interface's errors, and those of D2: status, type and code of each, and whether the call may be repeated."""
+
+import pytest
+
+from tests.api.visits import Visit, form, shaped, visiting
+from tests.house import OpenHouse, sqlite_only
+from tests.upstreams import faults
+from tests.upstreams.lab import png
+
+pytestmark = sqlite_only
+
+
+async def refused(visit: Visit, code: str, status: int, kind: str, **more: object) -> None:
+    said = await visit.image(**more)
+    problem = shaped("Error", said, status)["error"]
+    assert (problem["code"], problem["type"]) == (code, kind)
+
+
+async def test_unknown_models(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        await refused(visit, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="pictur")
+        said = await visit.ask("GET", "/compat/v1/models/pictur")
+        problem = shaped("Error", said, 404)["error"]
+        assert (problem["code"], problem["type"]) == ("MODEL_NOT_FOUND", "invalid_request_error")
+        assert "`picture`" in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("n", 0),
+        ("n", 11),
+        ("size", "huge"),
+        ("thinking", "hard"),
+        ("webhook_url", "http://127.0.0.1/"),
+        ("output_compression", 101),
+        ("prompt", ""),
+        ("media_retention", "1y"),
+    ],
+)
+async def test_a_bad_field_is_named(open_house: OpenHouse, field: str, value: object) -> None:
+    async with visiting(open_house) as visit:
+        said = await visit.image(**{field: value})
+        problem = shaped("Error", said, 400)["error"]
+        assert (problem["code"], problem["param"]) == ("INVALID_REQUEST", field)
+        assert said.headers["x-should-retry"] == "false"
+        assert visit.house.lab.submits == 0
+
+
+async def test_too_little_money(open_house: OpenHouse) -> None:
+    async with visiting(open_house, starting_credit_usd="0.05") as visit:
+        shaped("ImageResult", await visit.image())
+        said = await visit.image()
+        problem = shaped("Error", said, 402)["error"]
+        assert (problem["code"], problem["type"]) == ("INSUFFICIENT_BALANCE", "insufficient_quota")
+        assert said.headers["x-should-retry"] == "false"
+        assert visit.house.lab.submits == 1
+
+
+async def test_providers_that_fail(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        visit.house.lab.images.always(faults.broken)
+        said = await visit.image()
+        problem = shaped("Error", said, 502)["error"]
+        assert (problem["code"], problem["type"]) == ("ALL_PROVIDERS_EXHAUSTED", "api_error")
+        assert said.headers["x-should-retry"] in ("true", "false")
+        record = await visit.house.record(said.headers["x-request-id"])
+        assert (record["status"], record["error_code"], record["cost"]) == (
+            "upstream_failure",
+            "ALL_PROVIDERS_EXHAUSTED",
+            0,
+        )
+
+
+async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_house: OpenHouse) -> None:
+    async with visiting(open_house, audited=False) as visit:
+        visit.house.lab.images.always(faults.dropped)
+        said = await visit.image()
+        assert said.status in (502, 504)
+        assert said.headers["x-should-retry"] == "false"
+
+
+async def test_not_found_is_not_found_whoever_owns_it(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        made = shaped("VideoCreated", await visit.video(), 202)
+        await visit.house.ended(made["id"])
+        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
+        other = (await visit.house.gateway.auth.create_key(org.id, scopes=["admin"])).key
+        never = made["id"][:-4] + "0000"
+        for method, path in (
+            ("GET", "/compat/v1/videos/{}"),
+            ("GET", "/compat/v1/videos/{}/content"),
+            ("DELETE", "/compat/v1/videos/{}"),
+            ("GET", "/compat/v1/videos?after={}"),
+            ("GET", "/compat/v1/images/{}"),
+            ("GET", "/v1/requests/{}"),
+            ("DELETE", "/v1/requests/{}/payloads"),
+            ("GET", "/v1/requests?starting_after={}"),
+            ("GET", "/v1/requests?ending_before={}"),
+        ):
+            foreign = await visit.ask(method, path.format(made["id"]), key=other)
+            missing = await visit.ask(method, path.format(never), key=other)
+            assert (foreign.status, foreign.code) == (404, "NOT_FOUND"), path
+            assert foreign.body.replace(made["id"].encode(), b"") == missing.body.replace(never.encode(), b"")
+            names = set(foreign.headers) - {"content-length"}
+            assert names == set(missing.headers) - {"content-length"}
+
+
+async def test_a_running_request_cannot_be_purged(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        visit.house.lab.states = ("queued",) * 1000
+        made = shaped("VideoCreated", await visit.video(), 202)
+        said = await visit.ask("DELETE", f"/v1/requests/{made['id']}/payloads")
+        assert shaped("Error", said, 409)["error"]["code"] == "CONFLICT"
+        await visit.ask("DELETE", f"/compat/v1/videos/{made['id']}")
+        await visit.house.ended(made["id"])
+
+
+async def test_extra_fields_change_nothing_of_ours(open_house: OpenHouse) -> None:
+    async with visiting(open_house, audited=False) as visit:
+        said = await visit.image(
+            org_id="org_x", cost=0, status="completed", key_id="key_x", created_at=0, balance=10**9
+        )
+        record = await visit.house.record(said.headers["x-request-id"])
+        assert record["key_id"] == visit.house.caller.key_id
+        assert record["created_at"] != "1970-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("input_reference[999999999]", png(16, 16), "a.png")],
+        [("prompt", b"again", None)],
+        [("metadata", b"[" * 100_000, None)],
+        [("n", b"9" * 5000, None)],
+        [("seconds", b"1e999", None)],
+        [("input_reference", b"not a picture", "../../etc/passwd")],
+    ],
+    ids=["far index", "twice", "deep", "long number", "infinite", "no picture"],
+)
+async def test_tortured_forms_are_a_400(open_house: OpenHouse, parts: list[tuple[str, bytes, str | None]]) -> None:
+    async with visiting(open_house) as visit:
+        body, headers = form(("model", b"film", None), ("prompt", b"a train", None), *parts)
+        said = await visit.ask("POST", "/compat/v1/videos", body, headers=headers)
+        assert shaped("Error", said, 400)["error"]["code"] == "INVALID_REQUEST"
+        assert visit.house.lab.submits == 0

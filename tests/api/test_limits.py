@@ -1,0 +1,66 @@
+"""The interface's table of limits: the last value that is taken and the first that is not."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.visits import shaped, visiting
+from tests.house import OpenHouse, sqlite_only
+
+pytestmark = sqlite_only
+
+TALK = {"messages": [{"role": "user", "content": "x"}], "model": "lab/talk", "max_tokens": 5}
+IMAGES = {"model": "picture", "prompt": "x"}
+VIDEOS = {"model": "film", "prompt": "x"}
+PATHS = {"picture": "images/generations", "film": "videos", "lab/talk": "chat/completions"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "field", "good", "bad"),
+    [
+        (VIDEOS, "n", [1, 4], [0, 5, -1, 1.5, "1", True]),
+        (IMAGES, "n", [1, 10], [0, 11]),
+        (VIDEOS, "negative_prompt", ["x" * 5000], ["x" * 5001]),
+        (VIDEOS, "idempotency_key", ["k" * 256], ["k" * 257, "", " "]),
+        (IMAGES, "output_compression", [1, 100], [0, 101]),
+        (TALK, "temperature", [0, 2, 0.5], [-0.1, 2.1]),
+        (TALK, "frequency_penalty", [-2, 2], [-2.1, 2.1]),
+        (TALK, "presence_penalty", [-2.0, 2.0], [-2.1, 2.1]),
+        (TALK, "stop", ["x", ["a", "b", "c", "d"]], [["a", "b", "c", "d", "e"], [1]]),
+        (IMAGES, "webhook_url", ["https://a.example/x", "https://a.example:8443/"], ["https://a.example:444/"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_values_at_and_beyond_the_limit(
+    open_house: OpenHouse, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
+) -> None:
+    path = f"/compat/v1/{PATHS[wish['model']]}?dryRun=true"
+    async with visiting(open_house) as visit:
+        for value in good:
+            shaped("Estimate", await visit.ask("POST", path, {**wish, field: value}))
+        for value in bad:
+            problem = shaped("Error", await visit.ask("POST", path, {**wish, field: value}), 400)["error"]
+            assert problem["param"].startswith(field), value
+
+
+async def test_top_logprobs(open_house: OpenHouse) -> None:
+    path = "/compat/v1/chat/completions?dryRun=true"
+    async with visiting(open_house) as visit:
+        for value in (0, 20):
+            shaped("Estimate", await visit.ask("POST", path, {**TALK, "logprobs": True, "top_logprobs": value}))
+        for more in ({"logprobs": True, "top_logprobs": 21}, {"top_logprobs": 1}):
+            said = await visit.ask("POST", path, {**TALK, **more})
+            assert shaped("Error", said, 400)["error"]["param"] == "top_logprobs"
+
+
+async def test_lists(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        for path in ("/v1/requests", "/v1/keys"):
+            for good in (1, 100):
+                assert (await visit.ask("GET", f"{path}?limit={good}")).status == 200
+            for bad in (0, 101, -1, "x", ""):
+                said = await visit.ask("GET", f"{path}?limit={bad}")
+                assert shaped("Error", said, 400)["error"]["param"] == "limit"
+        for _ in range(21):
+            await visit.ask("POST", "/v1/keys", {})
+        assert len(shaped("KeyList", await visit.ask("GET", "/v1/keys"))["data"]) == 20
