@@ -25,7 +25,7 @@ LAYERS = """
     standin lookup
     attempt
     gateway
-    settling audit
+    settling audit transcripts
     auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond
     verdict
     upstream

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from penstock.commands import keys, look, orgs, serve, webhooks
+from penstock.commands import keys, look, orgs, recordings, serve, webhooks
 from penstock.errors import Problem
 from penstock.store.base import StorageMisconfigured
 
@@ -20,6 +20,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(orgs.orgs, name="orgs")
 app.add_typer(orgs.credit, name="credit")
 app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(recordings.app, name="record")
 
 
 def main() -> None:

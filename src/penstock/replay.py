@@ -46,6 +46,15 @@ class Asked:
         return like.strict if self.match == "strict" else like.standard
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some recordings, newest first, and where the next and previous ones begin."""
+
+    data: list[dict[str, Any]]
+    next_cursor: str | None = None
+    previous_cursor: str | None = None
+
+
 class Recorded(msgspec.Struct, frozen=True):
     """What a recording gives back: the settlement without ids of ours, and who made it."""
 
@@ -158,6 +167,25 @@ class Replay:
         if row is None:
             raise NotFound(f"No such recording: {recording_id}.")
         return row
+
+    async def page(
+        self, org_id: str, limit: int = 20, starting_after: str | None = None, ending_before: str | None = None
+    ) -> Page:
+        """Newest first, in either direction from a cursor."""
+        for cursor in (starting_after, ending_before):
+            if cursor:
+                await self.get(org_id, cursor)
+        upwards = ending_before is not None
+        name = "list_newer_recordings" if upwards else "list_older_recordings"
+        low, high = ending_before or "rec_", starting_after or "rec_~"
+        rows = await self._store.slow(name, org_id=org_id, low=low, high=high, limit=limit + 1)
+        more, rows = len(rows) > limit, rows[:limit]
+        if upwards:
+            rows.reverse()
+        if not rows:
+            return Page([])
+        older, newer = (True, more) if upwards else (more, starting_after is not None)
+        return Page(rows, rows[-1]["id"] if older else None, rows[0]["id"] if newer else None)
 
     async def files(self, recording_id: str) -> list[Row]:
         return await self._store.all("list_recording_files", recording_id=recording_id)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.api import query
+from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
 from penstock.api.spec import Query
 from penstock.auth import ADMIN, REPLAY_MODES
 from penstock.errors import InvalidRequest, NotFound
@@ -13,32 +14,21 @@ from penstock.gateway import Gateway
 from penstock.ledger import STATUSES, Filters
 from penstock.schema import Answer, Call, Field
 from penstock.states import KEY
-from penstock.values import is_id
 
 _SECRET = {"cache-control": "no-store"}
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 
-_LIMIT = Query(name="limit", type="integer", default=20, low=1, high=100, about="How many to return.")
-
-
-def _cursors(what: str) -> tuple[Query, Query]:
-    return (
-        Query(name="starting_after", about=f"Id of a {what}; returns what is older."),
-        Query(name="ending_before", about=f"Id of a {what}; returns what is newer. Not with `starting_after`."),
-    )
-
-
 REQUESTS_QUERY = (
-    _LIMIT,
-    *_cursors("request"),
+    LIMIT,
+    *cursors("request"),
     Query(name="created_after", type="time", about="Created at this moment or later."),
     Query(name="created_before", type="time", about="Created at this moment or earlier."),
     Query(name="key_id", about="Made with this key."),
     Query(name="status", one_of=STATUSES, about="In this state."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
 )
-KEYS_QUERY = (_LIMIT, *_cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
+KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
 
 _MOST_CALLS = 2**31 - 1
 KEY_FIELDS: Mapping[str, Field] = {
@@ -58,7 +48,7 @@ KEY_FIELDS: Mapping[str, Field] = {
 
 async def list_requests(gateway: Gateway, call: Call) -> Answer:
     asked = query.read(REQUESTS_QUERY, call.query)
-    _check_cursors(asked, "req", "request")
+    check_cursors(asked, "req", "request")
     filters = Filters(
         limit=asked["limit"],
         starting_after=asked["starting_after"],
@@ -70,12 +60,12 @@ async def list_requests(gateway: Gateway, call: Call) -> Answer:
         summary=asked["summary"],
     )
     page = await gateway.ledger.page(call.caller.org_id, filters)
-    listed = _listed(call, REQUESTS_QUERY, page)
-    return Answer(json={**listed, "summary": page.summary} if filters.summary else listed)
+    shown = listed(call, REQUESTS_QUERY, page)
+    return Answer(json={**shown, "summary": page.summary} if filters.summary else shown)
 
 
 async def retrieve_request(gateway: Gateway, call: Call) -> Answer:
-    request_id = _id(call, "request_id", "req", "request")
+    request_id = path_id(call, "request_id", "req", "request")
     record = await gateway.ledger.find(call.caller.org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
@@ -87,9 +77,9 @@ async def retrieve_request(gateway: Gateway, call: Call) -> Answer:
 
 async def list_keys(gateway: Gateway, call: Call) -> Answer:
     asked = query.read(KEYS_QUERY, call.query)
-    _check_cursors(asked, "key", "key")
+    check_cursors(asked, "key", "key")
     page = await gateway.auth.keys_page(call.caller.org_id, **asked)
-    return Answer(json=_listed(call, KEYS_QUERY, page))
+    return Answer(json=listed(call, KEYS_QUERY, page))
 
 
 async def create_key(gateway: Gateway, call: Call) -> Answer:
@@ -100,7 +90,7 @@ async def create_key(gateway: Gateway, call: Call) -> Answer:
 
 
 async def revoke_key(gateway: Gateway, call: Call) -> Answer:
-    key_id = _id(call, "key_id", "key", "key")
+    key_id = path_id(call, "key_id", "key", "key")
     return Answer(json=await gateway.auth.revoke_key(call.caller.org_id, key_id))
 
 
@@ -132,31 +122,3 @@ async def balance(gateway: Gateway, call: Call) -> Answer:
 
 async def webhook_secret(gateway: Gateway, call: Call) -> Answer:
     return Answer(json={"key": await gateway.webhooks.secret(call.caller.org_id)}, headers=_SECRET)
-
-
-# --------------------------------------------------------------------------------------------------------------- pages
-
-
-def _check_cursors(asked: Mapping[str, Any], prefix: str, what: str) -> None:
-    if asked["starting_after"] and asked["ending_before"]:
-        raise InvalidRequest("`starting_after` and `ending_before` cannot be combined.", param="ending_before")
-    cursor = asked["starting_after"] or asked["ending_before"]
-    if cursor and not is_id(cursor, prefix):
-        raise NotFound(f"No such {what}: {cursor[:64]}.")
-
-
-def _listed(call: Call, rows: tuple[Query, ...], page: Any) -> dict[str, Any]:
-    return {
-        "object": "list",
-        "data": page.data,
-        "next_page_url": query.page_url(call.endpoint, rows, call.query, "starting_after", page.next_cursor),
-        "previous_page_url": query.page_url(call.endpoint, rows, call.query, "ending_before", page.previous_cursor),
-    }
-
-
-def _id(call: Call, name: str, prefix: str, what: str) -> str:
-    """An id out of the path. What cannot be one is as unknown as any other, and reaches no database."""
-    value = call.path[name]
-    if not is_id(value, prefix):
-        raise NotFound(f"No such {what}: {value[:64]}.")
-    return value

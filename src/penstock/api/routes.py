@@ -5,10 +5,11 @@ from functools import cache
 import msgspec
 
 from penstock import chat, flow, lookup
-from penstock.api import account, files, health, models, openapi
+from penstock.api import account, files, health, models, openapi, recordings
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
+from penstock.api.recordings import RECORDINGS_QUERY
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Answer, Call
@@ -54,6 +55,17 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/v1/keys/{key_id}", account.revoke_key, "Revoke a key", access="admin", gives="Key"),
     Route("GET", "/v1/balance", account.balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", account.webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
+
+    Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
+          query=RECORDINGS_QUERY, gives="RecordingList"),
+    Route("POST", "/v1/recordings", recordings.import_recording, "Bring a recording in",
+          takes="json", gives="Recording"),
+    Route("GET", "/v1/recordings/{recording_id}", recordings.retrieve_recording, "Retrieve a recording",
+          gives="Recording"),
+    Route("DELETE", "/v1/recordings/{recording_id}", recordings.delete_recording, "Delete a recording",
+          gives="RecordingDeleted"),
+    Route("GET", "/v1/recordings/{recording_id}/export", recordings.export_recording, "Carry a recording away",
+          gives="Transcript"),
 
     # Files, by signed address
     Route("GET", "/m/{media_id}", files.media, "Download a file", access="signed", query=files.FILE_QUERY, gives="file"),

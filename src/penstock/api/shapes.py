@@ -214,6 +214,37 @@ _BALANCE = closed(
 )
 _PURGED = closed({"id": TEXT, "purged": always(True), "already_purged": FLAG, "media_deleted": WHOLE})
 
+_RECORDING = closed(
+    {
+        "id": TEXT,
+        "object": always("recording"),
+        "created_at": TIME,
+        "kind": one_of("image", "edit", "video"),
+        "model": TEXT,
+        "request_id": or_null(TEXT),
+        "duration_ms": WHOLE,
+        "request": opened({}),
+    }
+)
+_TRANSCRIPT = opened(
+    {
+        "penstock_recording": WHOLE,
+        "id": TEXT,
+        "kind": TEXT,
+        "task": TEXT,
+        "model": TEXT,
+        "recorded_at": TIME,
+        "duration_ms": WHOLE,
+        "request": opened({}),
+        "provider": TEXT,
+        "provider_name": TEXT,
+        "executed_model": TEXT,
+        "files": array(opened({"content_type": TEXT, "data": TEXT})),
+        "standard": TEXT,
+        "strict": TEXT,
+    }
+)
+
 SHAPES: Mapping[str, Schema] = {
     "Error": _ERROR,
     "ImageResult": _IMAGE_RESULT,
@@ -241,6 +272,12 @@ SHAPES: Mapping[str, Schema] = {
     "Balance": _BALANCE,
     "WebhookSecret": closed({"key": {"type": "string", "pattern": "^whsec_"}}),
     "Purged": _PURGED,
+    "Recording": _RECORDING,
+    "RecordingList": listed("Recording"),
+    "RecordingDeleted": closed(
+        {"id": TEXT, "object": always("recording"), "deleted": always(True), "media_deleted": WHOLE}
+    ),
+    "Transcript": _TRANSCRIPT,
     "Health": closed({"status": one_of("ok", "ready")}),
     "Document": {"type": "object"},
 }

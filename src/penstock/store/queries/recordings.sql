@@ -62,3 +62,7 @@ SELECT request_id FROM recording_claims WHERE org_id = :org_id AND kind = :kind 
 -- name: release_recording_claim
 -- It is made, or never will be.
 DELETE FROM recording_claims WHERE request_id = :request_id;
+
+-- name: has_recording
+-- Whether an id is taken, by whomever.
+SELECT id FROM recordings WHERE id = :id;
