@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,6 @@ from penstock.verdict import Miss, verdict
 from penstock.wire import NotSent, Unknown
 
 _IDLE_SECONDS = 60.0
-_OURS = ("session_id",)
 _BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like this
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -87,27 +85,12 @@ def _missed(gateway: Gateway, option: Option, problem: Failed | OutcomeUnknown) 
     return miss
 
 
-def _fields(option: Option, said: Talk) -> dict[str, Any]:
-    """The caller's body under the provider's name for the model, less what that provider cannot read."""
-    quirks = option.model.op.settings
-    fields = {name: value for name, value in said.body.items() if name not in _OURS}
-    for name in quirks.get("drops", ()):
-        fields.pop(name, None)
-    for ours, theirs in quirks.get("renames", {}).items():
-        if ours in fields:
-            fields[theirs] = fields.pop(ours)
-    if said.stream and quirks.get("reports_usage", True):
-        fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}
-    fields["model"] = option.model.upstream
-    return fields
-
-
 # ------------------------------------------------------------------------------------------------------- in one piece
 
 
 async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
     """The provider's answer goes out byte for byte; it is read only for what it says about use."""
-    reply = await gateway.upstream.ask(option, _fields(option, said), gateway.settings.upstream_seconds)
+    reply = await gateway.upstream.ask(option, conversation.told(said, option.model), gateway.settings.upstream_seconds)
     try:
         completion = _read(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -134,7 +117,9 @@ async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
     relay = Relay(keeps_usage=said.wants_usage)
     try:
         limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
-        chunks = await stack.enter_async_context(gateway.upstream.listen(option, _fields(option, said), **limits))
+        chunks = await stack.enter_async_context(
+            gateway.upstream.listen(option, conversation.told(said, option.model), **limits)
+        )
         first = b""
         while not first and not relay.done:
             first = relay.feed(await anext(chunks))

@@ -6,12 +6,14 @@ from typing import Any
 
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
+from penstock.providers.spec import Model
 from penstock.schema import CHAT, Call
 
 _ROLES = ("system", "user", "assistant", "tool")
 _OPENAI_ROLES = (*_ROLES, "developer", "function")  # what OpenAI's own clients also send
 _CHOICES = ("none", "auto", "required")
 _MOST_STOPS = 4
+_OURS = ("session_id",)  # nobody else's business
 # Tokens cannot be counted without the model's own vocabulary; a ceiling can: no tokenizer makes more of text than this.
 _BYTES_PER_TOKEN = 2
 _TOKENS_PER_PICTURE = 3000
@@ -56,6 +58,21 @@ def talk(call: Call) -> Talk:
         input_ceiling=_ceiling(body, text_bytes, pictures),
         output_ceiling=most * max(1, copies or 1) if isinstance(most, int) else None,
     )
+
+
+def told(said: Talk, model: Model) -> dict[str, Any]:
+    """The caller's body under the provider's name for the model, less what that provider cannot read."""
+    quirks = model.op.settings
+    fields = {name: value for name, value in said.body.items() if name not in _OURS}
+    for name in quirks.get("drops", ()):
+        fields.pop(name, None)
+    for ours, theirs in quirks.get("renames", {}).items():
+        if ours in fields:
+            fields[theirs] = fields.pop(ours)
+    if said.stream and quirks.get("reports_usage", True):
+        fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}
+    fields["model"] = model.upstream
+    return fields
 
 
 def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:

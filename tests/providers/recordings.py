@@ -15,6 +15,8 @@ A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpo
     cancel     true: after the submission the job is called off
     key        the credential, where its form matters
 
+A chat's answer is handed on as it came, so its result is {"json": …}.
+
 Bytes inside `msgpack` are {"base64": "…"}. A file of the result says all that it has: `url` is where it would be
 fetched, `private` that the credential goes there too.
 """
@@ -31,10 +33,11 @@ from typing import Any, cast
 
 import msgspec
 
-from penstock import configured, emulate, providers, translate
+from penstock import configured, conversation, emulate, providers, translate
 from penstock.catalog import Option
+from penstock.conversation import Talk
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
-from penstock.schema import TABLES, Request
+from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import Failed, OutcomeUnknown, Upstream
 from penstock.values import Reference
@@ -56,6 +59,7 @@ LAB = {
         {"id": "lab/scissors", "task": "edit", "price": {"unit": "image", "usd": "0.05"}},
         {"id": "lab/loupe", "task": "upscale", "price": {"unit": "image", "usd": "0.02"}},
         {"id": "lab/reel", "task": "video", "price": {"unit": "second", "usd": "0.10"}},
+        {"id": "lab/parrot", "task": "chat", "price": {"unit": "token", "input_usd": "1e-6", "output_usd": "2e-6"}},
     ],
 }
 
@@ -224,16 +228,25 @@ async def play(recording: Recording) -> dict[str, Any]:
     script = Script(told["exchanges"])
     upstream = carrier(script)
     try:
-        result = await _carried(upstream, option, told, script)
+        if option.model.op.task == "chat":
+            answer = await upstream.ask(option, conversation.told(_talk(told), option.model), 60)
+            ended: dict[str, Any] = {"status": "completed", "json": answer.json}
+        else:
+            ended = said(upstream, option, await _carried(upstream, option, told, script))
     except Failed as problem:
-        ended: dict[str, Any] = {"kind": problem.kind, "message": problem.message}
+        ended = {"kind": problem.kind, "message": problem.message}
         ended["retry_after_seconds"] = problem.retry_after_seconds
     except OutcomeUnknown as problem:
         ended = {"kind": "unknown", "message": problem.message}
-    else:
-        ended = said(upstream, option, result)
     assert not script.left, f"never sent: {[exchange['sent'] for exchange in script.left]}"
     return ended
+
+
+def _talk(told: Mapping[str, Any]) -> Talk:
+    body = {"model": told["model"], **told["request"]}
+    return conversation.talk(
+        Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="", at_ms=0, started=0.0, json=body)
+    )
 
 
 async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], script: Script) -> Result:

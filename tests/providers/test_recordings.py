@@ -18,19 +18,22 @@ async def test_recording(recording: Recording) -> None:
 def test_recording_says_how_it_ends(recording: Recording) -> None:
     assert ("result" in recording.told) != ("error" in recording.told)
     named = recording.told.get("error", {"kind": ""}) if "error" in recording.told else recording.told["result"]
-    assert "kind" in named or "files" in named or named.get("status") == "cancelled"
+    assert {"kind", "files", "json"} & named.keys() or named.get("status") == "cancelled"
 
 
 @pytest.mark.parametrize("slug", sorted(known()))
 def test_provider_has_recordings_of_each_outcome(slug: str) -> None:
+    """A chat refuses in its own words, which are an answer like any other."""
+    only_chats = all(model.op.task == "chat" for model in known()[slug].models)
     shown = {recording.outcome for recording in recordings() if recording.slug == slug}
-    assert shown == OUTCOMES
+    assert OUTCOMES - ({"refusal"} if only_chats else set()) <= shown
 
 
 @pytest.mark.parametrize("slug", sorted(known()))
 def test_provider_has_a_recording_of_each_task(slug: str) -> None:
-    tasks = {model.op.task for model in known()[slug].models if model.op.task != "chat"}
-    assert {recording.model.op.task for recording in recordings() if recording.slug == slug} == tasks
+    tasks = {model.op.task for model in known()[slug].models}
+    shown = {recording.model.op.task for recording in recordings() if recording.slug == slug}
+    assert tasks - ({"chat"} if tasks != {"chat"} else set()) <= shown
 
 
 def test_folders_belong_to_providers() -> None:
