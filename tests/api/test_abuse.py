@@ -1,0 +1,111 @@
+"""A process under abuse: crowds of slow callers, bodies beyond every limit; others are served meanwhile."""
+
+import asyncio
+import resource
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from uvicorn.server import ServerState
+
+from tests.api.talk import Server, request
+from tests.api.visits import form
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+ROOT = Path(__file__).parents[2]
+MIB = 1024**2
+
+
+@asynccontextmanager
+async def process(folder: Path) -> AsyncIterator[tuple[Server, str, psutil.Process]]:
+    command = (sys.executable, "-m", "tests.api.process", str(folder), "1")
+    running = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    assert running.stdout is not None
+    try:
+        port, key = (await running.stdout.readline()).decode().split()
+        yield Server(int(port), ServerState()), key, psutil.Process(running.pid)
+        assert running.returncode is None
+    finally:
+        if running.returncode is None:
+            running.kill()
+        await running.wait()
+
+
+async def slowest(served: Server, calls: int) -> float:
+    """Seconds that the slowest of these calls took."""
+    took = 0.0
+    for _ in range(calls):
+        before = time.monotonic()
+        assert (await served.ask("GET", "/healthz")).status == 200
+        took = max(took, time.monotonic() - before)
+    return took
+
+
+async def test_two_thousand_callers_who_trickle_hold_nobody_up(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        async with process(tmp_path) as (served, _, _), AsyncExitStack() as stack:
+            for _ in range(2000):
+                one = stack.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex(("127.0.0.1", served.port))
+                await asyncio.sleep(0)
+                try:
+                    one.send(b"POST /compat/v1/videos HTTP/1.1\r\nhost: t\r\nx: ")
+                except OSError:
+                    continue
+            assert await slowest(served, 50) < 1.0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_bodies_beyond_the_limits_are_not_kept(tmp_path: Path) -> None:
+    """Neither announced nor unannounced, in JSON nor in forms."""
+    async with process(tmp_path) as (served, key, gateway):
+        _, multipart = form()
+        for path, kind, limit in (
+            ("/compat/v1/images/generations", {"content-type": "application/json"}, 32 * MIB),
+            ("/compat/v1/images/edits", multipart, 64 * MIB),
+        ):
+            before = most = gateway.memory_info().rss
+            async with await served.line() as line, asyncio.timeout(60):
+                await line.send(request("POST", path, key=key, headers={**kind, "content-length": str(limit + 1)}))
+                assert (await line.hear()).status == 413
+            assert gateway.memory_info().rss - before < 8 * MIB  # it was not even begun
+            async with await served.line() as line, asyncio.timeout(60):
+                await line.send(request("POST", path, key=key, headers={**kind, "transfer-encoding": "chunked"}))
+                start = (
+                    form(("image", b"", "x"))[0].removesuffix(b"\r\n--edge--\r\n") if kind is multipart else b'{"a":"'
+                )
+                await line.send(b"%x\r\n%s\r\n" % (len(start), start))
+                piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
+                for _ in range(limit // MIB + 8):
+                    await line.send(piece)
+                    most = max(most, gateway.memory_info().rss)
+                await line.send(b"0\r\n\r\n")
+                assert (await line.hear()).status == 413
+            assert most - before < 2 * limit
+
+
+async def test_large_and_costly_bodies_do_not_stop_the_loop(tmp_path: Path) -> None:
+    picture = b'{"model":"x","prompt":"' + b"A" * (31 * MIB) + b'"}'
+    values = b'{"model":"x","prompt":"y","list":[' + b'{"x":1},' * 120_000 + b"1]}"
+    deep = b'{"a":' + b"[" * 5_000_000
+    async with process(tmp_path) as (served, key, _):
+        headers = {"content-type": "application/json"}
+        for body in (picture, values, deep):
+            sending = asyncio.create_task(
+                served.ask("POST", "/compat/v1/images/generations?dryRun=true", key=key, body=body, headers=headers)
+            )
+            worst = 0.0
+            while not sending.done():
+                worst = max(worst, await slowest(served, 1))
+            assert (await sending).status in (400, 404)
+            assert worst < 0.5  # a tenth of a second on a machine of one's own
