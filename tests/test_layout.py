@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "penstock"
 # its modules, which may import each other. docs/tour.md is generated from this table and the modules' docstrings.
 LAYERS = """
     __main__
-    cli
+    cli pytest_plugin
     commands
     app
     api web

@@ -1,0 +1,46 @@
+"""The fixture as a stranger would use it: a test file of its own, run by a pytest of its own, first recording, then
+from the recordings alone.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+TEST = """
+import base64, json, urllib.request
+
+def call(penstock, body):
+    request = urllib.request.Request(
+        penstock.base_url + "/images/generations",
+        data=json.dumps(body).encode(),
+        headers={"authorization": f"Bearer {penstock.api_key}", "content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        return answer.headers["x-service-replay-status"], json.load(answer)
+
+def test_picture(penstock):
+    status, answer = call(penstock, {"model": "atelier/sketch", "prompt": "a fox", "size": "64x64",
+                                     "response_format": "b64_json"})
+    assert base64.b64decode(answer["data"][0]["b64_json"]).startswith(b"\\x89PNG")
+    assert answer["metadata"]["provider"] == "atelier"
+    print("status:", status)
+"""
+
+
+def run(folder: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", *options]
+    done = subprocess.run([*command, "test_fox.py"], cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_records_beside_the_test_and_replays_from_there(tmp_path: Path) -> None:
+    (tmp_path / "test_fox.py").write_text(TEST)
+    missing = run(tmp_path)
+    assert "1 failed" in missing
+    assert "404" in missing
+    assert "status: recorded" in (recorded := run(tmp_path, "--penstock-record")), recorded
+    folder = tmp_path / "recordings" / "test_fox"
+    names = sorted(path.suffix for path in folder.iterdir())
+    assert names == [".json", ".png"]
+    assert "status: replayed" in (replayed := run(tmp_path)), replayed
+    assert sorted(path.suffix for path in folder.iterdir()) == names
