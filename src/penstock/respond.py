@@ -11,6 +11,9 @@ from penstock.values import Nanos, dollars, micros, nanos
 
 CURRENCY = "USD"
 _POLL_AFTER_MS = "1000"
+_KEPT_NAMES = {
+    "provider_name", "provider", "upstream_id", "model", "executed_model", "cost", "cost_estimate", "cost_currency",
+}  # fmt: skip
 _FORMATS = {"image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
@@ -133,8 +136,9 @@ def video(row: Row, plan: Plan, names: Mapping[str, str], urls: Sequence[str] | 
 def _video_metadata(
     row: Row, plan: Plan, names: Mapping[str, str], request: Request | None, settled: Settled | None
 ) -> dict[str, Any]:
-    """The caller's pairs first: what the gateway knows wins a name clash."""
-    metadata: dict[str, Any] = dict(request.metadata) if request else {}
+    """The caller's pairs beside what the gateway knows, whose names it keeps for itself, also before they are used."""
+    own = request.metadata if request else {}
+    metadata: dict[str, Any] = {name: value for name, value in own.items() if name not in _KEPT_NAMES}
     if settled:
         metadata |= execution(settled, row["model"])
         metadata |= {"cost": dollars(settled.cost), "cost_currency": CURRENCY}
