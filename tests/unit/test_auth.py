@@ -188,6 +188,7 @@ async def test_a_revoked_key_stops_at_once_here_and_soon_elsewhere(database: Dat
         new = await here.create_key(org.id)
         assert await here.caller(bearer(new)) == await there.caller(bearer(new))
         clock.advance(60)
+        await here.caller(bearer(new))
         record = await here.revoke_key(org.id, new.record["id"])
         await refused(here, bearer(new))
         there_clock.advance(1.9)
