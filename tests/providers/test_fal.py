@@ -1,0 +1,187 @@
+"""fal: its own client against the simulated queue, then the whole gateway against the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import fal_client
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image
+from tests.upstreams.exchange import Ware
+from tests.upstreams.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.server import answers, serving_beside
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def fal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fal]:
+    with serving_beside(Fal()) as vendor:
+        monkeypatch.setattr(fal_client.client, "QUEUE_URL_FORMAT", vendor.url + "/")
+        yield vendor
+
+
+@contextmanager
+def connected(key: str) -> Iterator[fal_client.SyncClient]:
+    """It has no way of its own to close its connections."""
+    client = fal_client.SyncClient(key=key)
+    with client._client:
+        yield client
+
+
+@pytest.fixture
+def client(fal: Fal) -> Iterator[fal_client.SyncClient]:
+    with connected(KEY) as client:
+        yield client
+
+
+def test_client_runs_a_job(fal: Fal, client: fal_client.SyncClient) -> None:
+    handle = client.submit("fal-ai/kling-video/v3/standard/text-to-video", {"prompt": "a fox", "duration": "5"})
+    assert isinstance(handle.status(), fal_client.InProgress)
+    assert isinstance(handle.status(), fal_client.Completed)
+    video = handle.get()["video"]
+    assert (video["content_type"], fal.heard("submit")[0].fields["duration"]) == ("video/mp4", "5")
+    assert client.result("fal-ai/kling-video/v3/standard/text-to-video", handle.request_id)["video"]
+
+
+def test_client_cancels_what_is_not_done(fal: Fal, client: fal_client.SyncClient) -> None:
+    handle = client.submit("fal-ai/flux/dev", {"prompt": "a fox"})
+    handle.cancel()
+    ended = handle.status()
+    assert isinstance(ended, fal_client.Completed)
+    assert ended.error_type == "client_cancelled"
+
+
+@pytest.mark.parametrize(("result", "status"), [(UNSAFE, 422), (INVALID, 422), (CRASHED, 500)])
+def test_client_meets_errors_where_results_are(
+    fal: Fal, client: fal_client.SyncClient, result: Ware, status: int
+) -> None:
+    fal.results.append(result)
+    with pytest.raises(fal_client.FalClientHTTPError) as caught:
+        client.submit("fal-ai/flux/dev", {"prompt": "a fox"}).get()
+    assert caught.value.status_code == status
+
+
+def test_client_without_key(fal: Fal) -> None:
+    with connected("nobody:knows") as client, pytest.raises(fal_client.FalClientHTTPError, match="Authentication"):
+        client.submit("fal-ai/flux/dev", {"prompt": "a fox"})
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    fal = Fal()
+    async with house_of(open_house, "fal", fal) as house:
+        record = await image(house, model="flux-schnell", n=2, size="128x64")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.006")
+    assert fal.heard("submit")[0].path == "/fal-ai/flux/schnell"
+    assert fal.heard("submit")[0].fields == {
+        "prompt": "a pear", "image_size": {"width": 128, "height": 64}, "num_images": 2, "output_format": "png",
+    }  # fmt: skip
+    assert fal.heard("status")[0].path.startswith("/fal-ai/flux/requests/")
+    assert len(fal.heard("files")) == 2
+
+
+async def test_dearer_first_megapixel_and_pictures_that_go_in(open_house: OpenHouse) -> None:
+    fal = Fal()
+    async with house_of(open_house, "fal", fal) as house:
+        assert str((await image(house, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
+        assert str((await edit(house, model="flux-2-pro", size="64x64"))["cost"]) == "0.045"
+    assert fal.heard("submit")[1].path == "/fal-ai/flux-2-pro/edit"
+    assert fal.heard("submit")[1].fields["image_urls"] == [PICTURE]
+
+
+async def test_upscaling(open_house: OpenHouse) -> None:
+    fal = Fal()
+    async with house_of(open_house, "fal", fal) as house:
+        record = await edit(house, model="seedvr-upscale", scale_factor=3)
+        assert (record["status"], str(record["cost"])) == ("completed", "0.001")
+    assert fal.heard("submit")[0].fields == {"image_url": PICTURE, "upscale_factor": 3, "output_format": "png"}
+
+
+async def test_films(open_house: OpenHouse) -> None:
+    fal = Fal()
+    async with house_of(open_house, "fal", fal) as house:
+        video = await film(house, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert (str(video["metadata"]["cost"]), video["metadata"]["provider"]) == ("0.336", "fal")
+        loud = await film(
+            house, model="kling-3", seconds=4, generate_audio=True, input_reference=[{"image_url": PICTURE}]
+        )
+        assert str(loud["metadata"]["cost"]) == "0.504"
+        assert loud["metadata"]["executed_model"] == "fal/fal-ai/kling-video/v3/standard/image-to-video"
+    words, picture = fal.heard("submit")
+    assert words.fields == {
+        "prompt": "a train", "aspect_ratio": "9:16", "duration": "4", "negative_prompt": "rain",
+        "generate_audio": False,
+    }  # fmt: skip
+    assert picture.fields == {
+        "prompt": "a train", "duration": "4", "start_image_url": PICTURE, "generate_audio": True,
+    }  # fmt: skip
+
+
+async def test_price_of_what_is_made_and_not_of_what_was_said(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "fal", Fal()) as house:
+        video = await film(house, model="veo-3.1", seconds=5, resolution="1080p")
+        assert str(video["metadata"]["cost"]) == "2.4", "6 seconds, the next that it can make"
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "code"),
+    [
+        (UNSAFE, "upstream_failure", "CONTENT_POLICY_VIOLATION"),
+        (CRASHED, "upstream_failure", "ALL_PROVIDERS_EXHAUSTED"),
+        (Ware({"images": [], "seed": 7}), "upstream_failure", "ALL_PROVIDERS_EXHAUSTED"),
+        (
+            Ware({"images": [{"url": "http://127.0.0.1:1/x.png"}], "has_nsfw_concepts": [True]}),
+            "upstream_failure",
+            "CONTENT_POLICY_VIOLATION",
+        ),
+    ],
+)
+async def test_finished_and_failed(open_house: OpenHouse, result: Ware, status: str, code: str) -> None:
+    fal = Fal()
+    fal.results.append(result)
+    async with house_of(open_house, "fal", fal) as house:
+        record = await image(house, model="flux-schnell")
+        assert (record["status"], record["error_code"]) == (status, code)
+        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+    assert len(fal.heard("result")) == 1, "the verdict was taken at once"
+
+
+async def test_platform_gives_up(open_house: OpenHouse) -> None:
+    fal = Fal()
+    fal.fates.append(("IN_QUEUE", NO_RUNNER))
+    async with house_of(open_house, "fal", fal) as house:
+        assert (await image(house, model="flux-schnell"))["status"] == "upstream_failure"
+    assert not fal.heard("result")
+
+
+async def test_result_that_cannot_be_had_yet(open_house: OpenHouse) -> None:
+    fal = Fal()
+    fal.results.extend([Ware({"detail": "Bad gateway"}, 502), Ware({"detail": "Too many requests"}, 429)])
+    async with house_of(open_house, "fal", fal) as house:
+        assert (await image(house, model="flux-schnell"))["status"] == "completed"
+    assert (len(fal.heard("submit")), len(fal.heard("result"))) == (1, 3)
+
+
+async def test_cancelling(open_house: OpenHouse) -> None:
+    fal = Fal()
+    fal.fates.append(("IN_QUEUE", "IN_PROGRESS"))
+    async with house_of(open_house, "fal", fal) as house:
+        started = await house.video(model="kling-2.5-turbo", seconds=5)
+        await fal.desks["submit"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+    assert len(fal.heard("cancel")) == 1
+
+
+async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+    fal = Fal()
+    fal.next("submit", answers({"detail": "Rate limit exceeded."}, 429, retry_after="7"))
+    async with house_of(open_house, "fal", fal) as house:
+        record = await image(house, model="flux-schnell")
+        assert record["status"] == "upstream_failure"
