@@ -11,6 +11,7 @@ from typing import Any
 import hypothesis
 import psycopg
 import pytest
+import structlog
 
 from penstock.store.base import Dialect
 from tests import house, postgres
@@ -27,6 +28,12 @@ hypothesis.settings.load_profile("penstock")
 LAST_TURNS = 3
 
 ASYNCIO = str(Path(asyncio.__file__).parent)
+
+
+def pytest_configure() -> None:
+    """Log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
+    plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.processors.add_log_level, plainly])
 
 
 @pytest.hookimpl(tryfirst=True)
