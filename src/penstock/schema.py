@@ -26,7 +26,6 @@ class Field:
     longest: int | None = None
     handling: str | None = None
     same_as: str | None = None  # another name of this field
-    per_model: bool = False  # a model's own list of values, where it has one, replaces `one_of`
 
 
 Table = Mapping[str, Field]
@@ -71,8 +70,8 @@ _FINISH = (
     _whole("output_compression", "Quality of jpeg, webp and avif.", low=1, high=100, default=100, handling="emulated"),
 )
 _MIND = (
-    _text("thinking", "How hard the model thinks.", one_of=_THINKING, handling="converted", per_model=True),
-    _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, same_as="thinking", per_model=True),
+    _text("thinking", "How hard the model thinks.", one_of=_THINKING, handling="converted"),
+    _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, same_as="thinking"),
     _text("prompt_enhancement", "Let the provider rewrite the prompt.", one_of=("on", "off"), handling="converted"),
 )
 
@@ -82,8 +81,8 @@ IMAGE = _table(
     _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
     _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
     *_SHAPE,
-    _text("quality", "Effort.", one_of=_QUALITIES, default="standard", handling="passthrough", per_model=True),
-    _text("style", "Manner.", one_of=("vivid", "natural"), default="vivid", handling="passthrough", per_model=True),
+    _text("quality", "Effort.", one_of=_QUALITIES, default="standard", handling="passthrough"),
+    _text("style", "Manner.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
     *_FINISH,
     *_MIND,
     *_KEEPING,
@@ -109,7 +108,7 @@ EDIT = _table(
     _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
     _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
     *_SHAPE,
-    _text("quality", "Effort.", one_of=_QUALITIES, default="auto", handling="passthrough", per_model=True),
+    _text("quality", "Effort.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_FINISH,
     _number("scale_factor", "Upscale models: multiplies each dimension.", low=1, high=16, handling="renamed"),
     *_MIND,
