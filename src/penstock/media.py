@@ -87,13 +87,13 @@ class Media:
             return direct
         path = f"/m/{media_id}"
         expires = until_ms // 1000
-        return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed(path, expires))}"
+        return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed(path, str(expires)))}"
 
     async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> Opened:
         """What a signed address leads to."""
         path, expires = f"/m/{media_id}", query.get("exp", "")
         good = expires.isdigit() and len(expires) < 14
-        if not (good and self._vault.verify(_signed(path, int(expires)), query.get("sig", ""))):
+        if not (good and self._vault.verify(_signed(path, expires), query.get("sig", ""))):
             raise PermissionDenied("This address is not signed by the gateway.")
         if self._clock.now_ms() > int(expires) * 1000:
             raise PermissionDenied("This address has expired.")
@@ -173,7 +173,7 @@ async def _is_awaited(store: Store, media_id: str) -> bool:
     return unfinished is not None or await store.one("get_file_row", id=media_id) is not None
 
 
-def _signed(path: str, expires: int) -> str:
+def _signed(path: str, expires: str) -> str:
     return f"GET\n{path}\n{expires}"
 
 
