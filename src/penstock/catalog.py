@@ -10,7 +10,7 @@ from penstock import configured, parameters
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.providers import atelier
 from penstock.providers.spec import Model, Price, Provider
-from penstock.schema import Request
+from penstock.schema import Choice, Request
 from penstock.settings import Settings
 
 MODES = {
@@ -172,16 +172,12 @@ class Catalog:
         wanted = "image" if task in ("edit", "upscale") and not has_pictures else task
         return next(Option(atelier.PROVIDER, one) for one in atelier.PROVIDER.models if one.op.task == wanted)
 
-    def option(self, slug: str, model: str, upstream: str) -> Option | None:
-        """The option that an earlier plan names, if it is still there."""
-        return next(
-            (
-                one
-                for one in self._options
-                if (one.provider.slug, one.model.id, one.model.upstream) == (slug, model, upstream)
-            ),
-            None,
-        )
+    def option(self, choice: Choice, task: str) -> Option | None:
+        """The option that an earlier plan names, if it is still there. One model may make, edit and move pictures."""
+        names = (choice.provider, choice.model, choice.upstream)
+        found = [one for one in self._options if (one.provider.slug, one.model.id, one.model.upstream) == names]
+        fitting = [one for one in found if one.model.op.task == task]
+        return next((one for one in fitting if choice.send in ("", one.model.op.send)), None)
 
     def _refuse(self, model: str, options: Sequence[Option], tasks: Sequence[str]) -> None:
         if options:

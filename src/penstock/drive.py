@@ -88,7 +88,7 @@ async def _load(gateway: Gateway, lease: Lease) -> Job | None:
 async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[list[Made], list[Miss]]:
     """`count` outputs from choice `number` of the plan; what it fails to make is asked of the next."""
     choice = job.plan.choices[number]
-    option = gateway.catalog.option(choice.provider, choice.model, choice.upstream)
+    option = gateway.catalog.option(choice, job.request.task)
     outcomes: Sequence[Made | Miss]
     if option is None:
         outcomes = [_gone(job, choice, count, number)]

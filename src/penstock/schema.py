@@ -296,6 +296,7 @@ class Choice(msgspec.Struct, frozen=True):
     upstream: str  # the provider's own id
     prices: tuple[dict[str, Any], ...] = ()
     hold: Nanos = NOTHING
+    send: str = ""  # where it is sent, should the provider have several places for one model
 
 
 class Plan(msgspec.Struct, frozen=True):

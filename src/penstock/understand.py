@@ -53,7 +53,7 @@ async def understand(gateway: Gateway, call: Call, wish: Wish, kind: str, tasks:
 def estimate(gateway: Gateway, intent: Intent) -> Answer:
     """A dry run ends here: validated like any other, nothing run, nothing held."""
     choice = intent.plan.choices[0]
-    option = gateway.catalog.option(choice.provider, choice.model, choice.upstream)
+    option = gateway.catalog.option(choice, intent.request.task)
     assert option is not None, "it was routed to a moment ago"
     return respond.estimate(intent.request.model, choice.provider, billing.quote(option.model, intent.request))
 
@@ -95,6 +95,7 @@ def _choice(option: Option, request: Request) -> Choice:
         upstream=option.model.upstream,
         prices=billing.freeze(option.model.prices),
         hold=billing.quote(option.model, request).total,
+        send=option.model.op.send,
     )
 
 

@@ -12,7 +12,7 @@ from penstock.configured import Misconfigured
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers import compatible
 from penstock.providers.spec import Model, Price, Provider, converted, passthrough, refused
-from penstock.schema import Request
+from penstock.schema import Choice, Request
 from penstock.settings import Settings
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
@@ -340,8 +340,25 @@ def test_d7_conditions_of_prices_are_shown() -> None:
 
 
 def test_an_earlier_choice_is_found_again_while_it_exists() -> None:
-    assert catalog().option("one", "fox", "fox-v1") == route(catalog(), "one/fox").first
-    assert catalog(environ={}).option("one", "fox", "fox-v1") is None
+    choice = Choice("one", "fox", "fox-v1")
+    assert catalog().option(choice, "image") == route(catalog(), "one/fox").first
+    assert catalog(environ={}).option(choice, "image") is None
+
+
+def test_an_earlier_choice_is_found_among_models_of_one_name() -> None:
+    """A provider may make and edit with one model, and have a place for films of words and one for moving pictures."""
+    words, moves = model("fox", "video", "v1"), model("fox", "video", "v1")
+    moves = replace(moves, op=replace(moves.op, send="POST /moves"))
+    found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), words, moves))
+    for task in ("image", "edit"):
+        option = found.option(Choice("one", "fox", "v1"), task)
+        assert option is not None
+        assert option.model.op.task == task
+    for one in (words, moves):
+        option = found.option(Choice("one", "fox", "v1", send=one.op.send), "video")
+        assert option is not None
+        assert option.model == one
+    assert found.option(Choice("one", "fox", "v1"), "upscale") is None
 
 
 def test_options_that_cannot_do_it_are_left_out() -> None:
