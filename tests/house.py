@@ -248,7 +248,8 @@ class Ground:
             house = House(gateway, clock, *near, caller, shelf, self.key)
             yield house
             if audited:
-                assert await house.breaches() == []
+                breaches = await house.breaches()
+                assert not breaches, breaches
 
     def settings(self, labs: tuple[Lab, Lab], annex: bool, said: Mapping[str, Any]) -> Settings:
         providers = {"lab": labs[0].settings()}
