@@ -36,6 +36,7 @@ import msgspec
 from penstock import configured, conversation, emulate, providers, translate
 from penstock.catalog import Option
 from penstock.conversation import Talk
+from penstock.errors import InvalidRequest
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
@@ -87,9 +88,18 @@ class Recording:
 
     @property
     def model(self) -> Model:
-        """Without `upstream`, the first of that name."""
-        found = (one for one in known()[self.slug].models if one.id == self.told["model"])
-        return next(one for one in found if self.told.get("upstream", one.upstream) == one.upstream)
+        """The first of that name, and of that `upstream` if the recording says so, that takes so many pictures."""
+        named = [one for one in known()[self.slug].models if one.id == self.told["model"]]
+        found = [one for one in named if self.told.get("upstream", one.upstream) == one.upstream]
+        return next(one for one in found if len(found) == 1 or self._fits(one))
+
+    def _fits(self, model: Model) -> bool:
+        pictures = {name: len(list(_pictures(self.told["request"].get(name)))) for name in PICTURES}
+        try:
+            translate.check_inputs(model, {translate_name(name): count for name, count in pictures.items()})
+        except InvalidRequest:
+            return False
+        return True
 
     @property
     def outcome(self) -> str:
