@@ -16,6 +16,7 @@ from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.gather import NoRoom, Unfetched, Unusable
 from penstock.jobs import Lease, LeaseLost
+from penstock.pool import WorkFailed
 from penstock.providers.spec import Result
 from penstock.schema import Choice, Plan, Request, Shelved, Tried
 from penstock.store.base import ConstraintViolated, Row, Store, Transaction
@@ -123,7 +124,10 @@ async def _begun(gateway: Gateway, job: Job, share: Share, attempt_id: str, befo
 
 
 async def _submitted(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> Result:
-    inputs = await gateway.gather.inputs(job.request)
+    try:
+        inputs = await gateway.gather.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
+    except WorkFailed as problem:
+        raise Failed(share.option.provider.slug, "rejected", f"The mask could not be prepared: {problem}") from problem
     result = await gateway.upstream.submit(share.option, job.request, share.count, inputs)
     failpoint("submit.response_read")
     if not result.done:

@@ -14,6 +14,7 @@ from penstock import pictures
 from penstock.errors import InvalidRequest, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.netguard import Egress
+from penstock.pictures import Polarity
 from penstock.pool import Pool, WorkFailed
 from penstock.providers.spec import File, Outgoing
 from penstock.schema import Input, Kept, Request, Sent, Shelved
@@ -71,6 +72,8 @@ class Gather:
             raise InvalidRequest(f"`{param}` may have at most {self._settings.picture_bytes} bytes.", param=param)
         try:
             made = await self._pool.run("pictures.normalise_input", data=data)
+            if role == "mask" and made["content_type"] == "image/png":
+                made = await self._pool.run("pictures.mask_for", data=made["data"], polarity="alpha")
         except WorkFailed as problem:
             words = problem.message if problem.kind == "refused" else "it could not be read"
             raise InvalidRequest(f"`{param}` is not a picture that can be used: {words}", param=param) from None
@@ -121,12 +124,14 @@ class Gather:
     async def shelve(self, kept: Kept, data: bytes) -> None:
         await self._shelf.put(key_of(kept.media_id), data, kept.content_type)
 
-    async def inputs(self, request: Request) -> dict[str, list[Reference]]:
-        """The request's pictures, read back for a provider."""
+    async def inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[Reference]]:
+        """The request's pictures, read back for a provider; a mask in the polarity that it wants."""
         found: dict[str, list[Reference]] = {}
         for one in request.inputs:
             chunks = [chunk async for chunk in self._shelf.read(key_of(one.media_id), 0, one.size_bytes)]
             data = b"".join(chunks)
+            if one.role == "mask" and polarity != "alpha":
+                data = (await self._pool.run("pictures.mask_for", data=data, polarity=polarity))["data"]
             reference = Reference(data, one.content_type, one.width, one.height, one.role)
             found.setdefault(_TABLE_NAMES[one.role], []).append(reference)
         return found

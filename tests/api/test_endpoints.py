@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.visits import form, shaped, visiting
 from tests.house import OpenHouse, sqlite_only
-from tests.upstreams.lab import png
+from tests.upstreams.lab import mask, png
 
 pytestmark = sqlite_only
 
@@ -32,7 +32,7 @@ async def test_post_images_edits(open_house: OpenHouse) -> None:
     async with visiting(open_house) as visit:
         body, headers = form(
             ("image", png(64, 64), "a.png"),
-            ("mask", png(64, 64), "m.png"),
+            ("mask", mask(64, 64), "m.png"),
             ("model", b"touch", None),
             ("prompt", b"a hat", None),
             ("size", b"64x64", None),

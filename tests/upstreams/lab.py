@@ -44,6 +44,16 @@ def png(width: int, height: int, colour: str = "teal") -> bytes:
 
 
 @cache
+def mask(width: int, height: int) -> bytes:
+    """The left half is to be edited."""
+    file = io.BytesIO()
+    ground = Image.new("RGBA", (width, height), "white")
+    ground.paste((0, 0, 0, 0), (0, 0, width // 2, height))
+    ground.save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+@cache
 def mp4(seconds: int = 1) -> bytes:
     """A real film: small, silent and grey."""
     file = io.BytesIO()

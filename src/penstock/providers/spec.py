@@ -209,7 +209,8 @@ class Operation:
     priced_extras: frozenset[str] = frozenset()  # undeclared fields that would change the price: refused
     resubmits: bool = False  # sending twice makes one job or costs nothing, so an unknown outcome may be retried
     poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
-    settings: Mapping[str, Any] = field(default_factory=dict)  # quirks an engine module reads, such as chat's
+    # Quirks that an engine module reads: chat's, or `mask`, the colour of the edited area where it is not transparent.
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def param(self, name: str) -> Param | None:
         return next((param for param in self.params if param.name == name), None)
