@@ -171,6 +171,7 @@ def charge(
     elif price.unit == "token":
         quantity = Decimal((usage or {}).get("output", price.most * outputs))
     cost = Decimal(price.usd) * quantity + Decimal(price.each_usd) * outputs
+    cost += sum((Decimal(usd) * (usage or {}).get(name, 0) for name, usd in price.other_usd.items()), Decimal(0))
     reported = (usage or {}).get("input") if price.unit == "token" else None
     return cost + Decimal(price.input_usd) * (_inputs(price, request) if reported is None else reported)
 

@@ -264,9 +264,8 @@ def modes(model: Model) -> tuple[str, ...]:
 def pricing(price: Price) -> dict[str, Any]:
     shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
     shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
-    if price.when:
-        shown["when"] = dict(price.when)
-    return shown
+    shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
+    return {**shown, "above": price.above} if price.above else shown
 
 
 def able(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:

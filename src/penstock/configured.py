@@ -11,6 +11,7 @@ from penstock.providers.spec import Model, Price, Provider, Unit, bearer
 
 _PROVIDER_WORDS = {"speaks", "base_url", "key_env", "models", "name", "priority"}
 _MODEL_WORDS = {"id", "upstream", "task", "price", "name", "description", "priority", "weight", "aliases", "enabled"}
+_PRICE_WORDS = set("unit usd output_usd input_usd each_usd other_usd when above most note".split())
 _CHANGE_WORDS = {"price", "priority", "weight", "aliases", "enabled"}
 
 
@@ -125,27 +126,30 @@ def _change(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
 def _prices(where: str, written: Any) -> tuple[Price, ...]:
     """One table, or a list of them of which the first that applies counts; none at all is an unknown price."""
     prices = tuple(_price(where, row) for row in (written if isinstance(written, list) else [written]))
-    if prices and prices[-1].when:
-        raise Misconfigured(f"{where}: the last price must be one without `when`, for all other cases")
+    if prices and (prices[-1].when or prices[-1].above):
+        raise Misconfigured(f"{where}: the last price must be one without `when` and `above`, for all other cases")
     return prices
 
 
 def _price(where: str, written: Any) -> Price:
     here = f"{where}, price"
-    row = _only(here, written, {"unit", "usd", "output_usd", "input_usd", "each_usd", "when", "most", "note"})
+    row = _only(here, written, _PRICE_WORDS)
     unit: Unit = row.get("unit", "")
     if unit not in get_args(Unit):
         raise Misconfigured(f"{here}: unit must be one of {', '.join(get_args(Unit))}")
     if ("usd" in row) == ("output_usd" in row):
         raise Misconfigured(f"{here} needs usd or output_usd")
-    if not isinstance(row.get("when", {}), Mapping):
-        raise Misconfigured(f"{here}: when must be a table")
+    for name in ("when", "other_usd"):
+        if not isinstance(row.get(name, {}), Mapping):
+            raise Misconfigured(f"{here}: {name} must be a table")
     return Price(
         unit=unit,
         usd=_amount(here, row.get("usd", row.get("output_usd"))),
         input_usd=_amount(here, row.get("input_usd", "0")),
         each_usd=_amount(here, row.get("each_usd", "0")),
+        other_usd={name: _amount(here, usd) for name, usd in row.get("other_usd", {}).items()},
         when=dict(row.get("when", {})),
+        above=_whole(here, row, "above", 0),
         most=_whole(here, row, "most", 0),
         note=_word(here, row, "note", "penstock.toml") or "",
     )

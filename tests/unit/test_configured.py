@@ -98,6 +98,24 @@ def test_chat_prices_have_two_sides() -> None:
     assert one.models[0].prices == (Price(unit="token", usd="2e-6", input_usd="1e-6", note="penstock.toml"),)
 
 
+def test_chat_prices_may_depend_on_length_and_on_what_is_remembered() -> None:
+    one = lab(
+        """
+        [[providers.lab.models]]
+        id = "m"
+        task = "chat"
+        price = [
+          { unit = "token", usd = "4e-6", input_usd = "2e-6", above = 200000 },
+          { unit = "token", usd = "2e-6", input_usd = "1e-6", other_usd = { cached = "1e-7" } },
+        ]
+        """
+    )
+    assert one.models[0].prices == (
+        Price(unit="token", usd="4e-6", input_usd="2e-6", above=200_000, note="penstock.toml"),
+        Price(unit="token", usd="2e-6", input_usd="1e-6", other_usd={"cached": "1e-7"}, note="penstock.toml"),
+    )
+
+
 def test_a_model_may_have_no_price() -> None:
     assert lab('models = [{id = "m", task = "image"}]').models[0].prices == ()
 
@@ -165,11 +183,16 @@ PRICED = f"{LAB}{MODEL}price = "
         (PRICED + '{unit = "image", usd = "1", output_usd = "2"}', "[providers.lab] model m, price needs usd or"),
         (PRICED + '{unit = "image", cents = 4}', "[providers.lab] model m, price has unknown words: cents"),
         (PRICED + '{unit = "image", usd = "1", when = 5}', "[providers.lab] model m, price: when must be a table"),
+        (PRICED + '{unit = "image", usd = "1", other_usd = "1"}',
+         "[providers.lab] model m, price: other_usd must be a table"),
+        (PRICED + '{unit = "image", usd = "1", other_usd = {cached = 0.5}}',
+         "[providers.lab] model m, price: write amounts as text"),
+        (PRICED + '[{unit = "image", usd = "1", above = 5}]', "[providers.lab] model m: the last price must be one"),
         (PRICED + '{unit = "image", usd = "1", most = -1}', "[providers.lab] model m, price: most must be a whole"),
         (PRICED.replace("image", "edit") + '{unit = "token", usd = "1"}',
          "[providers.lab] model m: a price by the token needs `most`, the tokens one output can use"),
         (PRICED + '[{unit = "image", usd = "1", when = {size = "1:1"}}]',
-         "[providers.lab] model m: the last price must be one without `when`, for all other cases"),
+         "[providers.lab] model m: the last price must be one without `when` and `above`, for all other cases"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(text: str, words: str) -> None:

@@ -239,6 +239,10 @@ class Price:
     # What this row is for: canonical values or, as `sent.resolution`, what the model itself is told; empty: anything.
     when: Mapping[str, Any] = field(default_factory=dict)
     most: int = 0  # token prices of media: the ceiling of tokens one output can use
+    # Dollars for what else the provider counts, by its name in Result.usage. A chat's `cached` tokens are among those
+    # that go in, and cost this instead.
+    other_usd: Mapping[str, str] = field(default_factory=dict)
+    above: int = 0  # chat: this row is for conversations of more input tokens; such rows come first
     note: str = ""  # source and date
 
 
