@@ -1,0 +1,69 @@
+"""The provider that every contender talks to: answers chat at once, whole or streamed, as fast as a loop can.
+
+python -m bench.upstream PORT
+"""
+
+import asyncio
+import sys
+
+import uvloop
+
+_HEAD = b'{"id":"chatcmpl-1","object":"chat.completion","created":1794709785,"model":"gpt-x",'
+_BODY = (
+    _HEAD + b'"choices":[{"index":0,"message":{"role":"assistant","content":"Hello! How can I help you today?"},'
+    b'"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
+)
+_WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BODY) + _BODY
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_PIECES = 10
+_PAUSE_SECONDS = 0.02
+
+
+def _event(delta: bytes, finish: bytes = b"null") -> bytes:
+    data = (
+        b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1794709785,"model":"gpt-x",'
+        b'"choices":[{"index":0,"delta":' + delta + b',"finish_reason":' + finish + b"}]}\n\n"
+    )
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Provider(asyncio.Protocol):
+    """Reads requests by their Content-Length and answers each."""
+
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or transport
+        self.transport = transport  # type: ignore[assignment]
+        self.received = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        while (end := self.received.find(b"\r\n\r\n")) >= 0:
+            head = self.received[:end].lower()
+            mark = head.find(b"content-length:")
+            length = int(head[mark + 15 :].split(b"\r\n")[0]) if mark >= 0 else 0
+            if len(self.received) < end + 4 + length:
+                return
+            body = self.received[end + 4 : end + 4 + length]
+            self.received = self.received[end + 4 + length :]
+            if b'"stream":true' in body.replace(b" ", b""):
+                asyncio.get_running_loop().create_task(self.stream())
+            else:
+                self.transport.write(_WHOLE)
+
+    async def stream(self) -> None:
+        self.transport.write(_STREAM_HEAD + _event(b'{"role":"assistant","content":""}'))
+        for _ in range(_PIECES):
+            await asyncio.sleep(_PAUSE_SECONDS)
+            self.transport.write(_event(b'{"content":"hello "}'))
+        self.transport.write(_event(b"{}", b'"stop"') + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+async def main(port: int) -> None:
+    server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", port, backlog=4096)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1])))
