@@ -1,0 +1,146 @@
+"""Runway: its own client against simulated tasks, then the whole gateway against the same."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import runwayml
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Runway
+from tests.upstreams.server import answers, serving_beside
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def runway() -> Iterator[Runway]:
+    with serving_beside(Runway()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(runway: Runway) -> Iterator[runwayml.RunwayML]:
+    with runwayml.RunwayML(api_key=KEY, base_url=runway.url, max_retries=0) as client:
+        yield client
+
+
+def test_client_runs_a_task(runway: Runway, client: runwayml.RunwayML) -> None:
+    task = client.text_to_video.create(model="gen4.5", prompt_text="a fox", ratio="1280:720", duration=5)
+    assert [client.tasks.retrieve(task.id).status for _ in range(2)] == ["THROTTLED", "RUNNING"]
+    done = client.tasks.retrieve(task.id)
+    assert done.status == "SUCCEEDED"
+    assert (done.cost.credits, len(done.output)) == (60, 1)
+    assert runway.heard("text_to_video")[0].fields["promptText"] == "a fox"
+
+
+def test_client_moves_and_paints(runway: Runway, client: runwayml.RunwayML) -> None:
+    places: Any = [{"uri": PICTURE, "position": "first"}, {"uri": PICTURE, "position": "last"}]
+    moving = client.image_to_video.create(model="veo3.1", prompt_image=places, ratio="1280:720", duration=8, audio=True)
+    like: Any = [{"uri": PICTURE}]
+    still = client.text_to_image.create(
+        model="gen4_image", prompt_text="a fox", ratio="1024:1024", reference_images=like
+    )
+    assert moving.id != still.id
+
+
+def test_client_calls_off_a_task(runway: Runway, client: runwayml.RunwayML) -> None:
+    task = client.text_to_video.create(model="gen4.5", prompt_text="a fox", ratio="1280:720", duration=5)
+    client.tasks.delete(task.id)
+    assert client.tasks.retrieve(task.id).status == "CANCELLED"
+
+
+def test_client_sees_failures(runway: Runway, client: runwayml.RunwayML) -> None:
+    runway.fates.append(("PENDING", UNSAFE))
+    task = client.text_to_video.create(model="gen4.5", prompt_text="a fox", ratio="1280:720", duration=5)
+    failed = client.tasks.retrieve(task.id)
+    assert failed.status == "FAILED"
+    assert failed.failure_code == "SAFETY.INPUT.TEXT"
+    with pytest.raises(runwayml.NotFoundError):
+        client.tasks.retrieve("unknown")
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+DRY = {"dryRun": "true"}
+SOUNDS: list[dict[str, Any]] = [{}, {"audio": False}]
+
+
+async def test_films(open_house: OpenHouse) -> None:
+    runway = Runway()
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        video = await film(house, model="gen-4.5", seconds=5, size="9:16")
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.6"
+        moved = await film(house, model="gen-4.5", seconds=5, input_reference={"image_url": PICTURE})
+        assert moved["status"] == "completed"
+    assert runway.heard("text_to_video")[0].fields == {
+        "model": "gen4.5", "promptText": "a train", "ratio": "720:1280", "duration": 5,
+    }  # fmt: skip
+    assert runway.heard("image_to_video")[0].fields == {
+        "model": "gen4.5", "promptText": "a train", "duration": 5, "ratio": "1104:832",
+        "promptImage": [{"uri": PICTURE, "position": "first"}],
+    }  # fmt: skip
+    assert {desk.headers["x-runway-version"] for desk in runway.heard("show")} == {"2024-11-06"}
+
+
+async def test_sound_costs_extra(open_house: OpenHouse) -> None:
+    runway = Runway()
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        quoted = [await house.video(model="veo-3.1", seconds=8, query=DRY, **more) for more in SOUNDS]
+        assert [one.json["total_cost_micros"] for one in quoted] == [3_200_000, 1_600_000]
+        await film(house, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
+    assert runway.heard("text_to_video")[0].fields == {
+        "model": "veo3.1", "promptText": "a train", "ratio": "1920:1080", "duration": 8, "negativePrompt": "rain",
+        "audio": True,
+    }  # fmt: skip
+
+
+async def test_pictures_cost_what_the_task_says(open_house: OpenHouse) -> None:
+    runway = Runway()
+    runway.fates.append(("PENDING", {"status": "SUCCEEDED", "cost": {"credits": 5}}))
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        small = await image(house, model="runway/gen4-image", size="1280x720")
+        assert (small["status"], str(small["cost"])) == ("completed", "0.05"), "less than the ceiling that was held"
+        assert str((await edit(house, model="runway/gen4-image-turbo", size="1080x1080"))["cost"]) == "0.02"
+    small_heard, like = runway.heard("text_to_image")
+    assert small_heard.fields == {"model": "gen4_image", "promptText": "a pear", "ratio": "1280:720"}
+    assert like.fields["referenceImages"] == [{"uri": PICTURE}]
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (UNSAFE, "CONTENT_POLICY_VIOLATION"),
+        (BAD_OUTPUT, "ALL_PROVIDERS_EXHAUSTED"),
+        (BAD_ASSET, "ALL_PROVIDERS_EXHAUSTED"),
+        (EMPTY, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    runway = Runway()
+    runway.fates.append(("PENDING", fate))
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        video = await film(house, model="gen-4.5", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_cancelling(open_house: OpenHouse) -> None:
+    runway = Runway()
+    runway.fates.append(("PENDING", "THROTTLED"))
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        started = await house.video(model="gen-4.5", seconds=5)
+        await runway.desks["text_to_video"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+    assert len(runway.heard("delete")) == 1
+
+
+async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+    runway = Runway()
+    runway.next("text_to_video", answers({"error": "You have reached your daily limit."}, 429))
+    async with house_of(open_house, "runway", runway, "/v1") as house:
+        assert (await film(house, model="gen-4.5", seconds=5))["status"] == "failed"
