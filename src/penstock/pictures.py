@@ -158,7 +158,8 @@ def encode(image: Image.Image, output_format: str, output_compression: int = 100
         # Not optimised: Pillow guesses the space for that, and on noise at quality 100 it guesses too little and fails.
         return _saved(_on_white(image), "jpeg", quality=quality, subsampling=0 if fine else 2)
     if output_format == "webp":
-        return _saved(image, "webp", quality=quality, method=4, alpha_quality=100 if fine else 80)
+        effort = 4 if image.width * image.height <= 8_000_000 else 2
+        return _saved(image, "webp", quality=quality, method=effort, alpha_quality=100 if fine else 80)
     if output_format == "avif":
         # One thread: the pool already has a child for every core.
         return _saved(image, "avif", quality=quality, subsampling="4:4:4" if fine else "4:2:0", speed=8, max_threads=1)

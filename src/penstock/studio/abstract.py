@@ -176,7 +176,7 @@ def _turning(palette: Palette, size: Size, cell: float, chance: random.Random) -
     """A few large figures above the grid; in a clip they turn."""
     layers = []
     for number in range(2):
-        side = round(cell * chance.uniform(1.1, 1.7))
+        side = max(2, round(cell * chance.uniform(1.1, 1.7)))
         arms = chance.choice((3, 4, 6))
 
         def star(draw: ImageDraw.ImageDraw, scale: float, side: int = side, arms: int = arms) -> None:

@@ -20,7 +20,7 @@ from penstock.studio.palette import choose
 from penstock.studio.planes import Camera, Planes, Stage, planes
 from penstock.studio.words import read
 
-SHORTEST, LONGEST = 32, 2048
+SHORTEST, LONGEST, MOST_PIXELS = 32, 2048, 2_400_000  # 1920x1200 and everything smaller
 LEAST_SECONDS, MOST_SECONDS = 1.0, 20.0
 MARGIN = 0.05  # of the width, on both sides, for the camera to travel
 ZOOM = 1.16
@@ -70,6 +70,8 @@ def _check(seconds: float, width: int, height: int, fps: int) -> None:
         raise pictures.BadPicture(f"A clip lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST) or width % 2 or height % 2:
         raise pictures.BadPicture(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
+    if width * height > MOST_PIXELS:
+        raise pictures.BadPicture("A clip may be as large as 1920x1200, in any shape.")
     if not 1 <= fps <= 60:
         raise pictures.BadPicture("Frames per second must be from 1 to 60.")
 

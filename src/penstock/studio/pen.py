@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 from penstock.studio.canvas import Point, volume
 from penstock.studio.palette import Colour
 
-LARGER = 3
+LARGER, LARGEST = 3, 4200  # drawn this many times larger, as far as memory allows
 INK: Colour = (38, 30, 36)
 WHITE: Colour = (250, 247, 240)
 Shape = str | Sequence[Point]  # as text: "20,35 50,80", in hundredths of the sheet
@@ -21,12 +21,14 @@ class Pen:
 
     def __init__(self, side: int) -> None:
         self.side = max(8, side)
-        self._scale = self.side * LARGER
+        self._scale = max(self.side, min(self.side * LARGER, LARGEST))
         self._sheet = Image.new("RGBA", (self._scale, self._scale))
         self._draw = ImageDraw.Draw(self._sheet)
 
     def done(self, shading: float = 0.35) -> Image.Image:
-        image = self._sheet.reduce(LARGER)
+        exact = self._scale == self.side * LARGER
+        size = (self.side, self.side)
+        image = self._sheet.reduce(LARGER) if exact else self._sheet.resize(size, Image.Resampling.HAMMING)
         return volume(image, shading) if shading else image
 
     def polygon(self, points: Shape, colour: Colour, alpha: int = 255) -> None:

@@ -15,7 +15,8 @@ from penstock.studio.canvas import STILL, Layer, Scene, Size, place
 # Video is brightness at full size and colour at half. Working on such planes costs a tenth of working on RGBA, and
 # the frames need no conversion. The matrix is BT.709 in its usual limited range.
 _MATRIX = (0.1826, 0.6142, 0.0620, 16.0, -0.1006, -0.3386, 0.4392, 128.0, 0.4392, -0.3989, -0.0403, 128.0)
-_PHASES = 4  # parts of a pixel; in whole pixels slow movements would stutter
+# Parts of a pixel: in whole pixels slow movements would stutter. Large layers have fewer, for each is kept in memory.
+_PHASES, _PHASES_LARGE, _LARGE_PIXELS = 4, 2, 400_000
 
 
 class Planes(NamedTuple):
@@ -120,7 +121,8 @@ class _Actor:
         alpha = image.getchannel("A")
         half = _halved(alpha)
         self._planes = ((colours.y, alpha), (colours.u, half), (colours.v, half))
-        self._shifted: dict[tuple[int, int, int], tuple[Image.Image, Image.Image]] = {}
+        self._phases = _PHASES if image.width * image.height < _LARGE_PIXELS else _PHASES_LARGE
+        self._shifted: dict[tuple[int, float, float], tuple[Image.Image, Image.Image]] = {}
 
     def draw(self, shown: Planes, at: float, travelled: float) -> None:
         x, y = self._position(at, travelled)
@@ -153,13 +155,13 @@ class _Actor:
         if self._motion.spin:
             values, mask = self._turned(number, at)
         else:
-            x, y = (math.floor(value * _PHASES + 0.5) / _PHASES for value in (x, y))
-            values, mask = self._part(number, round((x % 1) * _PHASES), round((y % 1) * _PHASES))
+            x, y = (math.floor(value * self._phases + 0.5) / self._phases for value in (x, y))
+            values, mask = self._part(number, x % 1, y % 1)
         if light < 0.99:
             mask = mask.point(_dimming(round(light * 64)))
         plane.paste(values, (math.floor(x), math.floor(y)), mask)
 
-    def _part(self, number: int, right: int, down: int) -> tuple[Image.Image, Image.Image]:
+    def _part(self, number: int, right: float, down: float) -> tuple[Image.Image, Image.Image]:
         key = (number, right, down)
         if key not in self._shifted:
             values, mask = self._planes[number]
@@ -187,12 +189,12 @@ def _dimming(sixty_fourths: int) -> list[int]:
     return [value * sixty_fourths // 64 for value in range(256)]
 
 
-def _nudged(plane: Image.Image, right: int, down: int) -> Image.Image:
+def _nudged(plane: Image.Image, right: float, down: float) -> Image.Image:
     """Moved by parts of a pixel: a mixture with the same plane one whole pixel further."""
     if right:
-        plane = Image.blend(plane, ImageChops.offset(plane, 1, 0), right / _PHASES)
+        plane = Image.blend(plane, ImageChops.offset(plane, 1, 0), right)
     if down:
-        plane = Image.blend(plane, ImageChops.offset(plane, 0, 1), down / _PHASES)
+        plane = Image.blend(plane, ImageChops.offset(plane, 0, 1), down)
     return plane
 
 

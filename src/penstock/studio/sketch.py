@@ -7,9 +7,11 @@ from PIL import Image, ImageEnhance
 from penstock import pictures
 from penstock.studio import canvas, scene
 from penstock.studio.canvas import Size
+from penstock.studio.enlarge import scale
 
 SHORTEST, LONGEST = 16, 4096
 COMFORTABLE = 160  # smaller pictures are painted at this size and reduced, or nothing would be seen in them
+SPACIOUS = 2560  # larger ones are painted at this size and enlarged, or their many layers would not fit in memory
 
 
 def paint(
@@ -23,12 +25,10 @@ def picture(
     prompt: str, width: int, height: int, seed: int = 0, negative: str = "", style: str = "vivid"
 ) -> Image.Image:
     check_size(width, height)
-    size = _painted_size(width, height)
-    painted = canvas.flatten(scene.compose(prompt, negative, size, seed))
+    painted = canvas.flatten(scene.compose(prompt, negative, _painted_size(width, height), seed))
     if style == "natural":
         painted = ImageEnhance.Color(painted).enhance(0.8)
-    finished = canvas.finish(painted, canvas.dice(prompt, seed, "grain"))
-    return finished if size == (width, height) else finished.resize((width, height), Image.Resampling.LANCZOS)
+    return canvas.finish(scale(painted, (width, height)), canvas.dice(prompt, seed, "grain"))
 
 
 def check_size(width: int, height: int) -> None:
@@ -37,5 +37,5 @@ def check_size(width: int, height: int) -> None:
 
 
 def _painted_size(width: int, height: int) -> Size:
-    factor = min(COMFORTABLE / min(width, height), LONGEST / max(width, height))
-    return (width, height) if factor <= 1 else (round(width * factor), round(height * factor))
+    factor = min(max(1.0, COMFORTABLE / min(width, height)), SPACIOUS / max(width, height))
+    return max(1, round(width * factor)), max(1, round(height * factor))
