@@ -66,10 +66,13 @@ class Line:
             await self.writer.wait_closed()
 
     async def send(self, *parts: bytes) -> None:
+        """Each part in a packet of its own, which the other side has read before the next one leaves."""
         for part in parts:
             self.writer.write(part)
-        with suppress(ConnectionError):
-            await self.writer.drain()
+            with suppress(ConnectionError):
+                await self.writer.drain()
+            for _ in range(3 if len(parts) > 1 else 0):
+                await asyncio.sleep(0)
 
     async def hear(self, *, is_head: bool = False) -> Said:
         """The next response."""

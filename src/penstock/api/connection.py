@@ -17,6 +17,7 @@ from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTim
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
+_FAREWELL_SECONDS = 1.0
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
 
@@ -87,6 +88,7 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self._deaf = False  # whatever comes now belongs to nothing that we will answer
         self._problem: Problem | None = None
+        self._farewell: asyncio.TimerHandle | None = None
 
     @property
     def _is_busy(self) -> bool:
@@ -103,6 +105,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.doorkeeper.forget(self)
+        if self._farewell is not None:
+            self._farewell.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -142,6 +146,7 @@ class Connection(HttpToolsProtocol):
     def refuse(self, problem: Problem) -> None:
         """Answer and close; but first let a call that came before on this connection have its own answer."""
         self._deaf = True
+        self.doorkeeper.forget(self)
         if self.transport.is_closing():
             return
         if self._is_busy:
@@ -155,7 +160,12 @@ class Connection(HttpToolsProtocol):
                 self.transport.close()
                 return
         self.transport.write(_rendered(problem, new_id("req", self.doorkeeper.clock.now_ms())))
-        self.transport.close()
+        if isinstance(problem, Unavailable) or not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        # Closing on somebody who is still sending would reset the connection, and take the answer with it.
+        self.transport.write_eof()
+        self._farewell = self.loop.call_later(_FAREWELL_SECONDS, self.transport.abort)
 
     # --------------------------------------------------------------------------------------------------------- heads
 

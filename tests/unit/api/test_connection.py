@@ -117,6 +117,15 @@ async def test_what_is_not_clean_http_is_answered_once_with_400_and_the_end(tmp_
                     assert await line.is_closed(), f"{name}: and then a pipelined request was answered"
 
 
+async def test_who_goes_on_sending_after_a_refusal_is_cut_off(tmp_path: Path) -> None:
+    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(10):
+        await line.send(MALFORMED["two hosts"])
+        assert (await line.hear()).status == 400
+        while served.state.connections:
+            await line.send(b"more and more")
+            await asyncio.sleep(0.05)
+
+
 async def test_clean_http_is_served_in_one_piece_and_byte_by_byte(tmp_path: Path) -> None:
     clean = {
         "with a length": GOOD,
@@ -254,7 +263,8 @@ async def test_a_slow_call_keeps_its_line_although_stray_bytes_follow_it(tmp_pat
         await gate.reached.wait()
         assert not await line.is_closed(0.4)
         gate.open.set()
-        assert (await line.hear()).json == {"waited": True}
+        said = await line.hear()
+        assert (said.json, said.headers.get("connection")) == ({"waited": True}, None)
 
 
 async def _trickle(line: Line, sent: bytes) -> None:
@@ -275,6 +285,20 @@ async def test_when_full_whoever_waits_longest_makes_room(tmp_path: Path) -> Non
         assert (await lines[0].hear()).status == 408
         assert not await lines[1].is_closed(0.05)
         for line in lines:
+            line.writer.close()
+
+
+async def test_when_full_an_idle_line_goes_before_one_that_speaks(tmp_path: Path) -> None:
+    async with server(tmp_path, most=2) as served, asyncio.timeout(5):
+        speaking, idle = await served.line(), await served.line()
+        await speaking.send(GOOD[:10])
+        await idle.send(GOOD)
+        assert (await idle.hear()).status == 200
+        assert (await served.ask("GET", "/echo")).status == 200
+        assert await idle.is_closed()
+        await speaking.send(GOOD[10:])
+        assert (await speaking.hear()).status == 200
+        for line in (speaking, idle):
             line.writer.close()
 
 

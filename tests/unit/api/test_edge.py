@@ -78,7 +78,7 @@ async def test_an_endpoint_is_told_everything_about_a_call(tmp_path: Path) -> No
             headers={"Content-Type": "application/json", "X-Service-Session-Id": "s1"},
         )
     [call] = kept.calls
-    assert said.json == {"made": True}
+    assert (said.json, said.headers.get("connection")) == ({"made": True}, None)
     assert is_id(call.id, "req")
     assert said.headers["x-request-id"] == said.headers["x-service-request-id"] == call.id
     assert (call.caller.org_id, call.caller.key_id) == (account.org_id, account.plain.record["id"])
