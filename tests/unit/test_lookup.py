@@ -125,10 +125,9 @@ async def test_the_file_itself(open_house: OpenHouse) -> None:
 @sqlite_only
 async def test_no_file_yet_and_no_file_any_more(open_house: OpenHouse) -> None:
     async with open_house() as house:
-        house.lab.videos.next(faults.ok, faults.never_ends, faults.fails)
-        done, running, failed = [(await house.video(seconds=1)).json["id"] for _ in range(3)]
-        await house.ended(done)
-        await house.ended(failed)
+        house.lab.videos.next(faults.ok, faults.fails, faults.never_ends)
+        done, failed = [(await house.finished((await house.video()).json["id"]))["id"] for _ in range(2)]
+        running = (await house.video()).json["id"]
         for video_id in (running, failed):
             with pytest.raises(Conflict, match="has no content"):
                 await content(house, video_id)

@@ -1,0 +1,145 @@
+"""The gateway is put together, made ready once, and taken apart in good order."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock.app import alone, first_org, first_start, opened_gateway, opened_store, working
+from penstock.clock import ManualClock
+from penstock.settings import Settings
+from penstock.store.base import StorageMisconfigured
+from penstock.values import nanos
+from tests.house import MASTER, Ground, OpenHouse, neighbours, sqlite_only
+from tests.upstreams import faults
+
+
+def settings(ground: Ground, **said: object) -> Settings:
+    return Settings(data=ground.data, database=ground.database, secret=MASTER, **said)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------------------------- first start
+
+
+async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
+    async with opened_gateway(settings(ground, starting_credit_usd="2.5"), ground.clock, {}) as gateway:
+        first, again = await first_start(gateway), await first_start(gateway)
+        assert first.key is not None
+        assert again.key is None
+        assert again.org_id == first.org_id
+        caller = await gateway.auth.caller(f"Bearer {first.key}")
+        assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin"}))
+        balance = await gateway.billing.balance(first.org_id)
+        assert nanos(balance["available"]["amount"]) == nanos("2.5")
+        assert first.key not in repr(first)
+
+
+async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
+    """At the same moment: one organization, one credit, one key that works."""
+    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
+        welcomes = await asyncio.gather(*(first_start(gateway) for _ in range(10)))
+        assert len({welcome.org_id for welcome in welcomes}) == 1
+        (key,) = [welcome.key for welcome in welcomes if welcome.key]
+        await gateway.auth.caller(f"Bearer {key}")
+        page = await gateway.auth.keys_page(welcomes[0].org_id, status="active")
+        assert len(page.data) == 1
+        row = await gateway.store.one("get_balance", org_id=welcomes[0].org_id)
+        assert row is not None
+        assert row["available"] == nanos("10")
+
+
+async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(ground: Ground) -> None:
+    async with opened_store(settings(ground)) as (store, _):
+        org_id = await first_org(store, settings(ground), ManualClock())
+    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
+        welcome = await first_start(gateway)
+        assert welcome.org_id == org_id
+        assert welcome.key is not None
+
+
+# ------------------------------------------------------------------------------------------------------------ the parts
+
+
+@sqlite_only
+async def test_the_data_folder_is_ours_alone(ground: Ground) -> None:
+    async with opened_gateway(Settings(data=ground.data), ground.clock, {}):
+        assert ground.data.stat().st_mode & 0o077 == 0
+        assert (ground.data / "secret.key").stat().st_mode & 0o077 == 0
+
+
+@sqlite_only
+async def test_rubbish_of_a_killed_process_is_removed(ground: Ground) -> None:
+    """A half-written file on the shelf, a half download, a folder with half a film."""
+    folder = ground.data / "tmp" / "film"
+    folder.mkdir(parents=True)
+    (folder / "film.mp4").write_bytes(b"half")
+    (ground.data / "tmp" / "download").write_bytes(b"half")
+    (ground.data / "media" / "ab").mkdir(parents=True)
+    half = ground.data / "media" / "ab" / "med_1.cafe.part"
+    half.write_bytes(b"half")
+    async with opened_gateway(settings(ground), ground.clock, {}):
+        assert list((ground.data / "tmp").iterdir()) == []
+        assert not half.exists()
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(RuntimeError, match="another gateway is running"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
+
+
+async def test_a_database_that_cannot_be_trusted(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """The tests' Postgres does not wait for the disk; a gateway does not start on one like that."""
+    address = request.getfixturevalue("fresh_database")
+    with pytest.raises(StorageMisconfigured, match="fsync"):
+        async with opened_gateway(Settings(data=tmp_path, database=address, secret=MASTER), ManualClock(), {}):
+            pass
+
+
+# --------------------------------------------------------------------------------------------------------- working
+
+
+async def test_what_the_last_process_left_is_taken_up(open_house: OpenHouse) -> None:
+    async with neighbours() as labs:
+        async with open_house(labs=labs, works=False, worker=False) as house:
+            ids = [(await house.video(seconds=1)).json["id"] for _ in range(5)]
+        async with open_house(labs=labs) as house:
+            assert {(await house.finished(one))["status"] for one in ids} == {"completed"}
+
+
+@sqlite_only
+async def test_who_is_no_worker_leaves_videos_to_others(open_house: OpenHouse) -> None:
+    """It accepts them, makes pictures while callers wait, and drives nothing else."""
+    async with open_house(worker=False) as house:
+        video_id = (await house.video()).json["id"]
+        assert await house.image()
+        for _ in range(20):
+            house.clock.advance(30)
+            await asyncio.sleep(0.001)
+        assert (await house.record(video_id))["status"] == "pending"
+        assert len(house.lab.videos) == 0
+        await house.cancel(video_id)
+
+
+async def test_stopping_leaves_work_in_good_order(open_house: OpenHouse) -> None:
+    async with neighbours() as labs:
+        labs[0].videos.always(faults.never_ends)
+        async with open_house(labs=labs) as house:
+            for _ in range(3):
+                await house.video(seconds=1)
+            await labs[0].videos.reached(3)
+            leases = await house.rows("SELECT id FROM generations WHERE lease_until_ms > 0")
+        async with open_house(labs=labs, works=False) as house:
+            assert len(leases) == 3
+            rows = await house.rows("SELECT lease_until_ms, starts FROM generations")
+            assert [(row["lease_until_ms"], row["starts"]) for row in rows] == [(0, 0)] * 3
+
+
+async def test_nothing_is_left_running(ground: Ground) -> None:
+    """The tests' own loop would say so: see tests/conftest.py."""
+    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
+        await first_start(gateway)
+        async with working(gateway):
+            await asyncio.sleep(0)
+        assert gateway.jobs.running == 0
