@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -25,7 +24,7 @@ async def image_status(gateway: Gateway, call: Call) -> Answer:
         raise NotFound(f"No such image request: {call.path['id']}.")
     if row["status"] != "completed":
         return Answer(json=respond.image_status(row), headers=respond.poll_headers(row))
-    return await image_result(gateway, replace(call, id=row["id"]), ())
+    return await image_result(gateway, msgspec.structs.replace(call, id=row["id"]), ())
 
 
 async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | None]) -> Answer:
@@ -84,7 +83,7 @@ async def list_videos(gateway: Gateway, call: Call) -> Answer:
     """OpenAI's list: `limit`, `after` and `order`."""
     limit, order, after = _video_page(call)
     if after:
-        await video_row(gateway, replace(call, path={"id": after}))
+        await video_row(gateway, msgspec.structs.replace(call, path={"id": after}))
     low, high = (after or "req_", "req_~") if order == "asc" else ("req_", after or "req_~")
     name = "list_newer_generations" if order == "asc" else "list_older_generations"
     rows = await gateway.store.slow(name, org_id=call.caller.org_id, low=low, high=high, limit=limit + 1)
@@ -150,7 +149,7 @@ def paced(clock: Clock, answer: Answer, due_ms: tuple[int, int]) -> Answer:
         await clock.sleep(max(0.0, (due_ms[1] - clock.now_ms()) / 1000))
         yield body[1:]
 
-    return replace(answer, json=None, chunks=chunks())
+    return msgspec.structs.replace(answer, json=None, chunks=chunks())
 
 
 async def video_row(gateway: Gateway, call: Call) -> Row:

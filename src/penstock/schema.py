@@ -11,6 +11,26 @@ from penstock.values import NOTHING, Frame, Nanos
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """A file as it came in over HTTP."""
+
+    data: bytes
+    filename: str = ""
+    content_type: str = ""
+
+
+# What the decoders make of each; true and false are no numbers here.
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "file": (Sent,),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One row of an endpoint's parameter table: what a caller may send, before any model has its say."""
@@ -26,6 +46,10 @@ class Field:
     longest: int | None = None
     handling: str | None = None
     same_as: str | None = None  # another name of this field
+    accepts: frozenset[type] = field(init=False, repr=False)  # Python's names for `types`
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accepts", frozenset(one for kind in self.types for one in _PYTHON_TYPES[kind]))
 
 
 Table = Mapping[str, Field]
@@ -183,17 +207,7 @@ class Caller:
         return not (self.calls_a_minute is None and self.calls_at_once is None and self.nanos_a_day is None)
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A file as it came in over HTTP."""
-
-    data: bytes
-    filename: str = ""
-    content_type: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """What came in over HTTP, read and authenticated but not yet understood."""
 
     id: str
@@ -202,9 +216,9 @@ class Call:
     at_ms: int
     started: float  # monotonic
     method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    path: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    path: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     json: Any = None  # the decoded body; an object
     is_form: bool = False
@@ -370,13 +384,12 @@ class Settled(msgspec.Struct, frozen=True, omit_defaults=True):
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What goes back over HTTP: a JSON value, ready bytes, or bytes as they come."""
 
     status: int = 200
     json: Any = None
     body: bytes | None = None
     chunks: AsyncIterator[bytes] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     media_type: str = "application/json"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import structlog
 
 from penstock import billing, ledger, limits
@@ -23,8 +24,7 @@ _RETRY_SECONDS = 0.5
 _RECOVERED = 1000
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A chat call that money is set aside for."""
 
     call: Call
@@ -34,8 +34,7 @@ class Entry:
     in_store: bool  # the hold is a row that other processes see; otherwise it is in our memory
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(msgspec.Struct):
     """How an entry ended."""
 
     entry: Entry

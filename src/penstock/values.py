@@ -2,7 +2,6 @@
 
 import os
 import re
-from base64 import b32hexencode
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from math import gcd
@@ -10,28 +9,24 @@ from typing import NewType
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
-# Twenty bytes, six of milliseconds and fourteen of chance, in the base 32 whose letters sort like the bytes they write.
-_TIME_BYTES, _RANDOM_BYTES = 6, 14
-_ID = re.compile(r"[a-z]+_[0-9a-v]{32}")
-_LAST_MS = 2 ** (8 * _TIME_BYTES) - 1
+# Six bytes of milliseconds and ten of chance, in hexadecimal: sorts by time, and is made without a line of Python.
+_RANDOM_BYTES = 10
+_ID = re.compile(r"[a-z]+_[0-9a-f]{32}")
+_LAST_MS = 2**48 - 1
 
 
 def new_id(prefix: str, at_ms: int) -> str:
     """A time-sortable id such as `req_…`; the time it carries is also the row's `created_at`."""
-    return f"{prefix}_{_written(at_ms, os.urandom(_RANDOM_BYTES))}"
+    return f"{prefix}_{at_ms:012x}{os.urandom(_RANDOM_BYTES).hex()}"
 
 
 def first_id(prefix: str, at_ms: int) -> str:
     """The smallest id that a moment can have, so that a time filter is a range of ids."""
-    return f"{prefix}_{_written(min(max(at_ms, 0), _LAST_MS), bytes(_RANDOM_BYTES))}"
+    return f"{prefix}_{min(max(at_ms, 0), _LAST_MS):012x}{bytes(_RANDOM_BYTES).hex()}"
 
 
 def is_id(text: str, prefix: str) -> bool:
     return text.startswith(f"{prefix}_") and _ID.fullmatch(text) is not None
-
-
-def _written(at_ms: int, rest: bytes) -> str:
-    return b32hexencode(at_ms.to_bytes(_TIME_BYTES, "big") + rest).decode("ascii").lower()
 
 
 # -------------------------------------------------------------------------------------------------------------- money

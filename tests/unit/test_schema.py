@@ -1,6 +1,5 @@
 """The parameter tables against the interface, row by row; requests and calls as values."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -190,11 +189,11 @@ CALL = Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="", at_ms=0, s
     [({}, False), ({"dryRun": "true"}, True), ({"dryRun": "TRUE"}, True), ({"dryRun": "false"}, False)],
 )
 def test_d3_a_dry_run_is_asked_for(query: dict[str, str], dry: bool) -> None:
-    assert replace(CALL, query=query).dry_run is dry
+    assert msgspec.structs.replace(CALL, query=query).dry_run is dry
 
 
 @pytest.mark.parametrize("limit", ["calls_a_minute", "calls_at_once", "nanos_a_day"])
 def test_d13_a_key_has_no_limits_unless_one_is_set(limit: str) -> None:
     assert not Caller("org_1", "key_1").is_limited
     said: dict[str, Any] = {limit: 0}
-    assert replace(Caller("org_1", "key_1"), **said).is_limited
+    assert msgspec.structs.replace(Caller("org_1", "key_1"), **said).is_limited

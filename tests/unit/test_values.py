@@ -48,13 +48,13 @@ def test_ids_of_one_moment_differ() -> None:
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
-        ("req_" + "0v" * 16, True),
-        ("key_" + "0v" * 16, False),
-        ("req_" + "0v" * 15 + "0", False),
-        ("req_" + "0v" * 16 + "0", False),
-        ("req_" + "0V" * 16, False),
-        ("req_" + "0v" * 15 + "0w", False),  # beyond the alphabet
-        ("req_" + "0v" * 16 + "\n", False),
+        ("req_" + "0f" * 16, True),
+        ("key_" + "0f" * 16, False),
+        ("req_" + "0f" * 15 + "0", False),
+        ("req_" + "0f" * 16 + "0", False),
+        ("req_" + "0F" * 16, False),
+        ("req_" + "0f" * 15 + "0g", False),  # beyond the alphabet
+        ("req_" + "0f" * 16 + "\n", False),
         ("req_", False),
         ("", False),
     ],

@@ -1,7 +1,8 @@
 """Hand out produced files: to whoever holds a signed address, and to the caller who had them made."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+import msgspec
 
 from penstock import lookup
 from penstock.api.problems import close
@@ -30,7 +31,7 @@ async def _begun(answer: Answer) -> Answer:
     if answer.chunks is None or answer.status == 416:
         return answer
     first = await anext(answer.chunks, b"")
-    return replace(answer, chunks=_whole(first, answer.chunks))
+    return msgspec.structs.replace(answer, chunks=_whole(first, answer.chunks))
 
 
 async def _whole(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,14 +1,41 @@
 """Recordings over HTTP: list, read, delete, carry away and bring back."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock import transcripts
 from penstock.api import query
 from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Answer, Call, Field
 
 RECORDINGS_QUERY = (LIMIT, *cursors("recording"))
+_TEXTS = (
+    "id",
+    "kind",
+    "task",
+    "model",
+    "recorded_at",
+    "provider",
+    "provider_name",
+    "executed_model",
+    "standard",
+    "strict",
+)
+TRANSCRIPT_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(
+            name="penstock_recording", types=("integer",), about="Form of the document.", required=True, low=1, high=1
+        ),
+        *(Field(name=name, types=("string",), about="As exported.", required=True) for name in _TEXTS),
+        Field(name="duration_ms", types=("integer",), about="How long it took.", required=True, low=0),
+        Field(name="request", types=("object",), about="What was asked for.", required=True),
+        Field(name="upstream_id", types=("string",), about="The provider's name for it."),
+        Field(name="seconds", types=("number",), about="Length of a video."),
+        Field(name="files", types=("array",), about="What was made, in base64.", required=True),
+    )
+}
 
 
 async def list_recordings(gateway: Gateway, call: Call) -> Answer:

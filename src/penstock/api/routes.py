@@ -9,7 +9,7 @@ from penstock.api import account, files, health, models, openapi, recordings
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
-from penstock.api.recordings import RECORDINGS_QUERY
+from penstock.api.recordings import RECORDINGS_QUERY, TRANSCRIPT_FIELDS
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Answer, Call
@@ -59,7 +59,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
           query=RECORDINGS_QUERY, gives="RecordingList"),
     Route("POST", "/v1/recordings", recordings.import_recording, "Bring a recording in",
-          takes="json", gives="Recording"),
+          takes="json", fields=TRANSCRIPT_FIELDS, gives="Recording"),
     Route("GET", "/v1/recordings/{recording_id}", recordings.retrieve_recording, "Retrieve a recording",
           gives="Recording"),
     Route("DELETE", "/v1/recordings/{recording_id}", recordings.delete_recording, "Delete a recording",

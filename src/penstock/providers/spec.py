@@ -122,13 +122,12 @@ class Upload:
     filename: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """An HTTP request to a provider, complete but for being sent."""
 
     method: str
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     form: tuple[tuple[str, str | Upload], ...] = ()  # multipart, instead of a body
 
