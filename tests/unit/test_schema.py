@@ -1,5 +1,6 @@
 """The parameter tables against the interface, row by row; requests and calls as values."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -196,4 +197,4 @@ def test_d3_a_dry_run_is_asked_for(query: dict[str, str], dry: bool) -> None:
 def test_d13_a_key_has_no_limits_unless_one_is_set(limit: str) -> None:
     assert not Caller("org_1", "key_1").is_limited
     said: dict[str, Any] = {limit: 0}
-    assert msgspec.structs.replace(Caller("org_1", "key_1"), **said).is_limited
+    assert replace(Caller("org_1", "key_1"), **said).is_limited
