@@ -3,10 +3,25 @@
 import asyncio
 import heapq
 import time
+from collections.abc import Iterable
 from itertools import count
+from typing import Any
 
+_AGAIN_SECONDS = 0.2
 # Counts on while a machine is suspended, where the system has such a clock; two processes then agree afterwards.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended. A cancel that meets the end of a timed wait gets lost in Python 3.11,
+    so it is said again and again.
+    """
+    left = everyone = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
+    await asyncio.gather(*everyone, return_exceptions=True)
 
 
 class Clock:

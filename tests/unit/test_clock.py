@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from penstock.clock import Clock, ManualClock
+from penstock.clock import Clock, ManualClock, end
 
 
 def test_real_clock_tells_the_time() -> None:
@@ -94,3 +94,25 @@ def test_time_passes_together_and_jumps_alone() -> None:
     assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (2500, 2500, 1.5)
     clock.jump(-1)
     assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (1500, 2500, 1.5)
+
+
+async def test_tasks_end_that_miss_a_cancel() -> None:
+    """As a timed wait of Python 3.11 does when its end and the cancel meet."""
+    missed = asyncio.Event()
+
+    async def deaf() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            missed.set()
+        await asyncio.Event().wait()
+
+    async def broken() -> None:
+        raise ValueError("seen by nobody, and no trouble")
+
+    tasks = [asyncio.create_task(deaf()), asyncio.create_task(broken()), asyncio.create_task(asyncio.sleep(0))]
+    await asyncio.sleep(0)
+    await end(tasks)
+    assert missed.is_set()
+    assert all(task.done() for task in tasks)
+    await end([])
