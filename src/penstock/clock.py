@@ -13,8 +13,8 @@ _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended. A cancel that meets the end of a timed wait gets lost in Python 3.11,
-    so it is said again and again.
+    """Cancel tasks and wait until they have ended. A cancel that meets the end of a timed wait may get lost in Python
+    3.11, so it is said again and again.
     """
     left = everyone = set(tasks)
     while left:
