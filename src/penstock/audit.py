@@ -33,14 +33,17 @@ async def audit(store: Store, shelf: Shelf, clock: Clock) -> list[str]:
         values = {"now_ms": clock.now_ms() - _OVERDUE_MS} if name == "audit_overdue" else {}
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {words.format(**row)}" for row in rows[:_SHOWN]]
-    return breaches + await _files(store, shelf)
+    return breaches + await _files(store, shelf, clock.now_ms())
 
 
-async def _files(store: Store, shelf: Shelf) -> list[str]:
-    """A row for each file and a file for each row."""
+async def _files(store: Store, shelf: Shelf, now_ms: int) -> list[str]:
+    """A row for each file and a file for each row; what is being removed loses its file first."""
     rows = {key_of(row["id"]): row for row in await store.slow("list_all_files")}
     sizes = {key: size for key, size, _ in await shelf.keys()}
-    missing = [f"media: {key} is missing" for key in rows.keys() - sizes.keys()]
+    due = {key for key, row in rows.items() if row["expires_at_ms"] is None or row["expires_at_ms"] > now_ms}
+    absent = due - sizes.keys()
+    kept = {key_of(row["id"]) for row in await store.slow("list_all_files")} if absent else set()
+    missing = [f"media: {key} is missing" for key in absent & kept]
     wrong = [
         f"media: {key} has {sizes[key]} bytes, its row says {row['size_bytes']}"
         for key, row in rows.items()

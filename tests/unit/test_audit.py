@@ -31,7 +31,7 @@ DEEDS = {
     "UPDATE usage_slots SET cost = cost + 1": "usage: ",
     "DELETE FROM media": "",
     "UPDATE media SET size_bytes = size_bytes + 1": "media: ",
-    "INSERT INTO media SELECT 'med_x', org_id, request_id, role, 9, content_type, 1, sha256, 1, 1, NULL, 1, 2"
+    "INSERT INTO media SELECT 'med_x', org_id, request_id, role, 9, content_type, 1, sha256, 1, 1, NULL, 1, 9e12"
     " FROM media LIMIT 1": "media: ",
 }
 
@@ -79,6 +79,18 @@ async def test_files_that_are_missing_or_short(open_house: OpenHouse) -> None:
         told = sorted(await house.breaches())
         assert len(told) == 2
         assert {told[0].split(" ", 3)[2], told[1].split(" ", 3)[2]} == {"is", "has"}
+
+
+@sqlite_only
+async def test_files_that_are_being_removed(open_house: OpenHouse) -> None:
+    """A file goes before its row; the sweep may be between the two."""
+    async with open_house(audited=False) as house:
+        await house.image()
+        (file,) = (house.gateway.settings.data / "media").rglob("med_*")
+        file.unlink()
+        assert len(await house.breaches()) == 1
+        house.clock.advance(25 * 3600)
+        assert await house.breaches() == []
 
 
 @sqlite_only

@@ -31,7 +31,7 @@ UPDATE media SET expires_at_ms = :at_ms WHERE request_id = :request_id AND org_i
 
 -- name: list_all_files
 -- Every file there should be.
-SELECT id, size_bytes FROM media UNION ALL SELECT media_id, size_bytes FROM recording_files;
+SELECT id, size_bytes, expires_at_ms FROM media UNION ALL SELECT media_id, size_bytes, NULL FROM recording_files;
 
 -- name: get_file_row
 -- Whether a file belongs to something.
