@@ -1,0 +1,134 @@
+"""Luma: its own client against simulated generations, then the whole gateway against the same."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.luma import Luma, failed
+from tests.upstreams.server import answers, serving_beside
+
+MEDIA = {"data": PICTURE.partition(",")[2], "media_type": "image/png"}
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def luma() -> Iterator[Luma]:
+    with serving_beside(Luma()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(luma: Luma) -> Iterator[Any]:
+    """The package is not among the test dependencies of every installation."""
+    agents = pytest.importorskip("luma_agents")
+    with agents.Luma(auth_token=KEY, base_url=f"{luma.url}/v1", max_retries=0) as client:
+        yield client
+
+
+def test_client_makes_a_film(luma: Luma, client: Any) -> None:
+    job = client.generations.create(
+        prompt="a fox",
+        model="ray-3.2",
+        type="video",
+        aspect_ratio="16:9",
+        video={"duration": "10s", "resolution": "720p", "keyframes": [MEDIA, MEDIA], "keyframe_indexes": [0, 240]},
+    )
+    assert job.state == "queued"
+    assert [client.generations.get(job.id).state for _ in range(2)] == ["processing", "completed"]
+    assert client.generations.get(job.id).output[0].type == "video"
+
+
+def test_client_sees_failures(luma: Luma, client: Any) -> None:
+    luma.fates.append(("queued", failed("content_moderated")))
+    job = client.generations.create(prompt="a fox", model="uni-1", type="image")
+    assert client.generations.get(job.id).failure_code == "content_moderated"
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "cost"),
+    [
+        ({"seconds": 5}, {"duration": "5s", "resolution": "720p"}, "0.3"),
+        ({"seconds": 7}, {"duration": "10s", "resolution": "720p"}, "0.9"),
+        ({"seconds": 5, "size": "960x540"}, {"duration": "5s", "resolution": "540p"}, "0.15"),
+        ({"seconds": 10, "resolution": "1080p"}, {"duration": "10s", "resolution": "1080p"}, "3.6"),
+    ],
+)
+async def test_films(open_house: OpenHouse, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
+    luma = Luma()
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        video = await film(house, model="luma-ray-3", user="u1", **said)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == cost
+    assert luma.heard("create")[0].fields == {
+        "type": "video", "prompt": "a train", "user_id": "u1", "aspect_ratio": "16:9", "video": told,
+        "model": "ray-3.2",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "last"), [(5, 120), (10, 240)])
+async def test_films_of_pictures(open_house: OpenHouse, seconds: int, last: int) -> None:
+    luma = Luma()
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        for count in (1, 2):
+            video = await film(
+                house, model="luma-ray-3", seconds=seconds, input_reference=[{"image_url": PICTURE}] * count
+            )
+            assert video["status"] == "completed"
+    one, two = [call.fields for call in luma.heard("create")]
+    assert (one["aspect_ratio"], one["video"]["keyframe_indexes"]) == ("4:3", [0])
+    assert (two["video"]["keyframes"], two["video"]["keyframe_indexes"]) == ([MEDIA, MEDIA], [0, last])
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    luma = Luma()
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        assert str((await image(house, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
+        assert str((await edit(house, model="luma/uni-1", image=[PICTURE, PICTURE]))["cost"]) == "0.0464"
+    made, edited = [call.fields for call in luma.heard("create")]
+    assert made == {
+        "type": "image", "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "model": "uni-1",
+    }  # fmt: skip
+    assert (edited["type"], edited["source"], edited["image_ref"]) == ("image_edit", MEDIA, [MEDIA])
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("content_moderated"), "CONTENT_POLICY_VIOLATION"),
+        (failed("budget_exhausted"), "ALL_PROVIDERS_EXHAUSTED"),
+        (failed("generation_failed"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"state": "completed", "output": None}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    luma = Luma()
+    luma.fates.append(("queued", fate))
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        video = await film(house, model="luma-ray-3", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_what_cannot_be_called_off_is_paid_for(open_house: OpenHouse) -> None:
+    """Luma has no way to cancel: best effort ends here, and what it makes is delivered."""
+    luma = Luma()
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        started = await house.video(model="luma-ray-3", seconds=5)
+        await luma.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "completed"
+
+
+async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+    luma = Luma()
+    luma.next("create", answers({"detail": "Too many requests."}, 429, retry_after="3"))
+    async with house_of(open_house, "luma", luma, "/v1") as house:
+        assert (await film(house, model="luma-ray-3", seconds=5))["status"] == "failed"
