@@ -8,16 +8,16 @@ from functools import cache
 
 import msgspec
 
-from penstock import billing, conversation, respond, translate
-from penstock.catalog import Option
+from penstock import billing, conversation, respond
+from penstock.catalog import Option, able
 from penstock.conversation import Talk
 from penstock.errors import Cancelled, Problem, UpstreamError
 from penstock.gateway import Gateway
 from penstock.lookup import recorded
 from penstock.providers.spec import Price
-from penstock.schema import CHAT, Answer, Call, Quote, Request
+from penstock.schema import Answer, Call, Quote, Request
 from penstock.settling import Ending, Entry
-from penstock.sse import Broken, Relay
+from penstock.sse import Broken, Relay, Usage
 from penstock.upstream import Failed, OutcomeUnknown
 from penstock.values import NOTHING, Nanos, nanos
 from penstock.verdict import Miss, verdict
@@ -28,15 +28,10 @@ _BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like t
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-
 class _Completion(msgspec.Struct):
-    choices: list[msgspec.Raw]
-    usage: _Usage | None = None
+    choices: list[msgspec.Raw] = []
+    usage: Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _read = msgspec.json.Decoder(_Completion).decode
@@ -46,14 +41,12 @@ async def complete(gateway: Gateway, call: Call) -> Answer:
     """Ask the options in order until one answers."""
     said = conversation.talk(call)
     route = gateway.catalog.route(said.model, ("chat",), gateway.health.well)
-    extras = {name: value for name, value in said.body.items() if name not in CHAT}
-    if extras:
-        translate.check_extras(route.first.model.op, extras)
+    values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
+    request = Request(task="chat", model=said.model, values=values)
+    route = able(route, request, lambda model, _: conversation.check(said, model))
     if call.dry_run:
         return respond.estimate(said.model, route.first.provider.slug, _quote(gateway, route.first, said))
     hold = Nanos(max([_hold(gateway, option, said) for option in route.options]))
-    values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
-    request = Request(task="chat", model=said.model, values=values)
     entry = await gateway.settling.open(call, request, hold, "vision" if said.has_pictures else None)
     misses: list[Miss] = []
     try:
@@ -96,15 +89,12 @@ async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         words = f"{option.provider.name} gave an answer that makes no sense."
         raise Failed(option.provider.slug, "unreadable", words) from None
+    if bytes(completion.error) != b"null":
+        raise gateway.upstream.objection(option, reply.body)
     if not completion.choices:
         raise Failed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
-    usage = completion.usage
-    if usage is None:
-        size = sum(len(bytes(choice)) for choice in completion.choices)
-        cost = _cost(option, _guessed_input(said), size // _BYTES_PER_TOKEN, None)
-    else:
-        cost = _cost(option, usage.prompt_tokens, usage.completion_tokens, usage.cost)
-    _close(gateway, entry, "completed", cost=cost, response_bytes=len(reply.body))
+    usage = completion.usage or _guessed(said, sum(len(bytes(one)) for one in completion.choices) // _BYTES_PER_TOKEN)
+    _close(gateway, entry, "completed", cost=_cost(option, usage), response_bytes=len(reply.body))
     return Answer(body=reply.body)
 
 
@@ -125,6 +115,8 @@ async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
             first = relay.feed(await anext(chunks))
     except (StopAsyncIteration, Broken, Unknown, NotSent) as problem:
         await stack.aclose()
+        if isinstance(problem, Broken) and problem.event:
+            raise gateway.upstream.objection(option, problem.event) from None
         words = f"{option.provider.name} answered with no stream."
         raise Failed(option.provider.slug, "unreadable", words) from problem
     except BaseException:
@@ -158,6 +150,8 @@ async def _passed_on(
             words = None if relay.done else "ended without saying that it was done"
         except Broken as trouble:
             words = str(trouble)
+            if trouble.event:
+                words += f": {gateway.upstream.objection(option, trouble.event).message.rstrip('.')}"
         except (Unknown, NotSent):
             words = "broke off in the middle of its answer"
         if words is None:
@@ -174,9 +168,7 @@ async def _passed_on(
 
 def _stream_cost(option: Option, said: Talk, relay: Relay) -> Nanos:
     """What was reported, else what was delivered: providers send about a token an event."""
-    if relay.usage is None:
-        return _cost(option, _guessed_input(said), relay.events, None)
-    return _cost(option, *relay.usage, relay.cost)
+    return _cost(option, relay.usage or _guessed(said, relay.events))
 
 
 # --------------------------------------------------------------------------------------------------------------- money
@@ -188,10 +180,12 @@ class Rate:
 
     input: int
     output: int
+    cached: int
 
-    def nanos(self, input_tokens: int, output_tokens: int) -> Nanos:
+    def nanos(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Nanos:
         """Rounded once, half up."""
-        return Nanos((self.input * input_tokens + self.output * output_tokens + _HALF_NANO) // _UNITS_PER_NANO)
+        fresh = self.input * (input_tokens - cached_tokens) + self.output * output_tokens
+        return Nanos((fresh + self.cached * cached_tokens + _HALF_NANO) // _UNITS_PER_NANO)
 
 
 _UNITS_PER_NANO = 10**12
@@ -200,18 +194,18 @@ _UNITS_PER_USD = _UNITS_PER_NANO * 10**9
 
 
 @cache
-def _rate(input_usd: str, output_usd: str) -> Rate:
-    return Rate(int(Decimal(input_usd) * _UNITS_PER_USD), int(Decimal(output_usd) * _UNITS_PER_USD))
+def _rate(*usd: str) -> Rate:
+    return Rate(*(int(Decimal(one) * _UNITS_PER_USD) for one in usd))
 
 
 def _hold(gateway: Gateway, option: Option, said: Talk) -> Nanos:
-    price = _price(option)
+    price = _price(option, said.input_ceiling)
     output = said.output_ceiling or gateway.settings.chat_output_tokens
-    return _rate(price.input_usd, price.usd).nanos(said.input_ceiling, output) if price else NOTHING
+    return _rates(price).nanos(said.input_ceiling, output) if price else NOTHING
 
 
 def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
-    price = _price(option)
+    price = _price(option, said.input_ceiling)
     if price is None:
         return Quote(components=())
     output = said.output_ceiling or gateway.settings.chat_output_tokens
@@ -223,20 +217,27 @@ def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     )
 
 
-def _cost(option: Option, input_tokens: int, output_tokens: int, reported: float | None) -> Nanos:
+def _cost(option: Option, usage: Usage) -> Nanos:
     """The provider's own figure where it gives one, else the table."""
-    if reported is not None:
-        return nanos(Decimal(str(reported)))
-    price = _price(option)
-    return _rate(price.input_usd, price.usd).nanos(input_tokens, output_tokens) if price else NOTHING
+    if (usd := usage.cost_usd) is not None:
+        return nanos(usd)
+    price = _price(option, usage.input)
+    return max(NOTHING, _rates(price).nanos(usage.input, usage.output, usage.cached)) if price else NOTHING
 
 
-def _price(option: Option) -> Price | None:
-    return option.model.prices[0] if option.model.prices else None
+def _price(option: Option, input_tokens: int) -> Price | None:
+    """Long conversations may have a row of their own."""
+    return next((row for row in option.model.prices if input_tokens > row.above or not row.above), None)
 
 
-def _guessed_input(said: Talk) -> int:
-    return max(1, len(msgspec.json.encode(said.body["messages"])) // _BYTES_PER_TOKEN)
+def _rates(price: Price) -> Rate:
+    return _rate(price.input_usd, price.usd, price.other_usd.get("cached", price.input_usd))
+
+
+def _guessed(said: Talk, output_tokens: int) -> Usage:
+    """For providers that do not say."""
+    size = len(msgspec.json.encode(said.body["messages"]))
+    return Usage(prompt_tokens=max(1, size // _BYTES_PER_TOKEN), completion_tokens=output_tokens)
 
 
 def _close(

@@ -1,9 +1,11 @@
 """Check a chat call: its parameters, messages and tools, or say what is wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from penstock import translate
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
 from penstock.providers.spec import Model
@@ -20,12 +22,12 @@ _TOKENS_PER_PICTURE = 3000
 _TOKENS_PER_MESSAGE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(msgspec.Struct, frozen=True):
     """A valid chat call, still in the caller's own words."""
 
     model: str
     body: dict[str, Any]
+    extras: dict[str, Any]  # of the body, what the interface does not name
     stream: bool
     wants_usage: bool
     has_pictures: bool
@@ -52,6 +54,7 @@ def talk(call: Call) -> Talk:
     return Talk(
         model=body["model"],
         body=body,
+        extras={name: value for name, value in body.items() if name not in CHAT},
         stream=bool(body.get("stream")),
         wants_usage=options.get("include_usage") is True,
         has_pictures=pictures > 0,
@@ -60,19 +63,35 @@ def talk(call: Call) -> Talk:
     )
 
 
+def check(said: Talk, model: Model) -> None:
+    """What this model cannot do is said before it is asked. A field at the interface's default asks for nothing."""
+    if said.extras:
+        translate.check_extras(model.op, said.extras)
+    for row in model.op.params:
+        value = said.body.get(row.name)
+        if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):
+            translate.check_row(model, row, value)
+
+
 def told(said: Talk, model: Model) -> dict[str, Any]:
-    """The caller's body under the provider's name for the model, less what that provider cannot read."""
-    quirks = model.op.settings
+    """The caller's body as the provider reads it: its table speaks only of what differs from OpenAI's."""
     fields = {name: value for name, value in said.body.items() if name not in _OURS}
-    for name in quirks.get("drops", ()):
-        fields.pop(name, None)
-    for ours, theirs in quirks.get("renames", {}).items():
-        if ours in fields:
-            fields[theirs] = fields.pop(ours)
-    if said.stream and quirks.get("reports_usage", True):
+    reports_usage = True
+    for row in model.op.params:
+        value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
+        reports_usage &= row.name != "stream_options"
+        if value is not None and row.to:
+            name, _, inner = row.to[0].partition(".")
+            value = row.by(value) if row.by else value
+            fields[name] = {**_table(fields.get(name)), inner: value} if inner else value
+    if said.stream and reports_usage:
         fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}
     fields["model"] = model.upstream
     return fields
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:

@@ -1,27 +1,63 @@
 """Pass a stream of chat chunks on as it comes, learning from it what was used."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import msgspec
 
 DONE = b"data: [DONE]\n\n"
 _MOST_EVENT_BYTES = 1024 * 1024
+_ABSURD_USD = 10**9
 
 
 class Broken(Exception):
     """The provider's stream cannot be passed on: an error inside it, or something that is no stream of chunks."""
 
+    def __init__(self, words: str, event: bytes = b"") -> None:
+        super().__init__(words)
+        self.event = event  # the error as it came, where there was one
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class Usage(msgspec.Struct):
+    """What a provider says that a conversation used."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    cost: float | None = None  # dollars
+    cost_in_usd_ticks: int | None = None  # as xAI puts it: a dollar has 10^10
+
+    @property
+    def input(self) -> int:
+        return self.prompt_tokens or 0
+
+    @property
+    def output(self) -> int:
+        """Google and xAI leave thinking out of the completion, and count it in the total alone."""
+        return max(self.completion_tokens or 0, (self.total_tokens or 0) - self.input)
+
+    @property
+    def cached(self) -> int:
+        """Of the input, what the provider still had in mind."""
+        told = self.prompt_tokens_details
+        return min(self.input, told.cached_tokens or 0) if told else 0
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """A figure that makes no sense counts as none."""
+        usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / 10**10
+        return Decimal(str(usd)) if usd is not None and 0 <= usd < _ABSURD_USD else None
 
 
 class _Chunk(msgspec.Struct):
     choices: list[msgspec.Raw] | None = None
-    usage: _Usage | None = None
-    error: msgspec.Raw | None = None
+    usage: Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
@@ -35,8 +71,7 @@ class Relay:
 
     keeps_usage: bool  # the caller asked for the usage chunk
     events: int = 0
-    usage: tuple[int, int] | None = None
-    cost: float | None = None
+    usage: Usage | None = None
     done: bool = False
     size_bytes: int = 0
     _rest: bytes = field(default=b"", repr=False)
@@ -53,6 +88,8 @@ class Relay:
         if len(self._rest) > _MOST_EVENT_BYTES:
             raise Broken("sent a line that is too long")
         ready = data[:end]
+        if not self.events and (ready.startswith(b":") or b"\n:" in ready):
+            ready = _without_comments(ready)
         if not ready:
             return b""
         if any(word in ready for word in _TELLING):
@@ -65,7 +102,7 @@ class Relay:
     def _sifted(self, events: bytes) -> bytes:
         kept = []
         for event in events.split(b"\n\n"):
-            data = event.removeprefix(b"data:").strip() if event.startswith(b"data:") else b""
+            data = b"".join(line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:"))
             if not data:
                 if event:
                     kept.append(event)
@@ -81,11 +118,18 @@ class Relay:
             chunk = _decode(data)
         except msgspec.DecodeError:
             raise Broken("sent something that is no chunk") from None
-        if chunk.error is not None and bytes(chunk.error) != b"null":
-            raise Broken("failed while answering")
+        if bytes(chunk.error) != b"null":
+            raise Broken("failed while answering", data)
         self.events += bool(chunk.choices)
         if chunk.usage is None:
             return True
-        self.usage = (chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
-        self.cost = chunk.usage.cost
+        self.usage = chunk.usage
         return self.keeps_usage or bool(chunk.choices)
+
+
+def _without_comments(events: bytes) -> bytes:
+    """A provider that only says that it is still there has not begun: nothing is promised to the caller yet."""
+    kept = (
+        b"\n".join(line for line in event.split(b"\n") if not line.startswith(b":")) for event in events.split(b"\n\n")
+    )
+    return b"".join(event + b"\n\n" for event in kept if event)

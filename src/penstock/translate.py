@@ -40,12 +40,13 @@ def check(model: Model, request: Request) -> None:
     check_extras(model.op, request.extras)
     values = canonical(request, 1, {})
     for row in model.op.params:
-        _check_row(model, row, values.get(row.name))
+        check_row(model, row, values.get(row.name))
         if row.by and row.name in request.extras:
             _check_convertible(model, row, values[row.name])
 
 
-def _check_row(model: Model, row: Param, value: Any) -> None:
+def check_row(model: Model, row: Param, value: Any) -> None:
+    """One field, as this model's table has it."""
     if row.handling == "fixed":
         return
     name = _ALIASES.get(row.name, row.name)

@@ -146,6 +146,14 @@ class Upstream:
         words = "did not answer in time" if problem.timeout else "broke off before answering"
         return OutcomeUnknown(provider.slug, f"{provider.name} {words}.", timeout=problem.timeout)
 
+    def objection(self, target: Target, body: bytes) -> Failed:
+        """An error that came under a status of success. Its own code, where it is one of HTTP's, is what was meant."""
+        said = Reply(200, {}, body)
+        with suppress(*_UNREADABLE):
+            code = said.json["error"]["code"]
+            return self._refusal(target, replace(said, status=code if code in range(400, 600) else 500))
+        return self._refusal(target, replace(said, status=500))
+
     def _refusal(self, target: Target, reply: Reply) -> Failed:
         return Failed(
             target.provider.slug,
@@ -177,7 +185,7 @@ class Upstream:
             return False
         try:
             reply = await self._send(self._address(target, target.model.op.cancel, ref), 30)
-        except (NotSent, Unknown):
+        except (NotSent, Unknown, Failed):
             return False
         return reply.status < 300
 

@@ -8,14 +8,15 @@ A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpo
                or just the text that stands for their bytes
     exchanges  what must be sent, in order, and what comes back:
                  sent   method, url; `headers` that must be among those sent; `body`, or `form` as pairs
-                 reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`
+                 reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`, `events`
     result     how it must end: status ("completed"), files, and whatever else of a Result is worth saying; or
     error      kind ("rejected", "refused", "busy", "broken", "unreadable"; "unknown" when nobody may be asked again),
                and perhaps message and retry_after_seconds
     cancel     true: after the submission the job is called off
     key        the credential, where its form matters
 
-A chat's answer is handed on as it came, so its result is {"json": …}.
+A chat's answer is handed on as it came, so its result is {"json": …}, or {"events": […]} when it was streamed; `usage`
+is what was learned from it, with the cost that the provider reported.
 
 Bytes inside `msgpack` are {"base64": "…"}. A file of the result says all that it has: `url` is where it would be
 fetched, `private` that the credential goes there too.
@@ -25,7 +26,8 @@ import base64
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,11 +37,11 @@ import msgspec
 
 from penstock import configured, conversation, emulate, providers, translate
 from penstock.catalog import Option
-from penstock.conversation import Talk
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
+from penstock.sse import Broken, Relay, Usage
 from penstock.upstream import Failed, OutcomeUnknown, Upstream
 from penstock.values import Reference
 from penstock.wire import Wire
@@ -174,6 +176,27 @@ class Script:
         assert written(sent) == written({name: value for name, value in expected.items() if name != "headers"})
         return reply(exchange["reply"])
 
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing, **_: Any) -> AsyncIterator["Flow"]:
+        answer = await self.send(outgoing)
+        yield Flow(answer.status, answer.headers, answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A recorded answer that comes in pieces, cut where no event ends."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    async def read(self, most_bytes: int) -> bytes:
+        return self.body[:most_bytes]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.body), 50):
+            yield self.body[start : start + 50]
+
 
 def shown(outgoing: Outgoing) -> dict[str, Any]:
     """A request as a recording writes it."""
@@ -201,6 +224,8 @@ def reply(told: Mapping[str, Any]) -> Reply:
         body = json.dumps(told["json"]).encode()
     elif "msgpack" in told:
         body = msgspec.msgpack.encode(binary(told["msgpack"]))
+    elif "events" in told:
+        body = b"".join(event.encode() + b"\n\n" for event in told["events"])
     else:
         body = base64.b64decode(told["base64"]) if "base64" in told else told.get("text", "").encode()
     return Reply(told.get("status", 200), told.get("headers", {}), body)
@@ -239,10 +264,11 @@ async def play(recording: Recording) -> dict[str, Any]:
     upstream = carrier(script)
     try:
         if option.model.op.task == "chat":
-            answer = await upstream.ask(option, conversation.told(_talk(told), option.model), 60)
-            ended: dict[str, Any] = {"status": "completed", "json": answer.json}
+            ended = await _talked(upstream, option, told)
         else:
             ended = said(upstream, option, await _carried(upstream, option, told, script))
+    except InvalidRequest as problem:
+        ended = {"kind": "rejected", "message": problem.message}
     except Failed as problem:
         ended = {"kind": problem.kind, "message": problem.message}
         ended["retry_after_seconds"] = problem.retry_after_seconds
@@ -252,11 +278,34 @@ async def play(recording: Recording) -> dict[str, Any]:
     return ended
 
 
-def _talk(told: Mapping[str, Any]) -> Talk:
+async def _talked(upstream: Upstream, option: Option, told: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": told["model"], **told["request"]}
-    return conversation.talk(
-        Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="", at_ms=0, started=0.0, json=body)
-    )
+    caller = Caller("org_1", "key_1")
+    talk = conversation.talk(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
+    conversation.check(talk, option.model)
+    fields = conversation.told(talk, option.model)
+    if not talk.stream:
+        answer = await upstream.ask(option, fields, 60)
+        if answer.json.get("error"):
+            raise upstream.objection(option, answer.body)
+        return {"status": "completed", "json": answer.json, "usage": _usage(answer.json.get("usage"))}
+    relay = Relay(keeps_usage=talk.wants_usage)
+    async with upstream.listen(option, fields, 60, 60) as chunks:
+        try:
+            passed = b"".join([relay.feed(chunk) async for chunk in chunks])
+        except Broken as problem:
+            raise upstream.objection(option, problem.event) from None
+    usage = msgspec.to_builtins(relay.usage) if relay.usage else None
+    events = passed.decode().removesuffix("\n\n").split("\n\n")
+    return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}
+
+
+def _usage(told: Any) -> dict[str, Any] | None:
+    if told is None:
+        return None
+    usage = msgspec.convert(told, Usage)
+    learned = {"input": usage.input, "output": usage.output, "cached": usage.cached}
+    return learned | ({} if usage.cost_usd is None else {"cost_usd": str(usage.cost_usd)})
 
 
 async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], script: Script) -> Result:

@@ -18,7 +18,7 @@ async def test_recording(recording: Recording) -> None:
 def test_recording_says_how_it_ends(recording: Recording) -> None:
     assert ("result" in recording.told) != ("error" in recording.told)
     named = recording.told.get("error", {"kind": ""}) if "error" in recording.told else recording.told["result"]
-    assert {"kind", "files", "json"} & named.keys() or named.get("status") == "cancelled"
+    assert {"kind", "files", "json", "events"} & named.keys() or named.get("status") == "cancelled"
 
 
 @pytest.mark.parametrize("slug", sorted(known()))
@@ -32,8 +32,14 @@ def test_provider_has_recordings_of_each_outcome(slug: str) -> None:
 @pytest.mark.parametrize("slug", sorted(known()))
 def test_provider_has_a_recording_of_each_task(slug: str) -> None:
     tasks = {model.op.task for model in known()[slug].models}
-    shown = {recording.model.op.task for recording in recordings() if recording.slug == slug}
-    assert tasks - ({"chat"} if tasks != {"chat"} else set()) <= shown
+    assert tasks <= {recording.model.op.task for recording in recordings() if recording.slug == slug}
+
+
+@pytest.mark.parametrize("slug", sorted(slug for slug in known() if slug not in ("atelier", "compatible")))
+def test_provider_with_chats_has_a_streamed_one(slug: str) -> None:
+    chats = [model for model in known()[slug].models if model.op.task == "chat"]
+    ends = [recording.told.get("result", {}) for recording in recordings() if recording.slug == slug]
+    assert not chats or any("events" in end for end in ends)
 
 
 def test_folders_belong_to_providers() -> None:

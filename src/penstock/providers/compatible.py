@@ -1,13 +1,14 @@
 """Any server that speaks OpenAI's shapes, described in penstock.toml alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from penstock.convert import data_uri, each, joined, number_word, pixels
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Price, Reply, Result, Status, Task, Upload, converted, emulated, ignored,
-    passthrough,
+    File, Kind, Model, Operation, Param, Price, Reply, Result, Status, Task, Upload, converted, emulated, ignored,
+    passthrough, renamed,
 )  # fmt: skip
 from penstock.values import Reference
 
@@ -59,7 +60,9 @@ def error_text(reply: Reply) -> str | None:
 
 def error_kind(reply: Reply) -> Kind | None:
     error = reply.json["error"]
-    return "refused" if isinstance(error, dict) and error.get("code") in REFUSALS else None
+    code = error.get("code") if isinstance(error, dict) else None
+    # An empty purse is told with the status of a full queue.
+    return "refused" if code in REFUSALS else "broken" if code == "insufficient_quota" else None
 
 
 def upload(reference: Reference) -> Upload:
@@ -118,19 +121,53 @@ CHAT = Operation(task="chat", send="POST /chat/completions", read=read_nothing, 
 OPERATIONS: Mapping[Task, Operation] = {"image": IMAGE, "edit": EDIT, "upscale": UPSCALE, "video": VIDEO, "chat": CHAT}
 
 
-def chats(
-    vendor: str, note: str, rows: Iterable[tuple[str, str, str, str]], op: Operation = CHAT
-) -> tuple[Model, ...]:
-    """Chat models as rows: our name, the vendor's, and dollars per million tokens in and out."""
-    return tuple(
-        Model(
-            id=f"{vendor}/{name}",
-            upstream=upstream,
-            op=op,
-            prices=(Price(unit="token", usd=_each(output), input_usd=_each(asked), note=note),),
-        )
-        for name, upstream, asked, output in rows
-    )
+def heard(*without: str, **roles: str) -> Param:
+    """A chat's messages as a vendor reads them: less some of their fields, and with its own word for who speaks."""
+
+    def heard_as(messages: list[Any]) -> list[Any]:
+        return [
+            {
+                name: roles.get(value, value) if name == "role" else value
+                for name, value in message.items()
+                if name not in without
+            }
+            for message in messages
+        ]
+
+    return converted("messages", to="messages", by=heard_as)
+
+
+# What vendors other than OpenAI never took up: instructions from a developer are the system's to them.
+ONE_VOICE = heard(developer="system")
+ONE_LIMIT = renamed("max_completion_tokens", to="max_tokens")
+
+
+def talk(*rows: Param, **more: Any) -> Operation:
+    """A vendor's chat, where it differs from OpenAI's."""
+    return replace(CHAT, params=rows, **more)
+
+
+def chats(vendor: str, note: str, table: str, op: Operation = CHAT, priority: int = 0) -> tuple[Model, ...]:
+    """Chat models, one a line: name, and after `=` the vendor's own if that is another; dollars per million tokens in,
+    out and, where there is a discount, remembered. After `>`: from how many tokens in on these cost something else.
+    """
+    return tuple(_chat(vendor, note, line, op, priority) for line in table.strip().splitlines())
+
+
+def _chat(vendor: str, note: str, line: str, op: Operation, priority: int) -> Model:
+    usual, *longer = line.split(">")
+    names, *usd = usual.split()
+    name, _, upstream = names.partition("=")
+    prices = [_tokens(note, *usd)]
+    for above, *dearer in map(str.split, longer):
+        prices.insert(0, replace(_tokens(note, *dearer), above=int(above)))
+    public = name if "/" in name else f"{vendor}/{name}"
+    return Model(id=public, upstream=upstream or name, op=op, prices=tuple(prices), priority=priority)
+
+
+def _tokens(note: str, asked: str, output: str, cached: str = "") -> Price:
+    other = {"cached": _each(cached)} if cached else {}
+    return Price(unit="token", usd=_each(output), input_usd=_each(asked), other_usd=other, note=note)
 
 
 def _each(per_million: str) -> str:

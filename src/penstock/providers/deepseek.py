@@ -1,8 +1,9 @@
 """DeepSeek: OpenAI's chat, with the model's reasoning in a field of its own."""
 
-from penstock.providers.compatible import chats, error_kind, error_text
+from penstock.providers.compatible import ONE_LIMIT, ONE_VOICE, chats, error_kind, error_text, talk
 from penstock.providers.spec import Provider, bearer
 
+# While an answer is being thought of, it sends empty lines, or comments in a stream; both are nothing to a reader.
 PROVIDER = Provider(
     slug="deepseek",
     name="DeepSeek",
@@ -12,16 +13,12 @@ PROVIDER = Provider(
     auth=bearer,
     error=error_text,
     kind=error_kind,
-    models=chats(
-        "deepseek",
-        "list price, public tables of 2026-11",
-        (
-            ("deepseek-v4-pro", "deepseek-v4-pro", "1.32", "3.96"),
-            ("deepseek-v4-flash", "deepseek-v4-flash", "0.3", "1.2"),
-        ),
-    ),
+    models=chats("deepseek", "public price table, 2026-11, at its dearer hours", """
+        deepseek-v4-pro    1.32  3.96  0.044
+        deepseek-v4-flash  0.3   1.2   0.006
+    """, talk(ONE_VOICE, ONE_LIMIT)),
     retired={
         "deepseek/deepseek-chat": "deepseek/deepseek-v4-flash",
         "deepseek/deepseek-reasoner": "deepseek/deepseek-v4-pro",
     },
-)
+)  # fmt: skip

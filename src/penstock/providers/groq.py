@@ -1,11 +1,12 @@
-"""Groq: open models behind OpenAI's chat; refuses log probabilities and names on messages."""
+"""Groq: open models behind OpenAI's chat, under the names that their makers have at the router."""
 
-from dataclasses import replace
+from penstock.providers.compatible import chats, error_kind, error_text, heard, talk
+from penstock.providers.spec import Provider, bearer, refused, renamed
 
-from penstock.providers.compatible import CHAT, chats, error_kind, error_text
-from penstock.providers.spec import Provider, bearer
-
-TALK = replace(CHAT, settings={"drops": ("logprobs", "top_logprobs")})
+# It answers 400 to any of these, and to names on messages.
+TALK = talk(
+    heard("name"), renamed("max_tokens", "max_completion_tokens"), *refused("logprobs", "top_logprobs", "logit_bias")
+)
 
 PROVIDER = Provider(
     slug="groq",
@@ -16,14 +17,10 @@ PROVIDER = Provider(
     auth=bearer,
     error=error_text,
     kind=error_kind,
-    models=chats(
-        "groq",
-        "list price, public tables of 2026-11",
-        (
-            ("gpt-oss-120b", "openai/gpt-oss-120b", "0.15", "0.6"),
-            ("gpt-oss-20b", "openai/gpt-oss-20b", "0.075", "0.3"),
-            ("qwen3.8-27b", "qwen/qwen3.8-27b", "0.8", "4"),
-        ),
-        TALK,
-    ),
-)
+    models=chats("groq", "public price table, 2026-11", """
+        openai/gpt-oss-120b            0.15   0.6  0.075
+        openai/gpt-oss-20b             0.075  0.3  0.0375
+        openai/gpt-oss-safeguard-20b   0.075  0.3  0.037
+        qwen/qwen3.8-27b               0.8    4
+    """, TALK),
+)  # fmt: skip

@@ -1,24 +1,21 @@
-"""Mistral AI: OpenAI's chat with a seed of another name and no room for unknown fields."""
+"""Mistral AI: OpenAI's chat with a seed of another name and no patience for fields it does not know."""
 
-from dataclasses import replace
+from penstock.providers.compatible import ONE_LIMIT, chats, heard, talk
+from penstock.providers.spec import Provider, Reply, bearer, ignored, renamed
 
-from penstock.providers.compatible import CHAT, chats
-from penstock.providers.spec import Provider, Reply, bearer
-
-TALK = replace(
-    CHAT,
-    settings={
-        "renames": {"seed": "random_seed"},
-        "drops": ("user", "logprobs", "top_logprobs", "stream_options"),
-        "reports_usage": False,  # its streams end with usage unasked, and asking is an unknown field
-    },
-)
+# Its streams end with what was used unasked, and to ask is an unknown field; so is a name on a message.
+TALK = talk(
+    heard("name", developer="system"), ONE_LIMIT, renamed("seed", "random_seed"),
+    *ignored("user", "stream_options", "logit_bias", "store"),
+)  # fmt: skip
 
 
 def error_text(reply: Reply) -> str | None:
-    """Either one sentence or a list of what was wrong with which field."""
-    told = reply.json.get("message") or reply.json["detail"]
-    return told if isinstance(told, str) else "; ".join(one["msg"] for one in told)
+    """One sentence, or a list of what was wrong with which field, or a sentence that holds such a list."""
+    said = reply.json
+    told = said.get("message") or said["detail"]
+    told = told["detail"] if isinstance(told, dict) else told
+    return told if isinstance(told, str) else "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in told)
 
 
 PROVIDER = Provider(
@@ -29,17 +26,14 @@ PROVIDER = Provider(
     key="MISTRAL_API_KEY",
     auth=bearer,
     error=error_text,
-    models=chats(
-        "mistralai",
-        "list price, public tables of 2026-11",
-        (
-            ("mistral-large-4-0", "mistral-large-4-0", "0.68", "2.09"),
-            ("mistral-large-latest", "mistral-large-latest", "0.5", "1.5"),
-            ("mistral-medium-latest", "mistral-medium-latest", "1.5", "7.5"),
-            ("mistral-small-latest", "mistral-small-latest", "0.15", "0.6"),
-            ("ministral-8b-latest", "ministral-8b-latest", "0.15", "0.15"),
-            ("mistral-code-latest", "mistral-code-latest", "0.3", "0.9"),
-        ),
-        TALK,
-    ),
-)
+    models=chats("mistralai", "public price table, 2026-11", """
+        mistral-large-4     0.68  2.09  0.068
+        mistral-large-2512  0.5   1.5   0.05
+        mistral-medium-3.5  1.5   7.5   0.15
+        mistral-small-2603  0.15  0.6   0.015
+        ministral-14b-2512  0.2   0.2   0.02
+        ministral-8b-2512   0.15  0.15  0.015
+        ministral-3b-2512   0.1   0.1   0.01
+        codestral-2508      0.3   0.9   0.03
+    """, TALK),
+)  # fmt: skip
