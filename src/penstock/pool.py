@@ -170,7 +170,10 @@ class Pool:
             if child.is_alive():
                 return child
             self._dismiss(child)
-        child = await _Child.start(self._memory_bytes)
+        try:
+            child = await _Child.start(self._memory_bytes)
+        except OSError as problem:  # no processes, descriptors or memory left
+            raise WorkFailed("crashed", f"No child could be started: {problem.strerror}.") from problem
         self._children.add(child)
         return child
 

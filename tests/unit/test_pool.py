@@ -147,6 +147,16 @@ async def test_a_child_that_died_idle_is_replaced_unnoticed() -> None:
         assert (await children.run("pictures.measure", data=png()))["width"] == 40
 
 
+async def test_a_child_that_cannot_start_is_a_failure_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Pool() as children:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", "/nowhere/python")
+            with pytest.raises(WorkFailed, match="No child") as caught:
+                await children.run("pictures.measure", data=png())
+        assert caught.value.kind == "crashed"
+        assert (await children.run("pictures.measure", data=png()))["width"] == 40
+
+
 async def test_wall_clock_limit_kills_and_replaces() -> None:
     async with Pool(patience=0.005) as children:
         with pytest.raises(WorkFailed, match=r"0\.45 seconds") as caught:
@@ -169,7 +179,7 @@ async def test_cancelling_the_caller_kills_the_child() -> None:
 async def test_memory_limit_is_a_crash_not_a_swap_storm() -> None:
     async with Pool(memory_bytes=160 << 20) as children:
         with pytest.raises(WorkFailed) as caught:
-            await children.run("studio.enlarge", image=png(900, 900), factor=6)
+            await children.run("studio.enlarge", data=png(900, 900), factor=6)
         assert caught.value.kind == "crashed"
         assert (await children.run("pictures.measure", data=png()))["width"] == 40
 

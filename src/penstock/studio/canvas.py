@@ -60,10 +60,11 @@ def dice(*parts: object) -> random.Random:
 
 
 def flatten(scene: Scene) -> Image.Image:
-    canvas = Image.new("RGBA", (scene.width, scene.height))
+    canvas = Image.new("RGB", (scene.width, scene.height))
     for layer in scene.layers:
-        place(canvas, layer.image, layer.left, layer.top)
-    return canvas.convert("RGB")
+        # The ground is opaque, so pasting through the mask does, at half the price of compositing.
+        canvas.paste(layer.image.convert("RGB"), (layer.left, layer.top), layer.image.getchannel("A"))
+    return canvas
 
 
 def place(canvas: Image.Image, image: Image.Image, left: int, top: int) -> None:

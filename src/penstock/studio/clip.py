@@ -20,12 +20,13 @@ from penstock.studio.palette import choose
 from penstock.studio.planes import Camera, Planes, Stage, planes
 from penstock.studio.words import read
 
-SHORTEST, LONGEST, MOST_PIXELS = 32, 2048, 2_400_000  # 1920x1200 and everything smaller
+SHORTEST, LONGEST, MOST_PIXELS = 32, 2048, 1920 * 1920
 LEAST_SECONDS, MOST_SECONDS = 1.0, 20.0
 MARGIN = 0.05  # of the width, on both sides, for the camera to travel
 ZOOM = 1.16
 FADE_SECONDS = 0.8
 FINER = 3
+MOST_IMAGES = 4
 Report = Callable[[float], None]
 
 
@@ -42,6 +43,7 @@ class Film(msgspec.Struct, frozen=True):
 def film(
     path: str,
     prompt: str = "",
+    image: bytes | None = None,
     images: list[bytes] | None = None,
     seconds: float = 4.0,
     width: int = 1280,
@@ -55,7 +57,7 @@ def film(
     _check(seconds, width, height, fps)
     count = max(1, round(seconds * fps))
     size = (width, height)
-    sources = [pictures.decode(data).convert("RGB") for data in images or []]
+    sources = [pictures.decode(data).convert("RGB") for data in _given(image, images)]
     show = (
         _over_pictures(sources, prompt, size, seconds, seed)
         if sources
@@ -65,13 +67,20 @@ def film(
     return _probed(path)
 
 
+def _given(image: bytes | None, images: list[bytes] | None) -> list[bytes]:
+    given = [*([image] if image else []), *(images or [])]
+    if len(given) > MOST_IMAGES:
+        raise pictures.BadPicture(f"A clip takes at most {MOST_IMAGES} reference images.")
+    return given
+
+
 def _check(seconds: float, width: int, height: int, fps: int) -> None:
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise pictures.BadPicture(f"A clip lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST) or width % 2 or height % 2:
         raise pictures.BadPicture(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
     if width * height > MOST_PIXELS:
-        raise pictures.BadPicture("A clip may be as large as 1920x1200, in any shape.")
+        raise pictures.BadPicture("A clip may be as large as 1920x1920, in any shape.")
     if not 1 <= fps <= 60:
         raise pictures.BadPicture("Frames per second must be from 1 to 60.")
 

@@ -26,11 +26,11 @@ def _display(light: int) -> int:
 _TO_DISPLAY = [_display(light) for light in range(65536)]
 
 
-def enlarge(image: bytes, factor: float) -> pictures.Picture:
+def enlarge(data: bytes, factor: float) -> pictures.Picture:
     """A PNG with each side `factor` times as long."""
     if not LEAST <= factor <= MOST:
         raise pictures.BadPicture(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
-    source = pictures.decode(image)
+    source = pictures.decode(data)
     width, height = round(source.width * factor), round(source.height * factor)
     if width * height > pictures.MOST_PIXELS:
         most = pictures.MOST_PIXELS // 1_000_000

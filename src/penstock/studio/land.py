@@ -59,6 +59,7 @@ class Ground:
 def mountains(ground: Ground, chance: random.Random) -> list[Layer]:
     layers = []
     count = 3
+    rock = noise(chance, ground.size, (ground.width * 0.05, ground.height * 0.14), 4).point(curve(110, 200, 70))
     for number in range(count):
         depth = (number + 0.4) / (count + 1.2)
         rise = ground.height * (0.46 - 0.11 * number) * min(1.0, ground.horizon / ground.height * 1.6)
@@ -73,10 +74,12 @@ def mountains(ground: Ground, chance: random.Random) -> list[Layer]:
         shade = _shadows(points, base, ground, chance)
         fading = Image.new("L", ground.size)
         fading.paste(fade((ground.width, max(2, round(base) - top)), 210, 0), (0, top))
+        colours.paste(mix(crest, ground.palette.sky[0], 0.3), mask=ImageChops.multiply(rock, fading))
         colours.paste(mix(crest, ground.palette.sky[0], 0.42), mask=ImageChops.multiply(shade, fading))
         if number == 0 or (number == 1 and ground.snowy):
             white = mix((250, 250, 255), ground.palette.sky[-2], 0.2 + 0.45 * ground.palette.dark)
             caps = Image.new("RGB", ground.size, white)
+            caps.paste(mix(white, ground.palette.sky[0], 0.2), mask=rock)
             caps.paste(mix(white, ground.palette.sky[0], 0.38), mask=shade)
             colours.paste(caps, mask=_snow_caps(points, base - rise * (0.15 if ground.snowy else 0.42), ground, chance))
         layers.append(ground.layer(mask, colours, 0.1 + depth * 0.4))
@@ -107,8 +110,9 @@ def _shadows(points: list[Point], base: float, ground: Ground, chance: random.Ra
     draw = ImageDraw.Draw(sheet)
     way = 1 if ground.lit_from_left else -1
     heights = [y for _, y in points]
-    for peak in range(8, len(points) - 8):
-        if heights[peak] > min(heights[peak - 8 : peak + 9]):
+    for peak in range(3, len(points) - 3):
+        # A summit rules its surroundings; smaller teeth on a slope throw no shadow of their own.
+        if heights[peak] > min(heights[max(0, peak - 18) : peak + 19]):
             continue
         slope = [points[peak]]
         index = peak + way

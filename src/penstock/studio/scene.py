@@ -47,7 +47,7 @@ def compose(prompt: str, negative: str, size: Size, seed: int) -> Scene:
     if mood is None and brief.creatures and brief.creatures[0].name in creatures.SWIMMERS:
         mood = "depths"
     palette = choose(mood, brief.colours, chance)
-    if brief.things and not set(_names(brief.scenery)) - {"flowers"} and not brief.placed:
+    if brief.things and not set(_names(brief.scenery)) - {"flowers"} and not brief.placed and not brief.creatures:
         return _still_life(brief, palette, size, chance)
     if brief.creatures and not brief.scenery and not brief.placed:
         return _portrait(brief, palette, size, chance)
@@ -120,8 +120,8 @@ def _elsewhere(brief: Brief, palette: Palette, size: Size, chance: random.Random
 def _placed(brief: Brief, ground: land.Ground, wet: bool, chance: random.Random) -> list[Layer]:
     """Boats on the water, houses on the land, balloons in the air."""
     layers: list[Layer] = []
-    cactuses = [replace(thing, name="saguaro") for thing in brief.things if thing.name == "cactus"]
-    for number, subject in enumerate((*brief.placed, *cactuses)):
+    wild = [replace(thing, name="saguaro" if thing.name == "cactus" else thing.name) for thing in brief.things]
+    for number, subject in enumerate((*brief.placed, *wild)):
         for copy in range(subject.count):
             x = ground.width * _spread(number + copy, chance)
             layers += _standing(subject, copy, x, ground, wet, chance)
@@ -205,6 +205,12 @@ def _portrait(brief: Brief, palette: Palette, size: Size, chance: random.Random)
         layers.append(Layer(picture, round(x - side / 2), round(y - side / 2), motion))
     if not swims:
         layers += _foliage(ground, chance, behind=False)
+    for number, thing in enumerate(brief.things[:3]):
+        side = round(min(size) * 0.3)
+        left = round(width * (0.14, 0.86, 0.5)[number] - side / 2)
+        layers.append(
+            Layer(things.sprite(thing.name, side, thing.colour, chance), left, height - side, Motion(depth=0.8))
+        )
     return Scene(width, height, (*layers, *sky.paint_weather(brief, palette, size, chance)))
 
 
@@ -279,53 +285,44 @@ def _still_life(brief: Brief, palette: Palette, size: Size, chance: random.Rando
     ]
     subjects = [subject for subject in brief.things for _ in range(subject.count)][:7]
     if len(subjects) == 1 and subjects[0].count == 1:
-        company = chance.choice(("apple", "lemon", "pear", "orange", "book"))
-        subjects.append(Subject(company)) if company != subjects[0].name else None
-    slots = sorted(range(len(subjects)), key=lambda index: -_TALL.get(subjects[index].name, 0.3))
-    layers += _arranged(subjects, slots, palette, size, edge, chance)
+        company = [name for name in ("apple", "lemon", "pear", "orange", "book") if name != subjects[0].name]
+        subjects.append(Subject(chance.choice(company)))
+    layers += _arranged(subjects, size, edge, chance)
     return Scene(width, height, tuple(layers))
 
 
-_TALL = {
-    "cup": 0.36,
-    "teapot": 0.42,
+_SIDES = {  # of the squares that things are drawn in, so that an apple stays smaller than a lamp
     "vase": 0.62,
     "bottle": 0.62,
-    "bowl": 0.5,
-    "candle": 0.42,
-    "book": 0.46,
     "lamp": 0.6,
-}
-_TALL |= {
-    "cactus": 0.5,
     "pot": 0.55,
     "cake": 0.55,
+    "bowl": 0.5,
+    "cactus": 0.5,
+    "book": 0.46,
+    "teapot": 0.42,
+    "candle": 0.42,
+    "cup": 0.36,
+    "pear": 0.3,
+    "cherry": 0.3,
     "apple": 0.24,
     "orange": 0.24,
-    "pear": 0.3,
     "lemon": 0.24,
-    "cherry": 0.3,
 }
 
 
-def _arranged(
-    subjects: list[Subject], slots: list[int], palette: Palette, size: Size, edge: int, chance: random.Random
-) -> list[Layer]:
+def _arranged(subjects: list[Subject], size: Size, edge: int, chance: random.Random) -> list[Layer]:
     """Tall things at the back near the middle, small ones before them."""
     width, height = size
-    unit = min(size)
     layers = []
     crowd = 1.25 if len(subjects) <= 2 else 1.0 if len(subjects) <= 4 else 0.85
-    places_x = (0.5, 0.28, 0.72, 0.4, 0.62, 0.16, 0.84) if len(subjects) != 2 else (0.43, 0.7)
-    for rank, index in enumerate(slots):
-        subject = subjects[index]
-        side = round(unit * _TALL.get(subject.name, 0.4) * crowd)
-        x = width * (places_x[rank % 7] + chance.uniform(-0.02, 0.02))
+    across = (0.43, 0.7) if len(subjects) == 2 else (0.5, 0.28, 0.72, 0.4, 0.62, 0.16, 0.84)
+    for rank, subject in enumerate(sorted(subjects, key=lambda one: -_SIDES[one.name])):
+        side = max(4, round(min(size) * _SIDES[subject.name] * crowd))
+        x = width * (across[rank] + chance.uniform(-0.02, 0.02))
         y = edge + (height - edge) * (0.22 + 0.11 * rank + chance.uniform(0, 0.04))
-        shadow = halo(256, 0.8, 0.5).resize((max(1, round(side * 1.05)), max(1, round(side * 0.2))))
-        layers.append(
-            Layer(tint(shadow, (30, 18, 24)), round(x - side * 0.42), round(y - side * 0.13), Motion(depth=0.3))
-        )
+        shadow = tint(halo(256, 0.8, 0.5).resize((round(side * 1.05), max(1, round(side * 0.2)))), (30, 18, 24))
+        layers.append(Layer(shadow, round(x - side * 0.42), round(y - side * 0.13), Motion(depth=0.3)))
         picture = things.sprite(subject.name, side, subject.colour, chance)
-        layers.append(Layer(picture, round(x - side / 2), round(y - side), Motion(depth=0.3)))
+        layers.append(Layer(picture, round(x - side / 2), round(y - picture.height), Motion(depth=0.3)))
     return layers

@@ -122,7 +122,8 @@ circles: circle dot bubble ripple sphere orb
 strata: layer strata wave paper minimal minimalist
 petals: mandala flower kaleidoscope symmetry symmetrical pattern ornament
 """
-_COUNTS = {"two": 2, "pair": 2, "couple": 2, "three": 3, "four": 4, "five": 5, "several": 4, "many": 6, "some": 3}
+_NUMBERS = "one two three four five six seven eight nine".split()
+_COUNTS = {word: number for number, word in enumerate(_NUMBERS, 1)} | {"pair": 2, "couple": 2, "several": 4, "many": 6}
 _PORTRAIT = frozenset({"portrait", "face", "selfie", "headshot"})  # of somebody, when nobody else is named
 _NOT = frozenset({"no", "without", "not", "never"})
 _GROUPS = {"scenery": _SCENERY, "sky": _SKY, "creature": _CREATURES, "thing": _THINGS, "placed": _PLACED}

@@ -80,7 +80,7 @@ def test_the_first_frame_looks_like_the_scene(tmp_path: Path) -> None:
 def test_travels_over_reference_pictures(tmp_path: Path, count: int) -> None:
     path = tmp_path / "clip.mp4"
     sources = [png(prompt, 200, 150) for prompt in ("red mosaic", "blue mosaic", "green mosaic")][:count]
-    made = clip.film(str(path), "snow", sources, seconds=3, width=160, height=90, fps=10)
+    made = clip.film(str(path), "snow", images=sources, seconds=3, width=160, height=90, fps=10)
     assert (made.width, made.height, made.frames) == (160, 90, 30)
     shown = frames(path)
     first = shown[0].resize((1, 1)).convert("RGB").tobytes()
@@ -114,8 +114,9 @@ def test_progress_rises_to_one(tmp_path: Path) -> None:
         ({"seconds": 21}, "1 to 20 seconds"),
         ({"width": 101}, "even"),
         ({"height": 4096}, "2048"),
-        ({"width": 2000, "height": 2000}, "1920x1200"),
+        ({"width": 2000, "height": 2000}, "1920x1920"),
         ({"fps": 0}, "1 to 60"),
+        ({"images": [b""] * 5}, "at most 4"),
         ({"images": [b"nothing"]}, "not one of"),
     ],
 )
