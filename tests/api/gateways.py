@@ -9,7 +9,7 @@ from typing import Any
 from penstock import billing
 from penstock.app import opened_gateway, working
 from penstock.auth import ADMIN, NewKey
-from penstock.clock import Clock
+from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
 from penstock.store.base import Transaction
@@ -50,10 +50,18 @@ async def first_account(gateway: Gateway, usd: str = "10.00") -> Account:
     admin = await gateway.auth.begin("prepaid", give)
     assert admin is not None
     caller = await gateway.auth.caller(f"Bearer {admin.key}")
+    _pass_time(gateway.clock)
     return Account(caller.org_id, admin, await gateway.auth.create_key(caller.org_id, name="plain"))
 
 
 async def another_account(gateway: Gateway, name: str = "Other") -> Account:
     org = await gateway.auth.create_org(name, "prepaid")
     admin = await gateway.auth.create_key(org.id, name="admin", scopes=[ADMIN])
+    _pass_time(gateway.clock)
     return Account(org.id, admin, await gateway.auth.create_key(org.id, name="plain"))
+
+
+def _pass_time(clock: Clock) -> None:
+    """Of two keys made in one instant, nobody can say which is the newer."""
+    if isinstance(clock, ManualClock):
+        clock.advance(1)

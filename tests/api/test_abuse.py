@@ -94,6 +94,13 @@ async def test_bodies_beyond_the_limits_are_not_kept(tmp_path: Path) -> None:
             assert most - before < 2 * limit
 
 
+def send_and_hear(port: int, sent: bytes) -> bytes:
+    """In a thread of its own, so that what is measured beside it is the other process."""
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.sendall(sent)
+        return line.recv(12)
+
+
 async def test_large_and_costly_bodies_do_not_stop_the_loop(tmp_path: Path) -> None:
     picture = b'{"model":"x","prompt":"' + b"A" * (31 * MIB) + b'"}'
     values = b'{"model":"x","prompt":"y","list":[' + b'{"x":1},' * 120_000 + b"1]}"
@@ -101,11 +108,11 @@ async def test_large_and_costly_bodies_do_not_stop_the_loop(tmp_path: Path) -> N
     async with process(tmp_path) as (served, key, _):
         headers = {"content-type": "application/json"}
         for body in (picture, values, deep):
-            sending = asyncio.create_task(
-                served.ask("POST", "/compat/v1/images/generations?dryRun=true", key=key, body=body, headers=headers)
-            )
+            path = "/compat/v1/images/generations?dryRun=true"
+            sent = request("POST", path, key=key, body=body, headers=headers)
+            sending = asyncio.create_task(asyncio.to_thread(send_and_hear, served.port, sent))
             worst = 0.0
             while not sending.done():
                 worst = max(worst, await slowest(served, 1))
-            assert (await sending).status in (400, 404)
+            assert await sending in (b"HTTP/1.1 400", b"HTTP/1.1 404")
             assert worst < 0.5  # a tenth of a second on a machine of one's own

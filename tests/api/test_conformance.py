@@ -26,7 +26,7 @@ BEYOND_SCHEMA = {
     "metadata",
 }  # fmt: skip
 # The last: to JSON Schema, 2.0 is an integer.
-BEYOND_WORDS = ("NUL character", "out of range", "was sent twice", "must be an integer")
+BEYOND_WORDS = ("NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer")
 GENERATIONS = {row.path for row in ROUTES if row.generation}
 
 

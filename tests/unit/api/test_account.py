@@ -166,7 +166,7 @@ async def test_one_request_is_retrieved(tmp_path: Path) -> None:
         [made] = await here.refused(1)
         said = await here.get(f"/v1/requests/{made}")
         assert (said.json["id"], said.json["object"], said.json["status"]) == (made, "request", "rejected")
-        assert said.json["created_at"] == "2023-11-14T22:13:20.000Z"
+        assert said.json["created_at"] == "2023-11-14T22:13:22.000Z"
 
 
 # ----------------------------------------------------------------------------------------------------------------- keys
