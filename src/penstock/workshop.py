@@ -105,17 +105,18 @@ class Workshop:
             film.status, film.progress = "in_progress", fraction
 
         report(0.0)
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            path = Path(folder) / "film.mp4"
-            arguments = {"seed": 0, "image": None, **fields}
-            try:
+        try:
+            with TemporaryDirectory(dir=self._scratch) as folder:
+                path = Path(folder) / "film.mp4"
+                arguments = {"seed": 0, "image": None, **fields}
                 await self._pool.run("studio.clip", progress=report, path=str(path), **arguments)
-            except WorkFailed as problem:
-                film.message = problem.message if problem.kind == "refused" else _BROKEN
-                film.status = "failed"
-            else:
                 film.data = await asyncio.to_thread(path.read_bytes)
-                film.status, film.progress = "completed", 1.0
+        except WorkFailed as problem:
+            film.status, film.message = "failed", problem.message if problem.kind == "refused" else _BROKEN
+        except OSError:  # no room for the film, or no descriptor for who makes it
+            film.status, film.message = "failed", _BROKEN
+        else:
+            film.status, film.progress = "completed", 1.0
 
     def _status(self, name: str) -> Reply:
         film = self._films.get(name)
