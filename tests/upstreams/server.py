@@ -208,6 +208,9 @@ class Vendor:
         self._files[name] = Ware(file=data, content_type=content_type)
         return f"{self.url}/files/{name}"
 
+    def knows(self, heard: Heard) -> bool:
+        return self.credential is None or heard.headers.get(self.credential[0]) == self.credential[1]
+
     def unauthorized(self) -> Ware:
         return Ware({"error": {"message": "Who are you?"}}, 401)
 
@@ -230,8 +233,11 @@ class Vendor:
         for method, pattern, name in self._routes:
             match = pattern.fullmatch(path)
             if match and method == heard.method:
-                known = self.credential is None or heard.headers.get(self.credential[0]) == self.credential[1]
-                return name, match.groupdict(), getattr(self, name) if known else lambda _: self.unauthorized()
+                return (
+                    name,
+                    match.groupdict(),
+                    getattr(self, name) if self.knows(heard) else lambda _: self.unauthorized(),
+                )
         return "others", {}, lambda _: self.missing()
 
 

@@ -1,0 +1,100 @@
+"""Kling: its own films, for a plain key or for the older pair `access:secret`, which signs a token for each call."""
+
+import base64
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from penstock.convert import ends, number_word, plain_base64
+from penstock.providers.spec import (
+    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, fixed, lasting,
+    passthrough, priced, shaped, whole,
+)  # fmt: skip
+
+STATUS: dict[str, Status] = {
+    "submitted": "queued", "processing": "in_progress", "succeed": "completed", "succeeded": "completed",
+    "failed": "failed",
+}  # fmt: skip
+# What a code means where the HTTP status would mislead: accounts in arrears and used-up packs answer 429, too.
+CODES: dict[int, Kind] = {
+    1100: "broken", 1101: "broken", 1102: "broken", 1300: "refused", 1301: "refused", 1302: "busy", 1303: "busy",
+    1304: "broken",
+}  # fmt: skip
+UNSAFE = re.compile(r"risk control|sensitive|moderat|polic|violat", re.IGNORECASE)  # there is no code for it in a task
+
+
+def read(reply: Reply) -> Result:
+    answer = reply.json
+    if answer["code"] != 0:
+        return Result(status="failed", kind=CODES.get(answer["code"], "broken"), message=answer.get("message"))
+    task = answer["data"]
+    words = task.get("task_status_msg") or ""
+    videos = (task.get("task_result") or {}).get("videos") or ()
+    return Result(
+        status=STATUS[task["task_status"]],
+        ref={"id": task["task_id"]},
+        upstream_id=task["task_id"],
+        files=tuple(File(url=one["url"], content_type="video/mp4") for one in videos if one.get("url")),
+        kind="refused" if UNSAFE.search(words) else "broken",
+        message=words,
+    )
+
+
+def error(reply: Reply) -> str | None:
+    return str(reply.json["message"])
+
+
+def kind(reply: Reply) -> Kind | None:
+    return CODES.get(reply.json["code"])
+
+
+def auth(key: str) -> Mapping[str, str]:
+    access, _, secret = key.partition(":")
+    return bearer(token(access, secret, int(time.time())) if secret else key)
+
+
+def token(access: str, secret: str, now: int) -> str:
+    """A JSON Web Token that works from a moment ago for half an hour."""
+    claims = {"iss": access, "exp": now + 1800, "nbf": now - 5}
+    signed = b".".join(_base64(msgspec.json.encode(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return (signed + b"." + _base64(hmac.digest(secret.encode(), signed, hashlib.sha256))).decode()
+
+
+def _base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+# fmt: off
+usd = priced("klingai.com/document-api, read 2026-11-15")
+PROMPT, NOT = passthrough("prompt", required=True, longest=2500), passthrough("negative_prompt", longest=2500)
+FIVE, FIFTEEN = lasting(5, 10, form=number_word, default=5), lasting(*range(3, 16), form=number_word, default=5)
+SOUND = passthrough("sound", one_of=("on", "off"))
+PICTURES = converted("input_reference", ("image", "image_tail"), ends(plain_base64), required=True, most=2)
+WORDS = Operation(task="video", send="POST /v1/videos/text2video", poll="GET /v1/videos/text2video/{id}", read=read,
+                  model_field="model_name", params=(), priced_extras=frozenset({"mode", "sound", "multi_prompt"}))
+MOVES = replace(WORDS, send="POST /v1/videos/image2video", poll="GET /v1/videos/image2video/{id}")
+
+
+def films(name: str, upstream: str, mode: str, seconds: Param, *rows: Param, prices: tuple[Price, ...]) -> list[Model]:
+    """`std` is 720p and `pro` 1080p. A picture lends its shape to the film that it begins."""
+    table = (PROMPT, NOT, seconds, fixed("mode", mode), *rows)
+    words = replace(WORDS, params=whole("video", *table, shaped("16:9 9:16 1:1")))
+    moves = replace(MOVES, params=whole("video", *table, shaped(), PICTURES))
+    return [Model(id=name, upstream=upstream, prices=prices, op=op) for op in (words, moves)]
+
+
+PROVIDER = Provider(
+    slug="kling", name="Kling", docs="https://klingai.com/document-api", base_url="https://api-singapore.klingai.com",
+    key="KLING_API_KEY", auth=auth, error=error, kind=kind,
+    models=(
+        *films("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE, prices=(usd("0.07"),)),
+        *films("kling-2.6", "kling-v2-6", "pro", FIVE, prices=(usd("0.07"),)),
+        *films("kling-3", "kling-v3", "std", FIFTEEN, SOUND, prices=(usd("0.126", sound="on"), usd("0.084"))),
+        *films("kling-3-pro", "kling-v3", "pro", FIFTEEN, SOUND, prices=(usd("0.168", sound="on"), usd("0.112"))),
+    ),
+)

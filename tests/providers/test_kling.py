@@ -1,0 +1,109 @@
+"""Kling publishes no client of its own; its paths, fields and tokens are those that its documentation shows."""
+
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.providers import kling
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, film, house_of
+from tests.upstreams.kling import ACCESS, SECRET, Kling, claims_of, failed, problem
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.server import answers, serving_beside
+
+# --------------------------------------------------------------------------------------------------------------- tokens
+
+
+def test_pair_signs_a_token() -> None:
+    assert claims_of(kling.token(ACCESS, SECRET, 1_763_173_200)) == {
+        "iss": ACCESS, "exp": 1_763_175_000, "nbf": 1_763_173_195,
+    }  # fmt: skip
+
+
+def test_plain_key_is_sent_as_it_is() -> None:
+    assert kling.auth("a-plain-key") == {"authorization": "Bearer a-plain-key"}
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), [(KEY, 200), (f"{ACCESS}:{SECRET}", 200), (f"Another:{SECRET}", 401), ("wrong", 401)]
+)
+def test_vendor_knows_both(key: str, status: int) -> None:
+    with serving_beside(Kling()) as vendor:
+        made = httpx.post(f"{vendor.url}/v1/videos/text2video", json={"prompt": "a fox"}, headers=dict(kling.auth(key)))
+        assert made.status_code == status
+
+
+def test_token_is_fresh() -> None:
+    token = kling.auth(f"{ACCESS}:{SECRET}")["authorization"].removeprefix("Bearer ")
+    assert abs(claims_of(token)["exp"] - 1800 - time.time()) < 5
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+async def test_films(open_house: OpenHouse) -> None:
+    vendor = Kling()
+    async with house_of(open_house, "kling", vendor) as house:
+        video = await film(house, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.336"
+        loud = await film(house, model="kling-3-pro", seconds=4, sound="on")
+        assert str(loud["metadata"]["cost"]) == "0.672"
+        assert loud["metadata"]["executed_model"] == "kling/kling-v3"
+    quiet, heard = [call.fields for call in vendor.heard("text")]
+    assert quiet == {
+        "prompt": "a train", "negative_prompt": "rain", "duration": "4", "mode": "std", "aspect_ratio": "9:16",
+        "model_name": "kling-v3",
+    }  # fmt: skip
+    assert (heard["mode"], heard["sound"]) == ("pro", "on")
+
+
+async def test_films_of_pictures(open_house: OpenHouse) -> None:
+    vendor = Kling()
+    async with house_of(open_house, "kling", vendor) as house:
+        video = await film(
+            house, model="kling-2.5-turbo", seconds=7, size="1:1", input_reference=[{"image_url": PICTURE}] * 2
+        )
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.7")
+    plain = PICTURE.partition(",")[2]
+    assert vendor.heard("image")[0].fields == {
+        "prompt": "a train", "duration": "10", "mode": "pro", "image": plain, "image_tail": plain,
+        "model_name": "kling-v2-5-turbo",
+    }  # fmt: skip
+    assert {call.path.rsplit("/", 1)[0] for call in vendor.heard("show")} == {"/v1/videos/image2video"}
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("Failure to pass the risk control system"), "CONTENT_POLICY_VIOLATION"),
+        (failed("Internal error"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"task_status": "succeed", "task_result": {"videos": []}}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    vendor = Kling()
+    vendor.fates.append(("submitted", fate))
+    async with house_of(open_house, "kling", vendor) as house:
+        video = await film(house, model="kling-3", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (problem(1301, "The prompt contains sensitive content."), 400, "CONTENT_POLICY_VIOLATION"),
+        (problem(1102, "Resource pack depleted"), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem(1303, "parallel task over resource pack limit"), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem(1301, "The prompt contains sensitive content."), 200, "CONTENT_POLICY_VIOLATION"),
+    ],
+)
+async def test_refused_at_the_door(open_house: OpenHouse, answer: dict[str, Any], status: int, code: str) -> None:
+    vendor = Kling()
+    vendor.next("text", answers(answer, status))
+    async with house_of(open_house, "kling", vendor) as house:
+        video = await film(house, model="kling-3", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
