@@ -34,6 +34,7 @@ def _changed(provider: Provider, written: Any) -> Provider:
     return replace(
         provider,
         base_url=_address(where, table["base_url"]) if "base_url" in table else provider.base_url,
+        base_url_env=None if "base_url" in table else provider.base_url_env,  # an address here is as good
         key=_word(where, table, "key_env", provider.key),
         models=(*provider.models, *_models(where, provider.slug, table, 0)),
     )

@@ -31,9 +31,15 @@ def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
 
 
 def pixels(
-    short_side: int = 1024, multiple: int = 1, smallest: int = 16, largest: int = 16_384, most: int | None = None
+    short_side: int = 1024,
+    multiple: int = 1,
+    smallest: int = 16,
+    largest: int = 16_384,
+    most: int | None = None,
+    least: int = 1,
 ) -> Callable[[Frame], tuple[int, int]]:
-    """Width and height, rounded to a multiple and moved into the limits in the same shape; `most` caps the area.
+    """Width and height, rounded to a multiple and moved into the limits in the same shape; the area is at least `least`
+    and at most `most`.
 
     Where shape and limits cannot both be had, the limits are kept.
     """
@@ -44,13 +50,15 @@ def pixels(
         scale = min(1.0, high / max(width, height))
         if most:
             scale = min(scale, (most / (width * height)) ** 0.5)
-        scale = max(scale, low / min(width, height))
+        scale = max(scale, low / min(width, height), (least / (width * height)) ** 0.5)
 
         def snapped(by: Callable[[float], int]) -> tuple[int, int]:
             wide, tall = (min(max(by(side * scale / multiple) * multiple, low), high) for side in (width, height))
             return wide, tall
 
         wide, tall = snapped(round)
+        if wide * tall < least:
+            wide, tall = snapped(ceil)
         if most and wide * tall > most:
             wide, tall = snapped(floor)
         if most and wide * tall > most:  # one side is as short as it may be: the other has to give
@@ -85,7 +93,7 @@ def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | Non
 
 
 def _short_side(name: str) -> int:
-    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "hd": 720, "fhd": 1080}
+    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "hd": 720, "fhd": 1080, "qhd": 1440, "uhd": 2160}
     return words.get(name.lower()) or int(name.lower().rstrip("p"))
 
 

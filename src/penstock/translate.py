@@ -32,7 +32,7 @@ _PRICED_CHAT = frozenset({"servicetier"})
 _EXTRAS_BYTES = 64 * 1024
 _EXTRAS_DEPTH = 16
 _ALIASES = {"frame": "size"}  # what the caller calls a field that our tables name otherwise
-_INTERNAL = ("frame", "images")  # names of our tables that no caller uses
+_INTERNAL = ("frame", "images", "chance")  # names of our tables that no caller uses
 
 
 def check(model: Model, request: Request) -> None:

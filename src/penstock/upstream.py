@@ -1,17 +1,18 @@
 """Carry a request to a provider and bring back a result; the only provider I/O."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from penstock import translate
-from penstock.providers.spec import File, Kind, Model, Outgoing, Provider, Reply, Result
+from penstock.providers.spec import Deposit, File, Kind, Model, Outgoing, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.values import Reference
@@ -27,6 +28,7 @@ _LONGEST_RETRY_AFTER_SECONDS = 120.0
 _NO_VERDICT = frozenset({408, 502, 504, 520, 524})
 _NO_RESULT = frozenset({400, 410, 413, 422, 500})  # asked for the result of a finished job: how it failed
 _ABSURD = 1_000_000_000  # dollars, seconds, tokens: nothing that is meant is that large
+Told = TypeVar("Told")
 _UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
 
 
@@ -91,8 +93,11 @@ class Upstream:
     ) -> Result:
         """Send a generation once. Raises Failed, or OutcomeUnknown when it may have been heard."""
         provider, model = target.provider, target.model
-        fields = translate.body(model, translate.canonical(request, count, inputs), request.extras)
-        outgoing = translate.outgoing(provider, model, fields, target.key)
+        if model.op.deposit:
+            inputs = await self._deposited(target, model.op.deposit, inputs)
+        values = translate.canonical(request, count, inputs)
+        values["chance"] = secrets.randbits(32)  # for models whose luck is in what they are told
+        outgoing = translate.outgoing(provider, model, translate.body(model, values, request.extras), target.key)
         try:
             reply = await self._send(outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown) as problem:
@@ -105,6 +110,21 @@ class Upstream:
         if not result.done and not result.ref:
             raise OutcomeUnknown(provider.slug, f"{provider.name} accepted without naming the job.", timeout=False)
         return result
+
+    async def _deposited(
+        self, target: Target, deposit: Deposit, inputs: Mapping[str, Sequence[Reference]]
+    ) -> dict[str, list[Reference]]:
+        return {role: [await self._left(target, deposit, one) for one in found] for role, found in inputs.items()}
+
+    async def _left(self, target: Target, deposit: Deposit, reference: Reference) -> Reference:
+        place = self._address(target, deposit.send, {})
+        outgoing = Outgoing(place.method, place.url, place.headers, form=deposit.form(reference))
+        try:
+            reply = await self._send(outgoing, self._settings.upstream_seconds)
+        except (NotSent, Unknown):  # whatever became of the picture, no job was begun
+            words = f"{target.provider.name} did not take a picture."
+            raise Failed(target.provider.slug, "broken", words, sent=False) from None
+        return replace(reference, name=self._understood(target, reply, deposit.read))
 
     async def ask(self, target: Target, fields: Mapping[str, Any], seconds: float) -> Reply:
         """A chat call whose answer comes in one piece, handed on as it is."""
@@ -181,13 +201,13 @@ class Upstream:
 
     async def cancel(self, target: Target, ref: Mapping[str, str]) -> bool:
         """Ask for the end of a job; False when the provider has no way to, or did not take it."""
-        if not target.model.op.cancel:
-            return False
+        op = target.model.op
+        body = op.cancel_body(ref) if op.cancel_body else None
         try:
-            reply = await self._send(self._address(target, target.model.op.cancel, ref), 30)
+            replies = [await self._send(self._address(target, one, ref, body), 30) for one in op.cancels]
         except (NotSent, Unknown, Failed):
             return False
-        return reply.status < 300
+        return bool(replies) and all(reply.status < 300 for reply in replies)
 
     def source(self, target: Target, file: File) -> Source:
         """A file's address; credentials go along only to the provider's own origin."""
@@ -223,18 +243,21 @@ class Upstream:
                 return Result(status="failed", kind=problem.kind, message=problem.message)
             raise
 
-    def _address(self, target: Target, template: str, ref: Mapping[str, str]) -> Outgoing:
-        """A request built from what the provider told us earlier; it never leaves the provider's own origin."""
+    def _address(self, target: Target, template: str, ref: Mapping[str, str], body: Any = None) -> Outgoing:
+        """A request built from what the provider told us earlier; it never leaves where the provider is at home."""
         method, path = template.split(" ", 1)
         for name, value in ref.items():
             path = path.replace(f"{{{name}}}", value)
         url = _under(target.provider.base_url, path.replace("{model}", target.model.upstream))
         self._check_origin(target.provider, url)
-        return Outgoing(method, url, {**target.provider.headers, **target.provider.auth(target.key)})
+        headers = {**target.provider.headers, **target.provider.auth(target.key)}
+        if body is None:
+            return Outgoing(method, url, headers)
+        return Outgoing(method, url, {**headers, "content-type": "application/json"}, msgspec.json.encode(body))
 
     @staticmethod
     def _check_origin(provider: Provider, url: str) -> None:
-        if not _same_origin(url, provider.base_url):
+        if not (_same_origin(url, provider.base_url) or _is_within(url, provider.domain)):
             raise Failed(provider.slug, "broken", f"{provider.name} pointed outside its own address.")
 
     def _received(self, target: Target, reply: Reply) -> Result:
@@ -250,13 +273,20 @@ class Upstream:
             raise
 
     def _read(self, target: Target, reply: Reply) -> Result:
-        slug, name = target.provider.slug, target.provider.name
+        op = target.model.op
+        if reply.status >= 300 and op.reads_errors:
+            with suppress(*_UNREADABLE):
+                return sound(op.read(reply))
+        return self._understood(target, reply, lambda reply: sound(op.read(reply)))
+
+    def _understood(self, target: Target, reply: Reply, read: Callable[[Reply], Told]) -> Told:
         if reply.status >= 300:
             raise self._refusal(target, reply)
         try:
-            return sound(target.model.op.read(reply))
+            return read(reply)
         except _UNREADABLE as problem:
-            raise Failed(slug, "unreadable", f"{name} gave an answer that makes no sense.") from problem
+            words = f"{target.provider.name} gave an answer that makes no sense."
+            raise Failed(target.provider.slug, "unreadable", words) from problem
 
     def _verdict(self, target: Target, result: Result) -> Failed:
         message = clean(result.message, target.key) or f"{target.provider.name} failed to make it."
@@ -265,6 +295,11 @@ class Upstream:
 
 def _same_origin(url: str, base_url: str) -> bool:
     return urlsplit(url)[:2] == urlsplit(base_url)[:2]
+
+
+def _is_within(url: str, domain: str | None) -> bool:
+    """On a host of the domain, by https and its usual port, written so that no two readers can differ."""
+    return domain is not None and re.match(rf"https://([a-z0-9-]+\.)*{re.escape(domain)}/", url) is not None
 
 
 def _under(base_url: str, path: str) -> str:

@@ -21,7 +21,7 @@ from tests.providers.recordings import KEY, Script, carrier, known, shown, trans
 # Fields that steer the gateway; no provider hears of them.
 OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
 FRAME = {"size", "aspect_ratio", "resolution"}
-OWN_PRICES = {"atelier", "lab"}  # neither has a vendor's price list
+OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai"}  # none has a vendor's price list
 EVIL = "https://evil.example"
 HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
 
@@ -143,7 +143,7 @@ def test_base_url_is_a_fixed_address(provider: Provider) -> None:
     assert parts.scheme in ("https", "atelier") or provider.base_url_env
     assert not re.search(r"[{}?#@\s]", provider.base_url)
     for model in provider.models:
-        for template in (model.op.send, model.op.poll, model.op.fetch, model.op.cancel):
+        for template in (model.op.send, model.op.poll, model.op.fetch, *model.op.cancels):
             assert template is None or re.fullmatch(r"(GET|POST|PUT|DELETE) (/\S*|\{\w+\})", template), template
 
 
@@ -176,7 +176,7 @@ def replace_extras(request: Request, extras: dict[str, Any]) -> Request:
 FOLLOWED = [
     (option, template)
     for option in media_options()
-    for template in (option.model.op.poll, option.model.op.fetch, option.model.op.cancel)
+    for template in (option.model.op.poll, option.model.op.fetch, *option.model.op.cancels)
     if template
 ]
 

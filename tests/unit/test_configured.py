@@ -1,6 +1,7 @@
 """penstock.toml: providers, models and prices in an operator's words, and what is said of each mistake."""
 
 import tomllib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,6 +132,14 @@ def test_known_providers_can_be_changed() -> None:
     )["fal"]
     assert (changed.base_url, changed.key, changed.name) == ("https://proxy.example/fal", "OUR_FAL_KEY", "Fal")
     assert [model.id for model in changed.models] == ["flux", "ours"]
+
+
+def test_an_address_here_stands_for_the_one_in_the_environment() -> None:
+    own = replace(KNOWN, base_url_env="FAL_URL")
+    (placed,) = configured.providers({"fal": own}, {"fal": {"base_url": "http://10.0.0.8:8188"}})
+    assert (placed.base_url, placed.base_url_env) == ("http://10.0.0.8:8188", None)
+    (elsewhere,) = configured.providers({"fal": own}, {"fal": {"key_env": "OURS"}})
+    assert elsewhere.base_url_env == "FAL_URL"
 
 
 def test_what_is_not_named_stays_as_it_is() -> None:

@@ -78,6 +78,10 @@ def test_words_for_shapes() -> None:
         ({"most": 1_000_000, "multiple": 64}, "2048x2048", (960, 960)),
         ({"smallest": 512, "largest": 1024}, "4000x200", (1024, 512)),  # no such shape within the limits
         ({"smallest": 500, "multiple": 64}, "64x64", (512, 512)),
+        ({"least": 3_686_400}, "1024x1024", (1920, 1920)),
+        ({"least": 3_686_400}, "21:9", (2933, 1257)),
+        ({"least": 3_686_400}, "4096x4096", (4096, 4096)),
+        ({"least": 1_048_576, "most": 2_610_000, "multiple": 16}, "64x64", (1024, 1024)),
     ],
 )
 def test_pixels(limits: dict[str, int], asked: str, size: tuple[int, int]) -> None:
@@ -141,6 +145,8 @@ def test_pixels_as_a_word() -> None:
         (("1K", "2K", "4K"), "4096x4096", "4K"),
         (("0.5K", "1K"), "512x768", "0.5K"),
         (("hd", "fhd"), "1920x1080", "fhd"),
+        (("hd", "fhd", "qhd", "uhd"), "16:9 at 1440p", "qhd"),
+        (("hd", "fhd", "qhd", "uhd"), "3840x2160", "uhd"),
         (("480p", "720p"), "16:9", "the usual"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.convert import both, closest, legal_seconds, tier
+from penstock.values import Reference
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
@@ -191,6 +192,15 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deposit:
+    """Where pictures have to be left before a job can speak of them."""
+
+    send: str
+    form: Callable[[Reference], tuple[tuple[str, str | Upload], ...]]
+    read: Callable[[Reply], str]  # what the picture is called there; its Reference then has that name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One thing a provider can do: where to send it, how to fill it in, how to read the answer."""
 
@@ -200,7 +210,10 @@ class Operation:
     read: Callable[[Reply], Result]
     poll: str | None = None
     fetch: str | None = None  # a last GET, for providers whose status and result live apart
-    cancel: str | None = None
+    cancel: str | tuple[str, ...] | None = None  # several where jobs that wait and jobs that run are ended apart
+    cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # made from the job's ref, sent as JSON
+    deposit: Deposit | None = None
+    reads_errors: bool = False  # a job that failed is told of under an HTTP error, in the form of all the others
     body: Literal["json", "form", "msgpack"] = "json"
     shape: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the last word on the body's form
     model_field: str | None = "model"  # where the model id goes when it is not in the path
@@ -210,6 +223,10 @@ class Operation:
     poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
     # Quirks that an engine module reads: chat's, or `mask`, the colour of the edited area where it is not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cancels(self) -> tuple[str, ...]:
+        return (self.cancel,) if isinstance(self.cancel, str) else self.cancel or ()
 
     def param(self, name: str) -> Param | None:
         return next((param for param in self.params if param.name == name), None)
@@ -290,6 +307,7 @@ class Provider:
     error: Callable[[Reply], str | None] | None = None  # its own words for a failure
     kind: Callable[[Reply], Kind | None] | None = None  # where the status alone would mislead
     base_url_env: str | None = None  # self-hosted: the environment's name for its address
+    domain: str | None = None  # jobs may be followed to any https host of this domain, with the credential
     retired: Mapping[str, str] = field(default_factory=dict)  # ids that were shut down, and what replaces them
 
 
