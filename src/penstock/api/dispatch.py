@@ -22,7 +22,8 @@ async def _unknown(gateway: Gateway, call: Call) -> NoReturn:
     raise NotFound("There is nothing at this path.")
 
 
-_UNKNOWN: Methods = {_ANY: Route(_ANY, "unknown", _unknown, "Unknown path", access="open")}
+UNKNOWN = Route(_ANY, "unknown", _unknown, "Unknown path", access="open")
+_UNKNOWN: Methods = {_ANY: UNKNOWN}
 
 
 class Router:
