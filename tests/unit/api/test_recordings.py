@@ -1,0 +1,62 @@
+"""Recordings over HTTP: made by a header, listed, read, carried away, brought back and deleted."""
+
+import pytest
+
+from tests.api.visits import Visit, shaped, visiting
+from tests.house import OpenHouse, sqlite_only
+
+pytestmark = sqlite_only
+
+WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
+
+
+async def made(visit: Visit, mode: str = "record") -> str:
+    said = await visit.ask("POST", "/compat/v1/images/generations", WISH, headers={"x-service-replay": mode})
+    shaped("ImageResult", said)
+    return said.headers["x-service-replay-recording"]
+
+
+async def test_a_recording_is_listed_read_and_deleted(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        first, second = await made(visit), await made(visit)
+        listed = shaped("RecordingList", await visit.ask("GET", "/v1/recordings?limit=1"))
+        assert {listed["data"][0]["id"]} < {first, second}
+        rest = shaped("RecordingList", await visit.ask("GET", listed["next_page_url"]))
+        assert {listed["data"][0]["id"], rest["data"][0]["id"]} == {first, second}
+        assert shaped("Recording", await visit.ask("GET", f"/v1/recordings/{first}"))["model"] == "picture"
+        assert shaped("RecordingDeleted", await visit.ask("DELETE", f"/v1/recordings/{first}"))["media_deleted"] == 1
+        assert (await visit.ask("GET", f"/v1/recordings/{first}")).code == "NOT_FOUND"
+        assert (await visit.ask("DELETE", f"/v1/recordings/{first}")).code == "NOT_FOUND"
+
+
+async def test_a_recording_is_carried_to_another_organization(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        recording = await made(visit)
+        carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
+        assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
+        transcript = shaped("Transcript", carried)
+        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
+        key = (await visit.house.gateway.auth.create_key(org.id)).key
+        brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))
+        assert brought["model"] == "picture"
+        headers = {"x-service-replay": "replay-or-error"}
+        again = await visit.ask("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
+        assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")
+        assert len(visit.house.lab.images) == 1
+
+
+async def test_foreign_recordings_do_not_exist(open_house: OpenHouse) -> None:
+    async with visiting(open_house) as visit:
+        recording = await made(visit)
+        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
+        key = (await visit.house.gateway.auth.create_key(org.id)).key
+        for method, path in (("GET", "{}"), ("GET", "{}/export"), ("DELETE", "{}"), ("GET", "?starting_after={}")):
+            where = f"/v1/recordings/{path}".replace("/?", "?").format(recording)
+            assert (await visit.ask(method, where, key=key)).code == "NOT_FOUND"
+        assert shaped("RecordingList", await visit.ask("GET", "/v1/recordings", key=key))["data"] == []
+
+
+@pytest.mark.parametrize("body", [{}, {"penstock_recording": 1}, {"files": [{"data": "x"}]}])
+async def test_what_is_not_a_recording_is_refused(open_house: OpenHouse, body: dict[str, object]) -> None:
+    async with visiting(open_house) as visit:
+        assert (await visit.ask("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"
