@@ -1,11 +1,11 @@
 """A whole gateway in front of a simulated vendor: what a provider's tests let callers do, and how it ended."""
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from penstock import flow
+from penstock import chat, flow
 from tests.house import House, OpenHouse
 from tests.upstreams.lab import KEY_ENV, png
 from tests.upstreams.server import Vendor, serving
@@ -17,11 +17,22 @@ LATER = {"prefer": "respond-async"}  # jobs are polled, and time has to pass for
 @asynccontextmanager
 async def house_of(open_house: OpenHouse, slug: str, vendor: Vendor, path: str = "") -> AsyncIterator[House]:
     """The provider is as it comes, but for its address; its credential is the lab's."""
-    async with (
-        serving(vendor),
-        open_house(providers={slug: {"base_url": vendor.url + path, "key_env": KEY_ENV}}) as house,
-    ):
+    async with houses_of(open_house, {slug: (vendor, path)}) as house:
         yield house
+
+
+@asynccontextmanager
+async def houses_of(
+    open_house: OpenHouse, vendors: Mapping[str, tuple[Vendor, str]], **settings: Any
+) -> AsyncIterator[House]:
+    """Several providers at once, by slug."""
+    async with AsyncExitStack() as stack:
+        for vendor, _ in vendors.values():
+            await stack.enter_async_context(serving(vendor))
+        providers = {
+            slug: {"base_url": vendor.url + path, "key_env": KEY_ENV} for slug, (vendor, path) in vendors.items()
+        }
+        yield await stack.enter_async_context(open_house(providers=providers, **settings))
 
 
 async def image(house: House, **body: Any) -> dict[str, Any]:
@@ -40,3 +51,24 @@ async def film(house: House, **body: Any) -> dict[str, Any]:
     started = await house.video(**body)
     shown: dict[str, Any] = await house.finished(started.json["id"])
     return shown
+
+
+async def talk(house: House, **body: Any) -> tuple[str, dict[str, Any]]:
+    """What a chat answered, as it came, and its record."""
+    wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
+    call = house.call(wish, endpoint="/compat/v1/chat/completions")
+    answer = await chat.complete(house.gateway, call)
+    text = answer.body or b""
+    if answer.chunks:
+        text = b"".join([chunk async for chunk in answer.chunks])
+    return text.decode(), await noted(house, call.id)
+
+
+async def noted(house: House, request_id: str) -> dict[str, Any]:
+    """The record of a chat, which is written beside the answer."""
+
+    async def met() -> bool:
+        return await house.gateway.ledger.find(house.caller.org_id, request_id) is not None
+
+    await house.until(met)
+    return await house.ended(request_id)

@@ -1,0 +1,144 @@
+"""OpenAI: its own client against the simulated vendor, then the whole gateway against the same."""
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+
+import openai
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from penstock.providers.openai import any_size
+from penstock.values import Frame
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, house_of, image, talk
+from tests.upstreams.lab import KEY, png
+from tests.upstreams.openai import OpenAI, refusal
+from tests.upstreams.server import answers, serving_beside
+
+BLOCKED = refusal(
+    "Your request was rejected by the safety system.", "moderation_blocked", kind="image_generation_user_error"
+)
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def vendor() -> Iterator[OpenAI]:
+    with serving_beside(OpenAI()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(vendor: OpenAI) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client:
+        yield client
+
+
+def test_client_paints(vendor: OpenAI, client: openai.OpenAI) -> None:
+    made = client.images.generate(model="gpt-image-2", prompt="a fox", n=2, size="128x64", quality="low")
+    assert made.data
+    with Image.open(io.BytesIO(base64.b64decode(made.data[1].b64_json or ""))) as picture:
+        assert picture.size == (128, 64)
+    assert made.usage
+    assert (made.usage.output_tokens, made.usage.input_tokens_details.text_tokens) == (392, 10)
+
+
+def test_client_edits(vendor: OpenAI, client: openai.OpenAI) -> None:
+    files = [("a.png", png(64, 48), "image/png"), ("b.png", png(64, 48), "image/png")]
+    made = client.images.edit(model="gpt-image-2", prompt="a hat", image=files, mask=files[0], size="64x64")
+    assert made.data
+    assert vendor.heard("edit")[0].fields["image"] == [png(64, 48)] * 2
+
+
+def test_client_is_told_what_is_not_known(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="Unknown parameter: 'response_format'"):
+        client.images.generate(model="gpt-image-2", prompt="a fox", response_format="url")
+
+
+def test_client_talks(client: openai.OpenAI) -> None:
+    told = client.chat.completions.create(
+        model="gpt-5.4", messages=[{"role": "user", "content": "Say hello."}], max_completion_tokens=9
+    )
+    assert told.choices[0].message.content == "Say hello."
+    with pytest.raises(openai.BadRequestError, match="max_completion_tokens"):
+        client.chat.completions.create(model="gpt-5.4", messages=[{"role": "user", "content": "Hi."}], max_tokens=9)
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    vendor = OpenAI()
+    async with house_of(open_house, "openai", vendor, "/v1") as house:
+        record = await image(
+            house, model="gpt-image-2", n=2, size="1024x1024", quality="standard", style="natural", user="u-17",
+            response_format="b64_json", output_format="webp",
+        )  # fmt: skip
+        assert record["status"] == "completed"
+        # Two pictures of 1756 tokens at 30, and 10 tokens of words at 5 dollars a million.
+        assert str(record["cost"]) == "0.10541"
+    assert vendor.heard("generate")[0].fields == {
+        "model": "gpt-image-2", "prompt": "a pear", "n": 2, "size": "1024x1024", "quality": "medium",
+        "safety_identifier": "u-17",
+    }  # fmt: skip
+
+
+async def test_edits(open_house: OpenHouse) -> None:
+    vendor = OpenAI()
+    async with house_of(open_house, "openai", vendor, "/v1") as house:
+        record = await edit(house, model="gpt-image-1.5", image=[PICTURE, PICTURE], size="1792x1024", quality="auto")
+        # 1756 tokens at 32, two pictures of 300 tokens at 8, and 10 tokens of words at 5 dollars a million.
+        assert (record["status"], str(record["cost"])) == ("completed", "0.061042")
+    heard = vendor.heard("edit")[0].fields
+    assert len(heard.pop("image")) == 2
+    assert heard == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
+
+
+async def test_refusal_stops_and_costs_nothing(open_house: OpenHouse) -> None:
+    vendor = OpenAI()
+    vendor.next("generate", answers(BLOCKED.json, BLOCKED.status))
+    async with house_of(open_house, "openai", vendor, "/v1") as house:
+        record = await image(house, model="gpt-image-2")
+        assert (record["status"], record["error_code"]) == ("upstream_failure", "CONTENT_POLICY_VIOLATION")
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_chats(open_house: OpenHouse) -> None:
+    vendor = OpenAI()
+    async with house_of(open_house, "openai", vendor, "/v1") as house:
+        text, record = await talk(house, model="openai/gpt-5.4", max_tokens=64)
+        assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
+        assert (record["status"], str(record["cost"])) == ("completed", "0.0000525")  # 3 at 2.5 and 3 at 15 a million
+        text, record = await talk(house, model="openai/gpt-5.4", stream=True)
+        assert text.endswith("data: [DONE]\n\n")
+        assert '"usage"' not in text
+        assert str(record["cost"]) == "0.0000525"
+    plain, streamed = vendor.heard("chat")
+    assert plain.fields["max_completion_tokens"] == 64
+    assert streamed.fields["stream_options"] == {"include_usage": True}
+
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+@given(st.integers(16, 8192), st.integers(16, 8192))
+def test_any_size_is_one_that_the_model_has(width: int, height: int) -> None:
+    wide, tall = (int(side) for side in any_size(Frame(width, height)).split("x"))
+    assert wide % 16 == tall % 16 == 0
+    assert 655_360 <= wide * tall <= 3840 * 2160
+    assert max(wide, tall) <= min(3840, 3 * min(wide, tall))
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ("1024x1024", "1024x1024"), ("1792x1024", "1792x1024"), ("256x256", "816x816"), ("3840x2160", "3840x2160"),
+        ("4096x4096", "2880x2880"), ("4000x500", "1504x512"), ("16:9", "1824x1024"),
+    ],
+)  # fmt: skip
+def test_any_size(asked: str, made: str) -> None:
+    assert any_size(Frame.parse(asked)) == made
