@@ -127,6 +127,7 @@ def test_metadata_is_an_object_of_texts(form: Form, metadata: dict[str, str]) ->
         ([("word", "null"), ("empty", "")], {"word": "null", "empty": ""}),
         ([("tags[]", "a"), ("tags[]", "b")], {"tags": ["a", "b"]}),
         ([("tags[1]", "b"), ("tags[0]", "a")], {"tags": ["a", "b"]}),
+        ([("tags[]", "a"), ("tags[1]", "b"), ("tags[]", "c")], {"tags": ["a", "b", "c"]}),
         ([("camera[pan]", "3"), ("camera[tilt]", "-1")], {"camera": {"pan": 3, "tilt": -1}}),
         (
             [("loras[][path]", "x"), ("loras[][scale]", "1"), ("loras[][path]", "y"), ("loras[][scale]", "2")],

@@ -41,8 +41,17 @@ def test_first_id_of_a_time_before_1970_is_below_all() -> None:
     assert first_id("req", -5) == first_id("req", 0)
 
 
-def test_ids_of_one_moment_differ() -> None:
-    assert len({new_id("req", 1) for _ in range(1000)}) == 1000
+def test_d1_ids_of_one_moment_differ_in_80_bits() -> None:
+    ids = [new_id("req", 1) for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    digits = {column: len(set(letters)) for column, letters in enumerate(zip(*ids, strict=True))}
+    assert sum(4 for different in digits.values() if different == 16) == 80
+
+
+@given(moments)
+def test_every_id_is_one(at_ms: int) -> None:
+    assert is_id(new_id("req", at_ms), "req")
+    assert not is_id(new_id("req", at_ms), "key")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +163,10 @@ def test_frame_refuses_anything_else(text: str) -> None:
         (Frame(16, 9, exact=False), (1280, 720)),
         (Frame(9, 16, exact=False), (720, 1280)),
         (Frame(16, 9, exact=False, resolution="1080p"), (1920, 1080)),
-        (Frame(1, 1, exact=False, resolution="480p"), (480, 480)),
+        *(
+            (Frame(1, 1, exact=False, resolution=f"{side}p"), (side, side))
+            for side in (480, 540, 720, 1080, 1440, 2160)
+        ),
         (Frame(4, 3, exact=False), (960, 720)),
         (Frame(17, 33), (17, 33)),  # pixels are never touched
     ],
