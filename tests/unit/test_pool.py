@@ -294,9 +294,11 @@ def test_a_busy_child_dies_with_its_parent() -> None:
     with parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
+        # Busy, not waiting for input, whose end would tell it anyway.
+        asyncio.run(eventually(lambda: processor_seconds(pid) > 0.8))
         assert is_running(pid)
         parent.kill()
-    asyncio.run(eventually(lambda: not is_running(pid)))
+    asyncio.run(eventually(lambda: not is_running(pid), 1))
 
 
 PARENT = """
