@@ -1,16 +1,20 @@
 """A whole gateway in front of a simulated vendor: what a provider's tests let callers do, and how it ended."""
 
 import base64
+import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from PIL import Image
+
 from penstock import chat, flow
 from tests.house import House, OpenHouse
-from tests.upstreams.lab import KEY_ENV, png
+from tests.upstreams.lab import KEY_ENV, mask, png
 from tests.upstreams.server import Vendor, serving
 
 PICTURE = "data:image/png;base64," + base64.b64encode(png(64, 48)).decode()
+MASK = "data:image/png;base64," + base64.b64encode(mask(64, 48)).decode()  # the left half is to be edited
 LATER = {"prefer": "respond-async"}  # jobs are polled, and time has to pass for that
 
 
@@ -44,6 +48,12 @@ async def edit(house: House, **body: Any) -> dict[str, Any]:
     wish = {"image": PICTURE, "prompt": "add a hat", **body}
     call = house.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
     return await house.ended((await flow.edit_images(house.gateway, call)).json["id"])
+
+
+def mask_seen(data: bytes) -> tuple[str, Any, Any]:
+    """How a provider got the mask: its mode, what is to be edited, and what is not."""
+    with Image.open(io.BytesIO(data)) as image:
+        return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
 async def film(house: House, **body: Any) -> dict[str, Any]:
