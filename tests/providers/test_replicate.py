@@ -1,0 +1,167 @@
+"""Replicate: its own client against simulated predictions, then the whole gateway against the same."""
+
+import base64
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PIL import Image
+from replicate.client import Client
+from replicate.exceptions import ModelError, ReplicateError
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image
+from tests.upstreams.lab import KEY, mp4, png
+from tests.upstreams.replicate import Replicate, failed
+from tests.upstreams.server import answers, serving_beside
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def vendor() -> Iterator[Replicate]:
+    with serving_beside(Replicate()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(vendor: Replicate) -> Iterator[Client]:
+    client = Client(api_token=KEY, base_url=vendor.url)
+    client.poll_interval = 0.01
+    with client._client:
+        yield client
+
+
+def test_client_runs_a_model(vendor: Replicate, client: Client) -> None:
+    made = client.models.predictions.create("black-forest-labs/flux-schnell", {"prompt": "a fox", "num_outputs": 2})
+    assert made.status == "starting"
+    made.reload()
+    assert (made.status, made.progress.percentage if made.progress else 0) == ("processing", 0.4)
+    made.wait()
+    assert (made.status, len(made.output)) == ("succeeded", 2)
+
+
+def test_client_uploads_pictures(vendor: Replicate, client: Client) -> None:
+    file = client.files.create(io.BytesIO(png(8, 8)))
+    made = client.models.predictions.create(
+        "google/nano-banana", {"prompt": "a hat", "image_input": [file.urls["get"]]}
+    )
+    assert vendor.uploads[made.input["image_input"][0]] == png(8, 8)
+
+
+def test_client_cancels(vendor: Replicate, client: Client) -> None:
+    made = client.models.predictions.create("google/veo-3.1", {"prompt": "a fox"})
+    made.cancel()
+    made.reload()
+    assert made.status == "canceled"
+
+
+def test_client_sees_failures(vendor: Replicate, client: Client) -> None:
+    vendor.fates.append(("starting", failed("NSFW content detected. Try running it again.")))
+    with pytest.raises(ModelError, match="NSFW"):
+        client.run("black-forest-labs/flux-schnell", {"prompt": "a fox"}, wait=False)
+    vendor.next("create", answers({"detail": "Request was throttled.", "status": 429}, 429))
+    with pytest.raises(ReplicateError, match="throttled"):
+        client.models.predictions.create("black-forest-labs/flux-schnell", {"prompt": "a fox"})
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        record = await image(house, model="flux-schnell", n=2, size="1792x1024")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.006")
+        assert str((await image(house, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
+    old, new = vendor.heard("create")
+    assert old.path == "/v1/models/black-forest-labs/flux-schnell/predictions"
+    assert old.fields == {"input": {
+        "prompt": "a pear", "output_format": "png", "num_outputs": 2, "aspect_ratio": "16:9", "megapixels": "1",
+    }}  # fmt: skip
+    assert new.fields["input"] == {
+        "prompt": "a pear", "output_format": "png", "aspect_ratio": "custom", "width": 1920, "height": 1088,
+    }  # fmt: skip
+
+
+async def test_edits_leave_the_picture_first(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        assert str((await edit(house, model="flux-kontext-pro", size="3:2"))["cost"]) == "0.04"
+        assert str((await edit(house, model="recraft-crisp-upscale"))["cost"]) == "0.006"
+    kontext, crisp = [call.fields["input"] for call in vendor.heard("create")]
+    assert vendor.uploads[kontext.pop("input_image")] == png(64, 48)
+    assert kontext == {"prompt": "add a hat", "output_format": "png", "aspect_ratio": "3:2"}
+    assert crisp.keys() == {"image"}
+
+
+async def test_masks_are_black_where_the_edit_goes(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    ours = Image.new("RGBA", (64, 48), (0, 0, 0, 255))
+    ours.paste((0, 0, 0, 0), (0, 0, 32, 48))
+    file = io.BytesIO()
+    ours.save(file, "PNG")
+    mask = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        assert (await edit(house, model="replicate/ideogram-v3-turbo", mask=mask))["status"] == "completed"
+    theirs = Image.open(io.BytesIO(vendor.uploads[vendor.heard("create")[0].fields["input"]["mask"]])).convert("L")
+    assert (theirs.getpixel((8, 8)), theirs.getpixel((56, 8))) == (0, 255)
+
+
+async def test_films(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        video = await film(house, model="veo-3.1", seconds=5, negative_prompt="rain", generate_audio=False)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "1.2"
+        still = await film(house, model="hailuo-2.3", seconds=8, input_reference={"image_url": PICTURE})
+        assert str(still["metadata"]["cost"]) == "0.56"
+    quiet, moved = [call.fields["input"] for call in vendor.heard("create")]
+    assert quiet == {
+        "prompt": "a train", "negative_prompt": "rain", "duration": 6, "aspect_ratio": "16:9", "resolution": "720p",
+        "generate_audio": False,
+    }  # fmt: skip
+    assert vendor.uploads[moved["first_frame_image"]] == png(64, 48)
+    assert moved["duration"] == 10
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("The input or output was flagged as sensitive. Please try again. (E005)"), "CONTENT_POLICY_VIOLATION"),
+        (failed("Input validation error: the picture cannot be read"), "ALL_PROVIDERS_EXHAUSTED"),
+        (failed("Prediction interrupted; please retry (code: PA)"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "aborted"}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "succeeded", "output": []}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "succeeded", "output": None, "data_removed": True}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    vendor = Replicate()
+    vendor.fates.append(("starting", fate))
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        record = await image(house, model="flux-schnell")
+        assert (record["status"], record["error_code"]) == ("upstream_failure", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_cancelling(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    vendor.fates.append(("starting", "processing"))
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        started = await house.video(model="seedance-1-pro", seconds=5)
+        await vendor.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+    assert len(vendor.heard("cancel")) == 1
+
+
+async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+    vendor = Replicate()
+    vendor.next("create", answers({"detail": "Insufficient credit", "status": 402}, 402))
+    vendor.next("upload", answers({"detail": "Service unavailable"}, 503))
+    async with house_of(open_house, "replicate", vendor, "/v1") as house:
+        assert (await image(house, model="flux-schnell"))["status"] == "upstream_failure"
+        assert (await edit(house, model="nano-banana"))["status"] == "upstream_failure"
+    assert len(vendor.heard("create")) == 1, "nothing is begun without its picture"
