@@ -24,8 +24,9 @@ LAYERS = """
     drive
     standin lookup
     attempt
+    job
     gateway
-    settling audit transcripts
+    settling audit cluster transcripts
     auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond
     verdict
     upstream
@@ -55,7 +56,7 @@ ONLY_IN = {
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 120
 NOT_PROVIDERS = {"__init__", "spec", "compatible"}  # the last is OpenAI's shapes, for whoever speaks them
-LONG_PROVIDERS = {"atelier", "fal"}  # one describes five models of its own, the other resells those of twelve makers
+LONG_PROVIDERS = {"atelier", "fal", "replicate"}  # it describes models of its own; they resell those of a dozen makers
 
 PRINTING = {"commands"}
 

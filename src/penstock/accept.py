@@ -23,7 +23,7 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
     hold = Nanos(max(choice.hold for choice in intent.plan.choices))
     now = gateway.clock.now_ms()
     deadline_ms = now + int(gateway.settings.job_deadline_seconds * 1000)
-    mine = gateway.settings.worker or request.task != "video"
+    mine = gateway.jobs.begin_here(request.task)
 
     async def write(tx: Transaction) -> Row:
         if wish.idempotency_key:
@@ -51,11 +51,12 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
             webhook_url=wish.webhook_url,
             idempotency_key=wish.idempotency_key,
             body_digest=digest(call) if wish.idempotency_key else None,
-            lease_token=1,
+            lease_token=int(mine),
             lease_until_ms=gateway.jobs.lease_until_ms if mine else 0,
-            starts=1 if mine else 0,
+            starts=int(mine),
         )
         await gateway.media.record_inputs(tx, caller.org_id, call.id, stored, deadline_ms + _INPUTS_OUTLIVE_MS)
+        await gateway.jobs.queue(tx, call.id, request.task)
         failpoint("accept.in_tx")
         row = await tx.one("get_generation", id=call.id, org_id=caller.org_id)
         assert row is not None, "it was written a moment ago"

@@ -4,11 +4,12 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -16,7 +17,7 @@ from penstock import billing, providers
 from penstock.auth import Auth
 from penstock.billing import Billing
 from penstock.catalog import Catalog
-from penstock.clock import Clock
+from penstock.clock import Clock, end
 from penstock.drive import drive
 from penstock.gateway import Gateway
 from penstock.gather import Gather
@@ -116,31 +117,63 @@ def _scratch(data: Path) -> Path:
 async def working(gateway: Gateway) -> AsyncIterator[None]:
     """Drive generations and, as a worker, take up what others left, deliver webhooks and sweep, while this is open."""
     gateway.jobs.driven_by(lambda lease: drive(gateway, lease))
-    deliveries: asyncio.Task[None] | None = None
-    tasks = [asyncio.create_task(gateway.jobs.keep(), name="keep leases")]
-    gateway.settling.start()
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(gateway.settling.stop)
+        gateway.settling.start()
         if gateway.settings.worker:
-            tasks.append(
-                asyncio.create_task(_often(gateway, partial(_recover, gateway), _STRAYS_SECONDS), name="recover chats")
-            )
-            deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
-            tasks.append(asyncio.create_task(_often(gateway, gateway.media.sweep, _SWEEP_SECONDS), name="sweep"))
-            tasks.append(
-                asyncio.create_task(_often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS), name="strays")
-            )
-            if resumed := await gateway.jobs.resume(all_are_free=gateway.store.dialect == "sqlite"):
-                log.info("resumed", generations=resumed)
+            await stack.enter_async_context(_delivering(gateway))
+            await stack.enter_async_context(_driving(gateway))
+        else:
+            stack.push_async_callback(gateway.jobs.stop)
+        tasks = [asyncio.create_task(work, name=name) for name, work in _chores(gateway).items()]
+        try:
+            yield
+        finally:
+            await end(tasks)
+
+
+def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
+    """What is done again and again."""
+    chores: dict[str, Coroutine[Any, Any, None]] = {"keep leases": gateway.jobs.keep()}
+    if gateway.settings.worker:
+        chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
+        chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
+        chores["strays"] = _often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS)
+    return chores
+
+
+@asynccontextmanager
+async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
+    """Attempts under way are let finish, within reason."""
+    deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
+    try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await gateway.jobs.stop()
         gateway.deliveries.stop()
         with suppress(TimeoutError):
-            await asyncio.wait_for(deliveries or asyncio.sleep(0), gateway.settings.drain_seconds)
-        await gateway.settling.stop()
+            await asyncio.wait_for(deliveries, gateway.settings.drain_seconds)
+
+
+@asynccontextmanager
+async def _driving(gateway: Gateway) -> AsyncIterator[None]:
+    """Alone, everything unfinished is ours from the start; in a cluster the queue hands it out."""
+    if gateway.store.dialect == "postgres":
+        from penstock.cluster import Cluster  # here, because only a cluster has to wait for its import
+
+        cluster = Cluster(gateway.jobs, gateway.store, gateway.clock, gateway.settings)
+        gateway.jobs.rescued_by(cluster.rescue)
+        await cluster.start()
+        try:
+            yield
+        finally:
+            await cluster.stop()
+        return
+    try:
+        if resumed := await gateway.jobs.resume(all_are_free=True):
+            log.info("resumed", generations=resumed)
+        yield
+    finally:
+        await gateway.jobs.stop()
 
 
 async def _recover(gateway: Gateway) -> int:

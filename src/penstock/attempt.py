@@ -1,27 +1,29 @@
 """One share of a generation's outputs from one provider: intent, submission, polling, keeping."""
 
+import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import msgspec
 import structlog
 
 from penstock import billing
-from penstock.catalog import Option
-from penstock.errors import Cancelled, StorageUnavailable, UpstreamTimeout
+from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.gather import NoRoom, Unfetched, Unusable
-from penstock.jobs import Lease, LeaseLost
+from penstock.job import Job, Made, Share, cancel_asked, held, note
+from penstock.jobs import LeaseLost
 from penstock.pool import WorkFailed
 from penstock.providers.spec import Result
-from penstock.schema import Choice, Plan, Request, Shelved, Tried
-from penstock.store.base import ConstraintViolated, Row, Store, Transaction
+from penstock.schema import Shelved
+from penstock.shelf import Missing
+from penstock.store.base import ConstraintViolated, Row, Transaction
 from penstock.upstream import Failed, OutcomeUnknown, clean
-from penstock.values import Nanos, new_id
+from penstock.values import Reference, new_id
 from penstock.verdict import Miss
 
 log = structlog.get_logger()
@@ -29,51 +31,10 @@ _LOST_JOB_SECONDS = 120.0
 _FETCH_SECONDS = {"video": 900.0}  # how long a file that was made is asked for; a caller waits for images
 _FETCH_IMAGE_SECONDS = 15.0
 _LONGEST_FETCH_PAUSE_SECONDS = 30.0
-_STORE_PAUSE_SECONDS = 1.0
+_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE = 0.9, 1.1
+_SLOWER = 1.15  # each pause between polls that brought no end, as a multiple of the one before
 _INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
 _CANCELLED = "The generation was cancelled."
-
-
-@dataclass(slots=True)
-class Job:
-    """A generation in the hands of its driver."""
-
-    lease: Lease
-    row: Row
-    request: Request
-    plan: Plan
-    attempts: dict[tuple[int, int], Row]
-    tried: list[Tried] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return self.lease.id
-
-    @property
-    def org_id(self) -> str:
-        return str(self.row["org_id"])
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Which outputs an attempt is for: `count` of them, as part `part` of what choice `number` of the plan makes."""
-
-    number: int
-    part: int
-    count: int
-    option: Option
-    choice: Choice
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Outputs of one attempt, kept."""
-
-    share: Share
-    attempt_id: str
-    result: Result
-    files: tuple[Shelved, ...]
-    cost_usd: Decimal  # rounded once, when all of them are settled
 
 
 async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
@@ -89,11 +50,11 @@ async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
         result, files = await _kept(gateway, job, share, attempt_id, result)
     except Failed as problem:
         _blame(gateway, slug, upstream, problem)
-        await _note(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
+        await note(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
         return Miss.of(problem, share.count)
     except OutcomeUnknown as problem:
         gateway.health.failed(slug, upstream, "timeout")
-        await _note(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
+        await note(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
         return Miss.of(problem, share.count)
     gateway.health.answered(slug, upstream)
     return Made(share, attempt_id, result, files, _cost_usd(job, share, result, files))
@@ -115,24 +76,33 @@ async def _begun(gateway: Gateway, job: Job, share: Share, attempt_id: str, befo
     op = share.option.model.op
     if before is not None and before["ref"] is not None:
         return Result(status="in_progress", ref=msgspec.json.decode(before["ref"]), upstream_id=before["upstream_id"])
+    if before is not None and not op.resubmits:
+        raise OutcomeUnknown(share.option.provider.slug, _INTERRUPTED, timeout=False)
+    inputs = await _inputs(gateway, job, share)  # while a store that is away can still be waited for
     if before is None:
         await _intend(gateway, job, share, attempt_id)
-    elif not op.resubmits:
-        raise OutcomeUnknown(share.option.provider.slug, _INTERRUPTED, timeout=False)
     failpoint("submit.intent_committed")
-    return await _submitted(gateway, job, share, attempt_id)
+    return await _submitted(gateway, job, share, attempt_id, inputs)
 
 
-async def _submitted(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> Result:
+async def _inputs(gateway: Gateway, job: Job, share: Share) -> Mapping[str, Sequence[Reference]]:
+    slug = share.option.provider.slug
     try:
-        inputs = await gateway.gather.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
+        return await gateway.gather.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
     except WorkFailed as problem:
-        raise Failed(share.option.provider.slug, "rejected", f"The mask could not be prepared: {problem}") from problem
+        raise Failed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
+    except Missing as problem:
+        raise Failed(slug, "rejected", "The pictures that came with the request are gone.") from problem
+
+
+async def _submitted(
+    gateway: Gateway, job: Job, share: Share, attempt_id: str, inputs: Mapping[str, Sequence[Reference]]
+) -> Result:
     result = await gateway.upstream.submit(share.option, job.request, share.count, inputs)
     failpoint("submit.response_read")
     if not result.done:
         try:
-            await _note(gateway, job, attempt_id, "submitted", result=result)
+            await note(gateway, job, attempt_id, "submitted", result=result)
         except ConstraintViolated:
             provider = share.option.provider
             words = f"{provider.name} named the job like another one."
@@ -148,7 +118,7 @@ async def _intend(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> 
 
     async def write(tx: Transaction) -> None:
         await held(tx, job, moves=True)
-        if await _cancel_asked(tx, job):
+        if await cancel_asked(tx, job):
             raise Cancelled(_CANCELLED)
         await tx.run(
             "add_attempt",
@@ -166,56 +136,63 @@ async def _intend(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> 
     await gateway.store.write(write)
 
 
-async def _cancel_asked(store: Store | Transaction, job: Job) -> bool:
-    row = await store.one("is_cancel_asked", id=job.id)
-    return bool(row and row["cancel_asked"])
-
-
 # ------------------------------------------------------------------------------------------------------------- polling
 
 
 async def _followed(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> Result:
     """Ask until it is done. Trouble with asking never fails a job; a verdict, a cancel or the deadline does."""
-    op, slug, name = share.option.model.op, share.option.provider.slug, share.option.provider.name
-    pause = op.poll_seconds
-    lost_since: float | None = None
-    while not result.done:
-        await _show(gateway, job, result)
-        await _pause(gateway, job, result.poll_after_seconds or pause)
-        await _heed_cancel(gateway, job, share, result)
-        await _heed_deadline(gateway, job, share, result)
-        try:
-            found = await gateway.upstream.poll(share.option, result.ref)
-        except Failed as problem:
-            lost_since = (lost_since or gateway.clock.monotonic()) if problem.kind == "rejected" else None
-            if lost_since and op.resubmits:
-                result = await _submitted(gateway, job, share, attempt_id)
-                lost_since = None
-            elif lost_since and gateway.clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
-                raise OutcomeUnknown(slug, f"{name} no longer knows the job.", timeout=False) from None
-            pause = min(pause * 2, gateway.settings.poll_seconds_max)
-            continue
-        failpoint("poll.mid")
-        lost_since, pause = None, min(pause, max(op.poll_seconds, gateway.settings.poll_seconds_max / 4))
-        result = replace(found, ref={**result.ref, **found.ref}, upstream_id=found.upstream_id or result.upstream_id)
+    slug, name = share.option.provider.slug, share.option.provider.name
+    if not result.done:
+        with job.lease.bell() as bell:
+            result = await _polled(gateway, job, share, attempt_id, result, bell)
     if result.status == "failed":
         raise Failed(slug, result.kind, clean(result.message, share.option.key) or f"{name} failed to make it.")
     if result.status == "cancelled":
-        if await _cancel_asked(gateway.store, job):
+        if await cancel_asked(gateway.store, job):
             raise Cancelled(_CANCELLED)
         raise Failed(slug, "broken", f"{name} gave the job up.")
     return result
 
 
-async def _pause(gateway: Gateway, job: Job, seconds: float) -> None:
-    """A poll's wait with some jitter, cut short by a nudge."""
-    job.lease.nudged.clear()
-    await gateway.clock.wait(job.lease.nudged, seconds * random.uniform(0.9, 1.1))  # noqa: S311 - spreads load
+async def _polled(
+    gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result, bell: asyncio.Event
+) -> Result:
+    """Wait and ask, as the provider hints or ever more slowly, more slowly still while asking fails."""
+    op, clock, longest = share.option.model.op, gateway.clock, gateway.settings.poll_seconds_max
+    pause, backoff, lost_since = op.poll_seconds, 0.0, None
+    # After a restart everything is taken up at once; that is no reason to ask about everything at once.
+    least = 0.0 if job.attempts else _LEAST_OF_A_PAUSE
+    while not result.done:
+        await _show(gateway, job, result)
+        seconds = max(result.poll_after_seconds or pause, backoff)
+        await clock.wait(bell, seconds * random.uniform(least, _MOST_OF_A_PAUSE))  # noqa: S311 - spreads load
+        bell.clear()
+        least = _LEAST_OF_A_PAUSE
+        await _heed_cancel(gateway, job, share, result)
+        await _heed_deadline(gateway, job, share, result)
+        try:
+            found = await gateway.upstream.poll(share.option, result.ref)
+        except Failed as problem:
+            lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
+            if lost_since and op.resubmits:
+                inputs = await _inputs(gateway, job, share)
+                result = await _submitted(gateway, job, share, attempt_id, inputs)
+                lost_since = None
+            elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
+                words = f"{share.option.provider.name} no longer knows the job."
+                raise OutcomeUnknown(share.option.provider.slug, words, timeout=False) from None
+            backoff = min(2 * max(backoff, pause), longest)
+            continue
+        failpoint("poll.mid")
+        backoff, lost_since = 0.0, None
+        pause = max(pause, min(pause * _SLOWER, longest / 4))
+        result = replace(found, ref={**result.ref, **found.ref}, upstream_id=found.upstream_id or result.upstream_id)
+    return result
 
 
 async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
     """Ask the provider; whatever it then reports is what happened, unless it took the cancel."""
-    if await _cancel_asked(gateway.store, job) and await gateway.upstream.cancel(share.option, result.ref):
+    if await cancel_asked(gateway.store, job) and await gateway.upstream.cancel(share.option, result.ref):
         try:
             last = await gateway.upstream.poll(share.option, result.ref)
         except Failed:
@@ -316,70 +293,4 @@ def _cost_usd(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]
         seconds=billing.asked_seconds(share.option.model, job.request) if said is None else Decimal(str(said)),
         pixels=sum((one.kept.width or 0) * (one.kept.height or 0) for one in files),
         usage=result.usage,
-    )
-
-
-# -------------------------------------------------------------------------------------------------------------- notes
-
-
-async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
-    """Every write of a driver begins here: whoever lost its lease changes nothing. What moves a generation on in a way
-    that cannot happen twice shows that the crashes before it were survived.
-    """
-    if not await tx.run("hold_lease", id=job.id, lease_token=job.lease.token, moves=int(moves)):
-        raise LeaseLost(job.id)
-
-
-async def _note(
-    gateway: Gateway,
-    job: Job,
-    attempt_id: str,
-    state: str,
-    *,
-    result: Result | None = None,
-    kind: str | None = None,
-    message: str | None = None,
-) -> None:
-    """Waits for a store that is away: forgetting a job's name would lose something paid for."""
-    moves = all(row["id"] != attempt_id or row["state"] != state for row in job.attempts.values())
-
-    async def write(tx: Transaction) -> None:
-        await held(tx, job, moves=moves)
-        await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
-
-    await written(gateway, write)
-
-
-async def written(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
-    """What only this process knows is written down however long the store is away; harmless when it was already."""
-    while True:
-        try:
-            return await gateway.store.write(write)
-        except StorageUnavailable:
-            log.warning("storage unavailable, what was made waits")
-        await gateway.clock.sleep(_STORE_PAUSE_SECONDS)
-
-
-async def set_attempt(
-    tx: Transaction,
-    attempt_id: str,
-    state: str,
-    at_ms: int,
-    *,
-    result: Result | None = None,
-    kind: str | None = None,
-    message: str | None = None,
-    cost: Nanos | None = None,
-) -> None:
-    """The names of jobs are unique, so that no two generations claim one; other answers may be named as they please."""
-    await tx.run(
-        "set_attempt",
-        id=attempt_id,
-        state=state,
-        upstream_id=result.upstream_id if result and result.ref else None,
-        ref=msgspec.json.encode(dict(result.ref)) if result else None,
-        kind=kind,
-        message=message,
-        cost=cost,
-        at_ms=at_ms,
     )

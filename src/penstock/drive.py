@@ -8,12 +8,13 @@ import msgspec
 import structlog
 
 from penstock import billing, ledger, replay, webhooks
-from penstock.attempt import Job, Made, Share, attempt, held, set_attempt, written
+from penstock.attempt import attempt
 from penstock.emulate import batches
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.gather import NoRoom
+from penstock.job import Job, Made, Share, held, set_attempt, written
 from penstock.jobs import Lease, LeaseLost
 from penstock.schema import Choice, Kept, Plan, Request, Settled, Shelved, Tried
 from penstock.standin import follow, stand_in

@@ -60,7 +60,7 @@ async def start_video(gateway: Gateway, call: Call) -> Answer:
     row, lease = await accept(gateway, call, intent)
     if lease is None:
         return _promised_before(gateway, call, row)
-    if gateway.settings.worker:
+    if gateway.jobs.begin_here("video"):
         gateway.jobs.start(lease)
     return created(gateway, row)
 
@@ -82,6 +82,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Answer:
         asked = await tx.one("ask_cancel", id=row["id"], org_id=call.caller.org_id)
         sent = await tx.one("count_sent_attempts", request_id=row["id"])
         if asked is None or sent is None or sent["count"]:
+            await gateway.jobs.tell(tx, row["id"])
             return
         taken = await tx.one("take_for_cancel", id=row["id"])
         if taken is None:

@@ -1,12 +1,15 @@
 """Keep accepted work going to its end: again after a crash, once at a time, in this process or another."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
+import msgspec
 import structlog
 
-from penstock.clock import Clock
+from penstock.clock import Clock, end
 from penstock.errors import Problem, StorageUnavailable
 from penstock.schema import Shelved
 from penstock.settings import Settings
@@ -15,6 +18,7 @@ from penstock.store.base import Row, Store, Transaction
 log = structlog.get_logger()
 _MOST_CRASHES = 5
 _CLAIMS_AT_ONCE = 500
+_RENEWALS_AT_ONCE = 1000
 
 
 class LeaseLost(Exception):
@@ -28,32 +32,60 @@ class Lease:
     id: str
     token: int
     starts: int = 1  # how often it was begun without getting anywhere, this time included
-    nudged: asyncio.Event = field(default_factory=asyncio.Event)  # a cancel or a callback is worth a look now
     # For a caller who waits in the same process: how it ended, without asking the store again.
     problem: Problem | None = None
     files: Sequence[Shelved] = ()
+    _bells: set[asyncio.Event] = field(default_factory=set)
+    _is_nudged: bool = False  # while nobody listened
 
     @property
     def is_poison(self) -> bool:
         """Whoever worked on it did not live to tell; so that it ends some day, nobody tries again."""
         return self.starts > _MOST_CRASHES
 
+    @contextmanager
+    def bell(self) -> Iterator[asyncio.Event]:
+        """Set when a cancel or a callback is worth a look now; each part of the work has its own to wait on."""
+        bell = asyncio.Event()
+        if self._is_nudged:
+            bell.set()
+        self._is_nudged = False
+        self._bells.add(bell)
+        try:
+            yield bell
+        finally:
+            self._bells.discard(bell)
+
+    def nudge(self) -> None:
+        self._is_nudged = not self._bells
+        for bell in self._bells:
+            bell.set()
+
 
 Drive = Callable[[Lease], Awaitable[None]]
 
 
 class Jobs:
-    """Asks little of a driver: that it may be run again, and that it ends."""
+    """Asks little of a driver: that it may be run again, and that it ends.
+
+    On SQLite the process that accepts also drives, and takes up at its start what the last one left. On Postgres videos
+    go through a queue, put there by the transaction that accepts them; see `cluster`.
+    """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
         self._store, self._clock, self._settings = store, clock, settings
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leases: dict[str, Lease] = {}
         self._drive: Drive | None = None
-        self._stopping = False
+        self._rescue: Callable[[], Awaitable[int]] = self.resume
+        self.is_stopping = False
 
     def driven_by(self, drive: Drive) -> None:
         self._drive = drive
+
+    def rescued_by(self, rescue: Callable[[], Awaitable[int]]) -> None:
+        """Who sees to it that work which nobody drives finds a driver; unless said, this process takes it up."""
+        self._rescue = rescue
 
     @property
     def running(self) -> int:
@@ -62,6 +94,21 @@ class Jobs:
     @property
     def lease_until_ms(self) -> int:
         return self._clock.steady_ms() + int(self._settings.lease_seconds * 1000)
+
+    # ------------------------------------------------------------------------------------------------------- accepting
+
+    def begin_here(self, task: str) -> bool:
+        """Whether this process drives what it accepts. Callers wait for images; a video is for whoever is free."""
+        return task != "video" or (self._settings.worker and not self._is_shared)
+
+    @property
+    def _is_shared(self) -> bool:
+        return self._store.dialect == "postgres"
+
+    async def queue(self, tx: Transaction, request_id: str, task: str) -> None:
+        """Part of the accepting transaction: a promise and its place in the queue are one."""
+        if self._is_shared and not self.begin_here(task):
+            await tx.one("defer_generation", id=request_id)
 
     def start(self, lease: Lease) -> asyncio.Task[None]:
         """Drive in this process; the lease was taken in the transaction that accepted or claimed the work."""
@@ -97,10 +144,26 @@ class Jobs:
         return bool(done)
 
     def nudge(self, request_id: str) -> None:
+        """Have the driver look at once, if it is in this process."""
         if lease := self._leases.get(request_id):
-            lease.nudged.set()
+            lease.nudge()
+
+    async def tell(self, tx: Transaction, request_id: str) -> None:
+        """Have the driver look at once, wherever it is, when the transaction is committed."""
+        if self._is_shared:
+            await tx.one("tell_drivers", id=request_id)
 
     # -------------------------------------------------------------------------------------------------------- keeping
+
+    async def attend(self, request_id: str) -> bool:
+        """Drive this, or stay with it if that is done here already, until it has ended; False when it has not."""
+        task = self._tasks.get(request_id)
+        if task is None and not self.is_stopping and (lease := await self.claim(request_id)):
+            task = self.start(lease)
+        if task is not None:
+            await asyncio.wait({task})  # cancelling whoever attends does not stop the work
+        row = await self._store.one("get_generation_status", id=request_id)
+        return row is None or row["status"] in ("completed", "failed")
 
     async def claim(self, request_id: str) -> Lease | None:
         """Take over something nobody drives."""
@@ -115,7 +178,7 @@ class Jobs:
         """Start whatever nobody drives. With `all_are_free` no other process can be alive: old leases mean nothing."""
         now = 2**62 if all_are_free else self._clock.steady_ms()
         started, after = 0, ""
-        while (room := self._settings.jobs_at_once - len(self._tasks)) > 0 and not self._stopping:
+        while (room := self._settings.jobs_at_once - len(self._tasks)) > 0 and not self.is_stopping:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
             free = [row["id"] for row in rows if row["id"] not in self._tasks]
@@ -136,38 +199,33 @@ class Jobs:
         return [Lease(row["id"], row["lease_token"], row["starts"]) for row in rows if row]
 
     async def keep(self) -> None:
-        """Renew the leases of what runs here and, as a worker, pick up what others dropped, while the process lives."""
+        """Renew the leases of what runs here and, as a worker, see to what others dropped, while the process lives."""
         while True:
             await self._clock.sleep(self._settings.lease_seconds / 3)
             try:
                 await self._renew()
                 if self._settings.worker:
-                    await self.resume()
+                    await self._rescue()
             except StorageUnavailable:
                 log.warning("leases not renewed: storage unavailable")
 
     async def _renew(self) -> None:
-        async def write(tx: Transaction) -> list[Lease]:
-            until = self.lease_until_ms
-            return [
-                lease
-                for lease in leases
-                if not await tx.run("renew_lease", id=lease.id, lease_token=lease.token, until_ms=until)
-            ]
-
         leases = list(self._leases.values())
-        for lost in await self._store.write(write) if leases else ():
-            if task := self._tasks.get(lost.id):
-                task.cancel()
+        for start in range(0, len(leases), _RENEWALS_AT_ONCE):
+            some = leases[start : start + _RENEWALS_AT_ONCE]
+            named = msgspec.json.encode([(lease.id, lease.token) for lease in some]).decode()
+            rows = await self._store.write(partial(_renewed, named, self.lease_until_ms))
+            kept = {row["id"] for row in rows}
+            for lease in some:
+                if lease.id not in kept and self._leases.get(lease.id) is lease:
+                    log.warning("lease fenced", request_id=lease.id)
+                    self._tasks[lease.id].cancel()
 
     async def stop(self) -> None:
         """Leave the rest to the next process, in good order."""
-        self._stopping = True
+        self.is_stopping = True
         leases = list(self._leases.values())
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(list(self._tasks.values()))
 
         async def write(tx: Transaction) -> None:
             for lease in leases:
@@ -178,3 +236,7 @@ class Jobs:
                 await self._store.write(write)
         except StorageUnavailable:
             log.warning("leases not released: storage unavailable")
+
+
+async def _renewed(named: str, until_ms: int, tx: Transaction) -> list[Row]:
+    return await tx.all("renew_leases", leases=named, until_ms=until_ms)

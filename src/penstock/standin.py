@@ -5,10 +5,10 @@ import hashlib
 import msgspec
 
 from penstock import replay
-from penstock.attempt import Job, held
 from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
 from penstock.gather import Unusable
+from penstock.job import Job, held
 from penstock.schema import Settled, Shelved
 from penstock.store.base import Row, Transaction
 from penstock.upstream import Failed, OutcomeUnknown
@@ -28,15 +28,16 @@ async def stand_in(gateway: Gateway, job: Job) -> tuple[Settled, list[Shelved]]:
 
 async def wait_until(gateway: Gateway, job: Job, due_ms: int) -> None:
     """A cancel is heeded while waiting."""
-    while True:
-        row = await gateway.store.one("is_cancel_asked", id=job.id)
-        if row and row["cancel_asked"]:
-            raise Cancelled("The generation was cancelled.")
-        left = (due_ms - gateway.clock.now_ms()) / 1000
-        if left <= 0:
-            return
-        job.lease.nudged.clear()
-        await gateway.clock.wait(job.lease.nudged, left)
+    with job.lease.bell() as bell:
+        while True:
+            bell.clear()
+            row = await gateway.store.one("is_cancel_asked", id=job.id)
+            if row and row["cancel_asked"]:
+                raise Cancelled("The generation was cancelled.")
+            left = (due_ms - gateway.clock.now_ms()) / 1000
+            if left <= 0:
+                return
+            await gateway.clock.wait(bell, left)
 
 
 async def follow(gateway: Gateway, job: Job) -> bool:
@@ -54,8 +55,7 @@ async def follow(gateway: Gateway, job: Job) -> bool:
                 return True
             leader = await _take_over(gateway, job)
             continue
-        job.lease.nudged.clear()
-        await gateway.clock.wait(job.lease.nudged, _FOLLOW_SECONDS)
+        await gateway.clock.sleep(_FOLLOW_SECONDS)
     return False
 
 

@@ -31,7 +31,7 @@ WORDS: Mapping[str, Mapping[Dialect, str]] = {
 }
 
 # Any number will do, as long as every process that starts on the same database takes the same one.
-_ADVISORY_LOCK = 7_305_818_246_731
+ADVISORY_LOCK = 7_305_818_246_731
 
 _FILE = re.compile(r"(?P<version>\d{4})_[a-z0-9_]+\.sql")
 _SECTION = re.compile(r"--\s*\[(?P<dialect>sqlite|postgres|both)\]\s*")
@@ -187,7 +187,7 @@ async def migrate_postgres(connection: psycopg.AsyncConnection[Row], migrations:
 async def _step_postgres(connection: psycopg.AsyncConnection[Row], migrations: tuple[Migration, ...]) -> bool:
     async with connection.transaction():
         # Held to the end of the transaction, so a process that dies lets go.
-        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK,))
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
         await connection.execute(_TABLE)
         rows = await connection.execute(_APPLIED)
         todo = pending(migrations, await rows.fetchall())

@@ -27,6 +27,7 @@ from penstock.store.base import (
 from penstock.store.migrate import Migration, migrate_postgres
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
+from penstock.store.queue import install_queue
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Row]
@@ -89,13 +90,8 @@ async def open_postgres(
     connections_max: int = 16,
 ) -> "PostgresStore":
     """Connect, check the server's settings and bring the schema up to date."""
-    try:
-        said = conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        raise StorageMisconfigured(f"The address of the database is not understood: {error}") from error
-    target = conninfo.make_conninfo(url, **{name: value for name, value in _CONNECTING.items() if name not in said})
     pool = AsyncConnectionPool(
-        target,
+        target(url),
         connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=connections_min,
@@ -106,14 +102,24 @@ async def open_postgres(
         reconnect_timeout=RECONNECT_SECONDS,
     )
     try:
-        async with await Connection.connect(target, autocommit=True, row_factory=dict_row) as connection:
+        async with await Connection.connect(target(url), autocommit=True, row_factory=dict_row) as connection:
             await check_durability(connection)
             await migrate_postgres(connection, migrations)
+            await install_queue(connection)
         await pool.open(wait=True, timeout=POOL_SECONDS)
     except psycopg.OperationalError as error:
         await pool.close()
         raise StorageUnavailable(f"Cannot reach Postgres: {error}") from error
     return PostgresStore(pool, queries.postgres, slow_at_once=max(1, connections_max // 4))
+
+
+def target(url: str) -> str:
+    """The address that was given, with our ideas of how to connect where it has none."""
+    try:
+        said = conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise StorageMisconfigured(f"The address of the database is not understood: {error}") from error
+    return conninfo.make_conninfo(url, **{name: value for name, value in _CONNECTING.items() if name not in said})
 
 
 async def check_durability(connection: Connection) -> None:

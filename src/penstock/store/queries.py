@@ -1,4 +1,8 @@
-"""Read files of named SQL into the queries of each dialect, refusing at once what would fail later."""
+"""Read files of named SQL into the queries of each dialect, refusing at once what would fail later.
+
+`-- name: verb_noun` begins a query of both, `[sqlite]` and `[postgres]` after it the two halves of a pair, and
+`[postgres only]` one that the other has no use for.
+"""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +14,9 @@ from penstock.store.base import DIALECTS, Dialect, QueryMisused, StorageMisconfi
 
 QUERIES = Path(__file__).with_name("queries")
 
-_NAME = re.compile(r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)\])?\s*")
+_NAME = re.compile(
+    r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
+)
 
 # Whatever may hide a colon or a semicolon is matched first, so that the last two groups mean what they say.
 _TOKEN = re.compile(
@@ -79,35 +85,39 @@ def parse_queries(text: str, source: str = "queries") -> QueryFile:
 
 def _collect(files: list[tuple[str, str]]) -> QueryFile:
     found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
+    paired: set[str] = set()
     for source, text in files:
-        for line, name, only, body in _blocks(text, source):
+        for line, named, body in _blocks(text, source):
+            name, only = named["name"], _dialect(named["dialect"])
             where = f"{source}:{line}: {name}"
             for dialect in DIALECTS if only is None else (only,):
                 if name in found[dialect]:
                     raise StorageMisconfigured(f"{where} exists twice for {dialect}.")
                 found[dialect][name] = _query(where, name, body, dialect)
-    for name in sorted(found["sqlite"].keys() | found["postgres"].keys()):
+            if not named["alone"]:
+                paired.add(name)
+    for name in sorted(paired):
         _check_pair(name, found)
     return QueryFile(**found)
 
 
-def _blocks(text: str, source: str) -> Iterator[tuple[int, str, Dialect | None, list[str]]]:
+def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
     """Each `-- name:` line, with its number, and the lines up to the next one."""
-    start, name, only, body = 0, "", None, list[str]()
+    start, named, body = 0, None, list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"--\s*name\b", line):
-            if name:
-                yield start, name, only, body
+            if named:
+                yield start, named, body
             named = _NAME.fullmatch(line)
             if named is None:
                 raise StorageMisconfigured(f"{source}:{number}: not of the form `-- name: verb_noun [dialect]`.")
-            start, name, only, body = number, named["name"], _dialect(named["dialect"]), []
-        elif name or not line.strip() or line.startswith("--"):
+            start, body = number, []
+        elif named or not line.strip() or line.startswith("--"):
             body.append(line)
         else:
             raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")
-    if name:
-        yield start, name, only, body
+    if named:
+        yield start, named, body
 
 
 def _dialect(word: str | None) -> Dialect | None:

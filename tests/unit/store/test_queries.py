@@ -160,6 +160,12 @@ def test_a_bad_file_is_refused_with_its_place(text: str, complaint: str) -> None
     assert complaint in str(caught.value)
 
 
+def test_one_dialect_may_have_something_to_itself() -> None:
+    found = parse_queries("-- name: get_thing [postgres only]\n-- It.\nSELECT :a")
+    assert found.postgres["get_thing"].accepts == {"a"}
+    assert "get_thing" not in found.sqlite
+
+
 def test_a_folder_is_one_collection(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("-- A heading.\n\n-- name: get_thing\n-- It.\nSELECT 1 -- trailing\n")
     (tmp_path / "b.sql").write_text("-- Another.\n\n-- name: get_other\n-- It.\nSELECT 2\n")

@@ -11,6 +11,10 @@ VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_
 -- One generation of an organization.
 SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
 
+-- name: get_generation_status
+-- Where a generation stands, for who drives it.
+SELECT status FROM generations WHERE id = :id;
+
 -- name: get_generation_by_key
 -- The generation that first used an idempotency key.
 SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key = :idempotency_key;
@@ -36,10 +40,19 @@ UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms
 WHERE id = :id AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
 RETURNING *;
 
--- name: renew_lease
--- Still at it; no row when the lease was taken over or the work has ended.
-UPDATE generations SET lease_until_ms = :until_ms
-WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
+-- name: renew_leases [sqlite]
+-- Still at it; those whose lease was taken over, or that have ended, are missing from the answer.
+UPDATE generations SET lease_until_ms = :until_ms FROM json_each(:leases) AS one
+WHERE generations.id = one.value ->> 0 AND generations.lease_token = one.value ->> 1
+    AND generations.status IN ('queued', 'in_progress')
+RETURNING generations.id;
+
+-- name: renew_leases [postgres]
+-- Still at it; those whose lease was taken over, or that have ended, are missing from the answer.
+UPDATE generations SET lease_until_ms = :until_ms FROM json_array_elements(CAST(:leases AS json)) AS one
+WHERE generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
+    AND generations.status IN ('queued', 'in_progress')
+RETURNING generations.id;
 
 -- name: release_lease
 -- Stopped in good order: whoever comes next need not wait, and it was no crash.
