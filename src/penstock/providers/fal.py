@@ -98,6 +98,7 @@ KONTEXT = (converted("images", "image_url", first(data_uri), required=True, most
            converted("prompt_enhancement", "enhance_prompt", on_off(True, False)))
 IDEOGRAM = (size(largest=1536), N, converted("prompt_enhancement", "expand_prompt", on_off(True, False)),
             converted("quality", "rendering_speed", word({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})))
+SEEDREAM = (size(least=2560 * 1440, largest=4096), N)
 THINKING = converted("thinking", "thinking_level", word({"minimal": "minimal"}), one_of=("off", "minimal"))
 ENLARGED = (converted("images", "image_url", first(data_uri), required=True, most=1),)
 KLING_FRAMES = (shaped("16:9 9:16 1:1"), shaped())
@@ -114,12 +115,10 @@ MODELS = (
     *stills("flux-2-flex", "fal-ai/flux-2-flex", 10, (size(largest=2048), PNG), usd("0.05", MP, "0.05")),
     model("flux-kontext-pro", "fal-ai/flux-pro/kontext", "edit", (PROMPT, *KONTEXT), (usd("0.04", PICTURE),)),
     model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", "edit", (PROMPT, *KONTEXT), (usd("0.08", PICTURE),)),
-    *stills("seedream-4", "fal-ai/bytedance/seedream/v4/text-to-image", 10, (size(smallest=960, largest=4096), N),
+    *stills("seedream-4", "fal-ai/bytedance/seedream/v4/text-to-image", 10, (size(least=960 * 960, largest=4096), N),
             usd("0.03", PICTURE)),
-    *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, (size(smallest=1920, largest=4096), N),
-            usd("0.04", PICTURE)),
-    *stills("seedream-5", "bytedance/seedream/v5/lite/text-to-image", 10, (size(smallest=1920, largest=4096), N),
-            usd("0.035", PICTURE)),
+    *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, SEEDREAM, usd("0.04", PICTURE)),
+    *stills("seedream-5", "bytedance/seedream/v5/lite/text-to-image", 10, SEEDREAM, usd("0.035", PICTURE)),
     *stills("nano-banana", "fal-ai/nano-banana", 10, (shaped(RATIOS), N, PNG), usd("0.039", PICTURE)),
     *stills("nano-banana-2", "fal-ai/nano-banana-2", 14, (shaped(RATIOS, "1K", "2K", "4K"), N, PNG, THINKING),
             usd("0.12", PICTURE, resolution="2K"), usd("0.16", PICTURE, resolution="4K"), usd("0.08", PICTURE)),
@@ -173,6 +172,7 @@ MODELS = (
 PROVIDER = Provider(
     slug="fal", name="fal", docs="https://fal.ai/docs", base_url="https://queue.fal.run", key="FAL_KEY",
     auth=header("authorization", "Key "), error=error, kind=kind, models=MODELS,
-    # Files are copied as soon as they are made; fal need not keep them for longer than a day.
+    # Files are copied as soon as they are made; fal need not keep them for longer than a day. Its callbacks are signed
+    # with Ed25519 (keys at rest.fal.ai): request id, user id, timestamp and the body's SHA-256 in hex, a line each.
     headers={"x-fal-object-lifecycle-preference": '{"expiration_duration_seconds": 86400}'},
 )

@@ -89,6 +89,7 @@ def films(name: str, upstream: str, mode: str, seconds: Param, *rows: Param, pri
 
 
 PROVIDER = Provider(
+    # Callbacks follow Standard Webhooks where the console has a secret, and are unsigned otherwise.
     slug="kling", name="Kling", docs="https://klingai.com/document-api", base_url="https://api-singapore.klingai.com",
     key="KLING_API_KEY", auth=auth, error=error, kind=kind,
     models=(

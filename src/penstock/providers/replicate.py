@@ -111,6 +111,7 @@ HAILUO = (PROMPT, lasting(6, 10, default=6), shaped("", "768p", "1080p"),
           converted("input_reference", "first_frame_image", first(left), most=1))
 IMAGE, MP, BFL = "image", "started_megapixel", "black-forest-labs/flux-"
 PROVIDER = Provider(
+    # Callbacks follow Standard Webhooks, with the secret that GET /webhooks/default/secret tells.
     slug="replicate", name="Replicate", docs="https://replicate.com/docs/reference/http", key="REPLICATE_API_TOKEN",
     base_url="https://api.replicate.com/v1", auth=bearer, error=error,
     models=(
