@@ -75,11 +75,16 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
 
 async def _claimed(tx: Transaction, call: Call, intent: Intent) -> Plan:
     """Of calls alike that would all record, the first one does and the others follow it."""
-    plan, org_id = intent.plan, call.caller.org_id
-    if intent.claims is None or plan.likeness is None:
+    plan, like = intent.plan, intent.plan.likeness
+    if not intent.claims or like is None:
         return plan
-    kind = plan.likeness.kind
-    if await tx.run("claim_recording", org_id=org_id, kind=kind, digest=intent.claims, request_id=call.id):
+    claim = {"org_id": call.caller.org_id, "kind": like.kind, "digest": like.digest}
+    if not await tx.run("claim_recording", **claim, request_id=call.id):
+        leader = await tx.one("get_recording_claim", **claim)
+        return msgspec.structs.replace(plan, follows=leader["request_id"]) if leader else plan
+    # Between our look for a recording and this claim, whoever had it before may have finished.
+    found = await tx.one(f"find_{like.by}_recording", **claim)
+    if found is None:
         return plan
-    leader = await tx.one("get_recording_claim", org_id=org_id, kind=kind, digest=intent.claims)
-    return msgspec.structs.replace(plan, follows=leader["request_id"]) if leader else plan
+    await tx.run("release_recording_claim", request_id=call.id)
+    return msgspec.structs.replace(plan, replays=found["id"])

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -41,9 +41,6 @@ class Asked:
     @property
     def stores(self) -> bool:
         return self.mode.endswith("record")
-
-    def digest(self, like: Likeness) -> bytes:
-        return like.strict if self.match == "strict" else like.standard
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,12 @@ def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
 
 
 def likeness(
-    kind: str, request: Request, model: str, pictures: Sequence[tuple[str, Sent | str]], strict: bytes
+    kind: str,
+    request: Request,
+    model: str,
+    pictures: Sequence[tuple[str, Sent | str]],
+    strict: bytes,
+    match: str = "standard",
 ) -> Likeness:
     """Defaults are written out, so that saying one and leaving it out are the same call."""
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.same_as}
@@ -115,7 +117,8 @@ def likeness(
     known = {name: value for name, value in values.items() if name not in COSMETIC}
     text = msgspec.json.encode([kind, model, dict(sorted(known.items())), shown], order="deterministic")
     everything = {**values, "model": model, "image": shown}
-    return Likeness(kind, model, everything, hashlib.sha256(text).digest(), strict)
+    by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
+    return Likeness(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
 
 
 def _mark(source: Sent | str) -> str:
@@ -149,8 +152,7 @@ class Replay:
             return row if row and row["kind"] == like.kind else None
         if wish.match == "specific":
             return await self._find_specific(org_id, wish.fields, like)
-        digest = wish.digest(like)
-        return await self._store.one(f"find_{wish.match}_recording", org_id=org_id, kind=like.kind, digest=digest)
+        return await self._store.one(f"find_{like.by}_recording", org_id=org_id, kind=like.kind, digest=like.digest)
 
     async def _find_specific(self, org_id: str, fields: Sequence[str], like: Likeness) -> Row | None:
         rows = await self._store.slow("list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SCANNED)

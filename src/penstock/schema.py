@@ -335,6 +335,11 @@ class Likeness(msgspec.Struct, frozen=True):
     values: dict[str, Any]
     standard: bytes
     strict: bytes
+    by: Literal["standard", "strict"] = "standard"  # which of the two makes calls alike here
+
+    @property
+    def digest(self) -> bytes:
+        return self.strict if self.by == "strict" else self.standard
 
 
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):

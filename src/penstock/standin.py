@@ -48,7 +48,7 @@ async def follow(gateway: Gateway, job: Job) -> bool:
         row = await gateway.store.one("get_generation", id=leader, org_id=job.org_id)
         if row is None or row["status"] in ("completed", "failed"):
             found = await gateway.store.one(
-                "find_standard_recording", org_id=job.org_id, kind=like.kind, digest=like.standard
+                f"find_{like.by}_recording", org_id=job.org_id, kind=like.kind, digest=like.digest
             )
             if found:
                 job.plan = msgspec.structs.replace(job.plan, replays=found["id"])
@@ -66,7 +66,7 @@ async def _take_over(gateway: Gateway, job: Job) -> str | None:
 
     async def write(tx: Transaction) -> str | None:
         await held(tx, job)
-        claim = {"org_id": job.org_id, "kind": like.kind, "digest": like.standard}
+        claim = {"org_id": job.org_id, "kind": like.kind, "digest": like.digest}
         if await tx.run("claim_recording", **claim, request_id=job.id):
             return None
         row = await tx.one("get_recording_claim", **claim)

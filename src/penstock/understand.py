@@ -29,7 +29,7 @@ class Intent:
     plan: Plan
     pictures: tuple[Loaded, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # first and last byte of an answer that is served from a stand-in
-    claims: bytes | None = None  # the digest of a recording that this call would be the first to make
+    claims: bool = False  # would make a recording if it is the first call of its likeness
 
 
 async def understand(gateway: Gateway, call: Call, wish: Wish, kind: str, tasks: Sequence[str]) -> Intent:
@@ -39,7 +39,7 @@ async def understand(gateway: Gateway, call: Call, wish: Wish, kind: str, tasks:
         return await _live(gateway, wish, tasks)
     sources = [(picture.role, picture.source) for picture in wish.pictures]
     model = gateway.catalog.public_id(wish.request.model)
-    like = replay.likeness(kind, wish.request, model, sources, digest(call))
+    like = replay.likeness(kind, wish.request, model, sources, digest(call), asked.match)
     if asked.looks:
         if found := await gateway.replay.find(call.caller.org_id, asked, like):
             return _replayed(gateway, wish, asked, found)
@@ -122,7 +122,7 @@ def _recording(gateway: Gateway, intent: Intent, asked: Asked, like: Likeness) -
     """Live, as far as the providers are concerned; perhaps to be kept."""
     records = gateway.replay.new_id() if asked.stores else None
     plan = msgspec.structs.replace(intent.plan, asked=True, records=records, likeness=like if records else None)
-    claims = asked.digest(like) if asked.mode == "replay-or-record" else None
+    claims = asked.mode == "replay-or-record"
     return Intent(intent.wish, intent.request, plan, intent.pictures, claims=claims)
 
 

@@ -12,8 +12,8 @@ from penstock.schema import Call, Caller, Request, Sent
 CALLER = Caller("org_1", "key_1")
 
 
-def call(caller: Caller = CALLER, **headers: str) -> Call:
-    named = {f"x-service-replay{name.replace('_', '-')}": value for name, value in headers.items()}
+def call(headers: dict[str, str] | None = None, caller: Caller = CALLER) -> Call:
+    named = {f"x-service-replay{name}": value for name, value in (headers or {}).items()}
     return Call(id="req_1", caller=caller, endpoint="/x", at_ms=0, started=0.0, headers=named)
 
 
@@ -24,7 +24,7 @@ def like(values: dict[str, Any], *, kind: str = "image", model: str = "m", pictu
 
 @pytest.mark.parametrize("mode", replay.MODES)
 def test_d10_every_mode_is_understood(mode: str) -> None:
-    assert asked(call(**{"": mode})) == Asked(mode)
+    assert asked(call({"": mode})) == Asked(mode)
 
 
 def test_d10_nobody_asked() -> None:
@@ -33,26 +33,26 @@ def test_d10_nobody_asked() -> None:
 
 def test_d10_a_key_may_have_a_mode_and_the_header_wins() -> None:
     caller = Caller("org_1", "key_1", replay_mode="mock")
-    assert asked(call(caller)) == Asked("mock")
-    assert asked(call(caller, **{"": "off"})) == Asked("off")
+    assert asked(call(caller=caller)) == Asked("mock")
+    assert asked(call({"": "off"}, caller)) == Asked("off")
 
 
 @pytest.mark.parametrize(
     ("headers", "param", "word"),
     [
         ({"": "maybe"}, "X-Service-Replay", "replay-or-mock"),
-        ({"": "record", "_match": "loose"}, "X-Service-Replay-Match", "strict"),
-        ({"": "record", "_match": "specific"}, "X-Service-Replay-Fields", "commas"),
-        ({"": "record", "_match": "specific", "_fields": " , "}, "X-Service-Replay-Fields", "required"),
-        ({"": "record", "_match": "pinned"}, "X-Service-Replay-Recording", "required"),
-        ({"": "record", "_latency": "fast"}, "X-Service-Replay-Latency", "instant"),
-        ({"": "record", "_latency": "900,100"}, "X-Service-Replay-Latency", "100,900"),
-        ({"": "record", "_latency": "-1,5"}, "X-Service-Replay-Latency", "milliseconds"),
+        ({"": "record", "-match": "loose"}, "X-Service-Replay-Match", "strict"),
+        ({"": "record", "-match": "specific"}, "X-Service-Replay-Fields", "commas"),
+        ({"": "record", "-match": "specific", "-fields": " , "}, "X-Service-Replay-Fields", "required"),
+        ({"": "record", "-match": "pinned"}, "X-Service-Replay-Recording", "required"),
+        ({"": "record", "-latency": "fast"}, "X-Service-Replay-Latency", "instant"),
+        ({"": "record", "-latency": "900,100"}, "X-Service-Replay-Latency", "100,900"),
+        ({"": "record", "-latency": "-1,5"}, "X-Service-Replay-Latency", "milliseconds"),
     ],
 )
 def test_d10_bad_or_missing_companions_say_what_is_missing(headers: dict[str, str], param: str, word: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        asked(call(**headers))
+        asked(call(headers))
     assert caught.value.param == param
     assert word in caught.value.message
 

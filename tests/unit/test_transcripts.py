@@ -12,8 +12,6 @@ from penstock import flow, transcripts
 from penstock.errors import InvalidRequest, NotFound
 from tests.house import House, OpenHouse, sqlite_only
 
-pytestmark = sqlite_only
-
 WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
 
 
@@ -23,6 +21,7 @@ async def recorded(house: House) -> Any:
     return await house.gateway.replay.get(house.caller.org_id, answer.headers["x-service-replay-recording"])
 
 
+@sqlite_only
 async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, tmp_path: Path) -> None:
     async with open_house() as house:
         row = await recorded(house)
@@ -43,6 +42,7 @@ async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, 
         assert answer.json["metadata"]["provider"] == "lab"
 
 
+@sqlite_only
 async def test_inside_the_document(open_house: OpenHouse) -> None:
     async with open_house() as house:
         row = await recorded(house)
@@ -72,6 +72,7 @@ async def test_inside_the_document(open_house: OpenHouse) -> None:
         ({"duration_ms": "long"}, "not a recording"),
     ],
 )
+@sqlite_only
 async def test_what_is_not_a_recording_is_refused(open_house: OpenHouse, change: dict[str, Any], words: str) -> None:
     async with open_house() as house:
         transcript, _ = await transcripts.written(house.gateway.replay, await recorded(house), inline=True)
@@ -90,6 +91,7 @@ def test_names_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
     assert beside == {}
 
 
+@sqlite_only
 async def test_strangers_recordings_do_not_exist(open_house: OpenHouse) -> None:
     async with open_house() as house:
         row = await recorded(house)
@@ -100,6 +102,7 @@ async def test_strangers_recordings_do_not_exist(open_house: OpenHouse) -> None:
             await house.gateway.replay.delete(stranger.org_id, row["id"])
 
 
+@sqlite_only
 async def test_pages_both_ways(open_house: OpenHouse) -> None:
     async with open_house() as house:
         ids = []

@@ -141,7 +141,7 @@ async def test_a_mocked_video_is_real_and_as_asked(open_house: OpenHouse) -> Non
         assert len(done.json["outputs"]) == 2
         files = await house.gateway.store.all("list_media", request_id=done.json["id"], org_id=house.caller.org_id)
         data = await house.gateway.media.read(files[0]["id"], files[0]["size_bytes"])
-        with av.open(io.BytesIO(data)) as film:
+        with av.open(io.BytesIO(data), "r") as film:
             stream = film.streams.video[0]
             assert (stream.width, stream.height) == (128, 96)
             assert abs(float(film.duration or 0) / av.time_base - 2) < 0.3

@@ -1,0 +1,130 @@
+"""Booking chat calls: reserved before they are sent, settled in batches, never twice, and recovered after a crash."""
+
+from typing import Any
+
+import pytest
+
+from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
+from penstock.schema import Request
+from penstock.settling import Ending, Entry
+from penstock.values import Nanos
+from tests.house import House, OpenHouse, of, sqlite_only
+
+REQUEST = Request(task="chat", model="lab/talk", values={})
+
+
+async def opened(house: House, hold: int, **caller: Any) -> Entry:
+    call = house.call({}, endpoint="/chat", caller=of(house.caller, **caller) if caller else None)
+    return await house.gateway.settling.open(call, REQUEST, Nanos(hold), None)
+
+
+def close(house: House, entry: Entry, cost: int, status: str = "completed") -> None:
+    house.gateway.settling.close(Ending(entry, status, Nanos(cost), 5, 10))
+
+
+async def written(house: House, count: int) -> list[dict[str, Any]]:
+    async def met() -> bool:
+        ended = [one for one in await house.records() if one["status"] not in ("pending", "processing")]
+        return len(ended) >= count
+
+    await house.until(met, 0)
+    return await house.records()
+
+
+async def test_what_is_reserved_cannot_be_spent_again(open_house: OpenHouse) -> None:
+    async with open_house(starting_credit_usd="1") as house:
+        first = await opened(house, 600_000_000)
+        with pytest.raises(InsufficientBalance) as caught:
+            await opened(house, 600_000_000)
+        assert "0.6" in caught.value.message
+        assert "0.4" in caught.value.message
+        close(house, first, 100_000_000)
+        await written(house, 1)
+        second = await opened(house, 600_000_000)
+        close(house, second, 0, "upstream_failure")
+        await written(house, 2)
+        assert await house.money() == (900_000_000, 0)
+
+
+async def test_images_leave_what_chats_have_reserved(open_house: OpenHouse) -> None:
+    async with open_house(starting_credit_usd="0.05") as house:
+        entry = await opened(house, 20_000_000)
+        with pytest.raises(InsufficientBalance):
+            await house.image()
+        close(house, entry, 0, "upstream_failure")
+        await written(house, 1)
+        await house.image()
+        with pytest.raises(InsufficientBalance):
+            await opened(house, 20_000_000)
+
+
+@sqlite_only
+async def test_many_calls_are_one_transaction(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        entries = [await opened(house, 1_000_000) for _ in range(50)]
+        commits = await house.rows("SELECT COUNT(*) AS n FROM requests")
+        assert commits[0]["n"] == 0  # nothing is written before a call has ended
+        for entry in entries:
+            close(house, entry, 1000)
+        records = await written(house, 50)
+        assert sum(one["cost"] for one in records) == 50_000
+        assert await house.money() == (10_000_000_000 - 50_000, 0)
+
+
+@sqlite_only
+async def test_settling_again_changes_nothing(open_house: OpenHouse) -> None:
+    """As after a commit whose outcome was unknown."""
+    async with open_house() as house:
+        entry = await opened(house, 1_000_000)
+        close(house, entry, 1000)
+        await written(house, 1)
+        settling = house.gateway.settling
+        settling._under_way = [Ending(entry, "completed", Nanos(1000), 5, 10)]
+        await house.gateway.store.write(settling._settle)
+        settling._under_way = []
+        assert await house.money() == (10_000_000_000 - 1000, 0)
+
+
+@sqlite_only
+async def test_nothing_is_sent_while_nothing_can_be_written_down(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        house.gateway.settling.trouble = True
+        with pytest.raises(StorageUnavailable) as caught:
+            await opened(house, 1)
+        assert caught.value.should_retry is True
+        house.gateway.settling.trouble = False
+
+
+async def test_limited_keys_hold_in_the_store(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        entry = await opened(house, 1_000_000, calls_at_once=1)
+        assert entry.in_store
+        with pytest.raises(RateLimited):
+            await opened(house, 1_000_000, calls_at_once=1)
+        close(house, entry, 1000)
+        await written(house, 1)
+        again = await opened(house, 1_000_000, calls_at_once=1)
+        close(house, again, 0, "upstream_failure")
+        await written(house, 2)
+
+
+async def test_a_process_that_died_gives_its_holds_back(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        before = await house.money()
+        await opened(house, 1_000_000, calls_at_once=5)
+        assert (await house.money())[1] == 1_000_000
+        house.clock.advance(10_000)
+        assert await house.gateway.settling.recover(house.clock.now_ms()) == 1
+        record = (await house.records())[-1]
+        assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "INTERNAL_ERROR", 0)
+        assert await house.money() == before
+        assert await house.gateway.settling.recover(house.clock.now_ms()) == 0
+
+
+@sqlite_only
+async def test_postpaid_organizations_need_no_money(open_house: OpenHouse) -> None:
+    async with open_house(billing="postpaid", starting_credit_usd="0") as house:
+        entry = await opened(house, 5_000_000)
+        close(house, entry, 5_000_000)
+        await written(house, 1)
+        assert await house.money() == (-5_000_000, 0)
