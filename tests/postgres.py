@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,8 @@ START_SECONDS = 30
 
 # The database is thrown away, so nothing waits for the disk. What a killed server has written survives all the same:
 # the kernel keeps it, only a power cut would not.
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "jit=off")
+USUAL = ("max_connections=200", "jit=off")
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *USUAL)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 
@@ -39,7 +40,7 @@ def installed() -> Path:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(settings: Sequence[str] = FAST) -> Iterator[str]:
     """Start Postgres on a free port of this machine and give its address; stop it and forget its data at the end."""
     # Not pytest's tmp_path: socket paths must stay under about 100 characters, and another user must be able to enter.
     folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
@@ -58,7 +59,7 @@ def server() -> Iterator[str]:
         assert made.returncode == 0, made.stdout
         port = unused_port()
         command = [f"{binaries}/postgres", "-D", f"{data}", "-h", "127.0.0.1", "-p", f"{port}", "-k", f"{folder}"]
-        options = [f"--{option}" for option in FAST]
+        options = [f"--{setting}" for setting in settings]
         with (folder / "log").open("wb") as log:
             guard = subprocess.Popen(
                 ["/bin/sh", "-c", GUARD, "guard", *command, *options],

@@ -159,7 +159,7 @@ async def _polled(
 ) -> Result:
     """Wait and ask, as the provider hints or ever more slowly, more slowly still while asking fails."""
     op, clock, longest = share.option.model.op, gateway.clock, gateway.settings.poll_seconds_max
-    pause, backoff, lost_since = op.poll_seconds, 0.0, None
+    pause, backoff, lost_since = min(op.poll_seconds, longest), 0.0, None
     # After a restart everything is taken up at once; that is no reason to ask about everything at once.
     least = 0.0 if job.attempts else _LEAST_OF_A_PAUSE
     while not result.done:

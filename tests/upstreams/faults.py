@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -74,6 +75,28 @@ class Gate:
         ware = order.accept()
         await self._opened.wait()
         await deliver(order, ware)
+
+
+def waiting(released: threading.Event) -> Act:
+    """Accepts, and answers rightly once the test says so; for a vendor in a thread beside the test."""
+
+    async def act(order: Order) -> None:
+        ware = order.accept()
+        await asyncio.to_thread(released.wait)
+        await deliver(order, ware)
+
+    return act
+
+
+def slowly(seconds: float) -> Act:
+    """Accepts, and takes its time."""
+
+    async def act(order: Order) -> None:
+        ware = order.accept()
+        await asyncio.sleep(seconds)
+        await deliver(order, ware)
+
+    return act
 
 
 def truncated(at: int = 20) -> Act:

@@ -1,0 +1,122 @@
+"""From an empty folder to a film, with OpenAI's own client and nothing else."""
+
+import base64
+import io
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import openai
+import pytest
+from PIL import Image
+
+from tests.house import sqlite_only
+from tests.stories.serving import Ground, Serving
+from tests.upstreams import faults
+from tests.upstreams.lab import Lab, mp4, png
+
+pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
+
+
+@pytest.fixture
+def client(served: Serving) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=served.base_url, api_key=served.key, timeout=30) as client:
+        yield client
+
+
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
+
+
+def fetched(url: str | None) -> bytes:
+    with urlopen(url or "") as answer:  # noqa: S310
+        found: bytes = answer.read()
+        return found
+
+
+def test_the_whole_journey(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+    """Models, pictures both ways, an edit, a film from its promise to its deletion, and the bill."""
+    models = [model.id for model in client.models.list()]
+    assert {"picture", "touch", "film", "atelier/sketch", "atelier/clip"} <= set(models)
+    assert client.models.retrieve("atelier/sketch").owned_by == "atelier"
+
+    by_address = client.images.generate(model="picture", prompt="a pear", size="256x256")
+    assert by_address.data is not None
+    assert opened(fetched(by_address.data[0].url)).size == (256, 256)
+    inside = client.images.generate(model="picture", prompt="a pear", response_format="b64_json", n=2)
+    assert inside.data is not None
+    assert len([opened(base64.b64decode(one.b64_json or "")) for one in inside.data]) == 2
+    edited = client.images.edit(model="touch", prompt="a hat", image=[("a.png", png(64, 64)), ("b.png", png(64, 64))])
+    assert edited.data is not None
+    assert fetched(edited.data[0].url).startswith(b"\x89PNG")
+
+    film = client.videos.create(model="film", prompt="a train", seconds="4", size="1280x720")
+    assert film.status == "queued"
+    done = client.videos.poll(film.id)
+    assert (done.status, done.seconds, done.size) == ("completed", "4", "1280x720")
+    assert client.videos.download_content(film.id).read() == mp4()
+    assert [one.id for one in client.videos.list()] == [film.id]
+    client.videos.delete(film.id)
+    assert client.videos.retrieve(film.id).status == "completed", "what is finished stays finished"
+
+    records = served.ask("GET", "/v1/requests?summary=true").json
+    assert records["summary"] == {"total_cost": 0.56, "currency": "usd", "count": 4}
+    assert served.ask("GET", "/v1/balance").json["available"] == {"amount": 9.44, "currency": "usd"}
+    assert float(lab.bill_usd) == 0.56
+    purged = served.ask("DELETE", f"/v1/requests/{film.id}/payloads").json
+    assert purged == {"id": film.id, "purged": True, "already_purged": False, "media_deleted": 1}
+    with pytest.raises(openai.NotFoundError):
+        client.videos.download_content(film.id)
+
+
+@sqlite_only
+def test_without_any_vendor(served: Serving, client: openai.OpenAI) -> None:
+    """What the README's first command does, and the built-in film."""
+    made = client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
+    assert made.data is not None
+    assert opened(fetched(made.data[0].url)).size == (128, 96)
+    film = client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
+    assert client.videos.poll(film.id).status == "completed"
+    assert client.videos.download_content(film.id).read()[4:8] == b"ftyp"
+
+
+@sqlite_only
+def test_trouble_as_the_client_knows_it(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+    with pytest.raises(openai.NotFoundError, match="Did you mean"):
+        client.images.generate(model="pictur", prompt="x")
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.images.generate(model="picture", prompt="x", n=99)
+    assert refused.value.body == {
+        "message": "`n` must be from 1 to 10.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"
+    }  # fmt: skip
+    with pytest.raises(openai.AuthenticationError), openai.OpenAI(base_url=served.base_url, api_key="pk_no") as nobody:
+        nobody.models.list()
+    lab.images.next(faults.blocked)
+    with pytest.raises(openai.BadRequestError) as blocked:
+        client.images.generate(model="picture", prompt="x")
+    assert blocked.value.code == "CONTENT_POLICY_VIOLATION"
+
+
+@sqlite_only
+def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+    """The client repeats by itself what fails; we tell it when that would cost twice."""
+    lab.images.next(faults.dropped)
+    with pytest.raises(openai.InternalServerError):
+        client.images.generate(model="picture", prompt="x")
+    assert len(lab.images) == 1
+    lab.images.next(faults.busy(0), faults.busy(0))
+    client.images.generate(model="picture", prompt="x")
+    assert len(lab.images) == 4, "turned away twice at the door, then served"
+    assert len(lab.invoice) == 2
+
+
+@sqlite_only
+def test_the_key_is_said_once(story: Ground) -> None:
+    with story.serving() as first:
+        assert first.printed.count("pk_") == 2
+        assert "shown this once" in first.printed
+        assert first.ask("GET", "/v1/balance").status == 200
+        assert first.stop() == 0
+    with story.serving() as second:
+        assert "pk_" not in second.printed
+        assert second.ask("GET", "/v1/balance").status == 200
+    assert story.key not in "".join(path.read_text() for path in story.data.parent.glob("log-*"))

@@ -1,0 +1,92 @@
+"""kill -9 in the middle of everything: after a restart nothing is lost, doubled or unpaid."""
+
+import asyncio
+from collections import Counter
+from decimal import Decimal
+
+import openai
+
+from tests.stories.serving import Ground, Serving, until
+from tests.upstreams import faults
+from tests.upstreams.lab import Lab
+
+CALLS = 100
+
+
+async def hundred(served: Serving, enough: int) -> Counter[str]:
+    """A hundred pictures at once; when so many have come back the server is killed."""
+    outcomes: Counter[str] = Counter()
+
+    async def ask(client: openai.AsyncOpenAI, number: int) -> None:
+        try:
+            await client.images.generate(model="picture", prompt=f"pear {number}", size="64x64")
+        except openai.APIConnectionError:
+            outcomes["cut off"] += 1
+        except openai.APIStatusError as problem:
+            outcomes[str(problem.status_code)] += 1
+        else:
+            outcomes["made"] += 1
+        if outcomes["made"] >= enough and served.process.poll() is None:
+            served.process.kill()
+
+    async with openai.AsyncOpenAI(base_url=served.base_url, api_key=served.key, max_retries=0) as client:
+        await asyncio.gather(*(ask(client, number) for number in range(CALLS)))
+    return outcomes
+
+
+def open_requests(served: Serving) -> int:
+    return sum(
+        int(served.ask("GET", f"/v1/requests?summary=true&limit=1&status={status}").json["summary"]["count"])
+        for status in ("pending", "processing")
+    )
+
+
+def test_killed_among_a_hundred_pictures(story: Ground, lab: Lab) -> None:
+    lab.images.always(faults.slowly(0.05))
+    with story.serving() as served:
+        outcomes = asyncio.run(hundred(served, 20))
+        served.process.wait()
+    assert outcomes["made"] >= 20
+    assert outcomes["cut off"] > 0
+    with story.serving() as served:
+        until(lambda: open_requests(served) == 0)
+        summary = served.ask("GET", "/v1/requests?summary=true&status=completed").json["summary"]
+        balance = served.ask("GET", "/v1/balance").json["available"]["amount"]
+        assert summary["count"] >= outcomes["made"], "whoever got a picture finds it in the records"
+        assert summary["count"] <= len(lab.invoice), "and nobody pays for what was not made"
+        assert Decimal(str(summary["total_cost"])) == Decimal("0.04") * summary["count"]
+        assert Decimal(str(balance)) == 10 - Decimal(str(summary["total_cost"]))
+        sent = Counter(heard.fields["prompt"] for heard in lab.images.heard)
+        assert max(sent.values()) == 1, "nothing was sent again"
+    audited = story.penstock("audit")
+    assert (audited.returncode, audited.stdout) == (0, "audit clean\n"), audited.stderr
+
+
+def test_films_outlive_the_process(story: Ground, lab: Lab) -> None:
+    """A dozen films are promised; the server is killed three times while they are made, and each ends once."""
+    film = {"model": "film", "prompt": "a train", "seconds": 1}
+    lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")
+    with story.serving() as served:
+        ids = [served.ask("POST", "/compat/v1/videos", film).json["id"] for _ in range(12)]
+        until(lambda: len(lab.videos) >= 4)
+        served.kill()
+    for _ in range(2):
+        with story.serving() as served:
+            polls = len(lab.polls)
+            until(lambda polls=polls: len(lab.polls) > polls)  # type: ignore[misc]
+            served.kill()
+    with story.serving() as served:
+
+        def shown(video_id: str) -> tuple[str, str | None]:
+            video = served.ask("GET", f"/compat/v1/videos/{video_id}").json
+            return video["status"], video["error"] and video["error"]["code"]
+
+        until(lambda: all(shown(one)[0] in ("completed", "failed") for one in ids), 60)
+        ends = Counter(shown(one) for one in ids)
+        assert set(ends) <= {("completed", None), ("failed", "UPSTREAM_OUTCOME_UNKNOWN")}
+        assert ends["completed", None] >= 4
+        assert len(lab.videos) <= len(ids)
+        assert served.ask("GET", "/v1/balance").json["available"]["amount"] == float(
+            10 - Decimal("0.1") * ends["completed", None]
+        )
+    assert story.penstock("audit").returncode == 0

@@ -1,0 +1,109 @@
+"""What operators do while the gateway runs, and what they cannot do by accident."""
+
+import threading
+import time
+
+import openai
+import pytest
+
+from tests.house import sqlite_only
+from tests.stories.serving import Ground, Serving, until
+from tests.upstreams import faults
+from tests.upstreams.lab import Lab
+
+
+def works(served: Serving, key: str) -> bool:
+    return served.ask("GET", "/v1/balance", key=key).status == 200
+
+
+def test_keys_come_and_go_while_it_runs(story: Ground, served: Serving) -> None:
+    """Made by the command line, used at once; revoked, and refused within two seconds."""
+    made = story.penstock("keys", "create", "--name", "for ann")
+    assert made.returncode == 0, made.stderr
+    key = made.stdout.strip()
+    assert works(served, key)
+    listed = [line.split("\t") for line in story.penstock("keys", "list").stdout.splitlines()]
+    (mine,) = [row for row in listed if row[1] == "for ann"]
+    assert (mine[2], mine[3]) == (key[-4:], "active")
+    assert works(served, key)
+    revoked = story.penstock("keys", "revoke", mine[0])
+    assert revoked.returncode == 0
+    began = time.monotonic()
+    until(lambda: not works(served, key), 2)
+    assert time.monotonic() - began < 2
+    assert works(served, served.key), "the others stay"
+    assert story.penstock("keys", "revoke", "key_nonesuch").returncode == 1
+
+
+@sqlite_only
+def test_organizations_and_their_money(story: Ground, served: Serving) -> None:
+    org = story.penstock("orgs", "create", "--name", "Second").stdout.strip()
+    key = story.penstock("keys", "create", "--org", org).stdout.strip()
+    picture = {"model": "picture", "prompt": "a pear"}
+    assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 402
+    assert story.penstock("credit", "add", "--org", org, "--usd", "0.05").stdout == "available: 0.05 USD\n"
+    assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 200
+    assert served.ask("GET", "/v1/balance", key=key).json["available"]["amount"] == 0.01
+    rows = [line.split("\t") for line in story.penstock("orgs", "list").stdout.splitlines()]
+    assert [row[1:4] for row in rows if row[0] == org] == [["Second", "prepaid", "0.01"]]
+
+
+def test_a_stop_lets_callers_finish(story: Ground, lab: Lab) -> None:
+    with story.serving() as served:
+        release = threading.Event()
+        lab.images.next(faults.waiting(release))
+        made: list[object] = []
+
+        def ask() -> None:
+            with openai.OpenAI(base_url=served.base_url, api_key=served.key, max_retries=0) as client:
+                made.append(client.images.generate(model="picture", prompt="a pear"))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        until(lambda: len(lab.images) == 1)
+        served.process.terminate()
+        until(lambda: served.ask("GET", "/readyz").status == 503)
+        turned_away = served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"})
+        assert (turned_away.status, turned_away.headers["x-should-retry"]) == (503, "true")
+        release.set()
+        asking.join()
+        assert served.process.wait(30) == 0
+        assert len(made) == 1
+    assert len(lab.invoice) == 1
+    assert story.penstock("audit").returncode == 0
+
+
+@sqlite_only
+def test_one_server_to_a_folder(story: Ground, served: Serving) -> None:
+    second = story.penstock("serve", "--port", "0")
+    assert second.returncode == 1
+    assert "another gateway is running" in second.stderr
+    assert works(served, served.key)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("serve", "--host", "0.0.0.0"), "without TLS"),  # noqa: S104
+        (("keys", "revoke", "key_x"), "No such key"),
+        (("credit", "add", "--usd", "-5"), "above 0"),
+        (("keys", "create", "--org", "org_nonesuch"), "No such organization"),
+    ],
+)
+@sqlite_only
+def test_mistakes_are_one_line(story: Ground, words: tuple[str, ...], said: str) -> None:
+    told = story.penstock(*words)
+    assert told.returncode == 1
+    assert said in told.stderr
+    assert len(told.stderr.splitlines()) == 1, told.stderr
+    assert told.stdout == ""
+
+
+@sqlite_only
+def test_a_folder_that_others_may_read(story: Ground) -> None:
+    with story.serving() as served:
+        assert served.stop() == 0
+    (story.data / "secret.key").chmod(0o644)
+    told = story.penstock("keys", "list")
+    assert told.returncode == 1
+    assert "chmod 600" in told.stderr
