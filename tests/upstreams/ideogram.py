@@ -1,0 +1,49 @@
+"""Ideogram on loopback, as its documentation shows it: forms in, addresses that do not last out."""
+
+from collections import deque
+from typing import Any
+
+from tests.upstreams.exchange import Exchange, Ware
+from tests.upstreams.lab import KEY, png
+from tests.upstreams.server import Vendor, route
+
+NEEDS = {
+    "ideogram-v3/generate": {"prompt"},
+    "ideogram-v3/remix": {"prompt", "image"},
+    "ideogram-v3/edit": {"prompt", "image", "mask"},
+    "ideogram-v4/generate": {"text_prompt"},
+}
+V4 = {"text_prompt", "json_prompt", "resolution", "rendering_speed", "enable_copyright_detection"}
+
+
+class Ideogram(Vendor):
+    credential = ("api-key", KEY)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsafe: deque[bool] = deque()  # of the next pictures
+
+    @route("POST /v1/{family}/{operation}")
+    def make(self, call: Exchange) -> Ware:
+        fields, path = call.heard.fields, f"{call.params['family']}/{call.params['operation']}"
+        if lacking := sorted(NEEDS[path] - fields.keys()):
+            return Ware({"error": f"{lacking[0]} is required."}, 400)
+        if path.startswith("ideogram-v4") and (odd := sorted(fields.keys() - V4)):
+            return Ware({"error": f"{odd[0]} is not supported."}, 400)
+        count = int(fields.get("num_images", 1))
+        return Ware({"created": "2026-11-15T03:00:00+00:00", "data": [self._picture(fields) for _ in range(count)]})
+
+    def _picture(self, fields: dict[str, Any]) -> dict[str, Any]:
+        unsafe = self.unsafe.popleft() if self.unsafe else False
+        words = fields.get("prompt") or fields["text_prompt"]
+        return {
+            "prompt": words if fields.get("magic_prompt") == "OFF" else f"{words}, in detail",
+            "resolution": "96x64",
+            "is_image_safe": not unsafe,
+            "seed": 7,
+            "url": None if unsafe else self.put(png(96, 64), "image/png"),
+            "style_type": "GENERAL",
+        }
+
+    def unauthorized(self) -> Ware:
+        return Ware({"error": "Invalid API key"}, 401)
