@@ -281,4 +281,4 @@ def able(route: Route, request: Request, check: Callable[[Model, Request], None]
             fitting.append(option)
     if not fitting and refusal:
         raise refusal
-    return replace(route, options=tuple(fitting))
+    return route if refusal is None else replace(route, options=tuple(fitting))

@@ -200,7 +200,7 @@ def _rate(*usd: str) -> Rate:
 
 def _hold(gateway: Gateway, option: Option, said: Talk) -> Nanos:
     price = _price(option, said.input_ceiling)
-    output = said.output_ceiling or gateway.settings.chat_output_tokens
+    output = said.output_tokens(gateway.settings.chat_output_tokens)
     return _rates(price).nanos(said.input_ceiling, output) if price else NOTHING
 
 
@@ -208,7 +208,7 @@ def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     price = _price(option, said.input_ceiling)
     if price is None:
         return Quote(components=())
-    output = said.output_ceiling or gateway.settings.chat_output_tokens
+    output = said.output_tokens(gateway.settings.chat_output_tokens)
     return billing.total(
         [
             billing.component(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
@@ -227,7 +227,10 @@ def _cost(option: Option, usage: Usage) -> Nanos:
 
 def _price(option: Option, input_tokens: int) -> Price | None:
     """Long conversations may have a row of their own."""
-    return next((row for row in option.model.prices if input_tokens > row.above or not row.above), None)
+    rows = option.model.prices
+    if len(rows) == 1:
+        return rows[0]
+    return next((row for row in rows if input_tokens > row.above or not row.above), None)
 
 
 def _rates(price: Price) -> Rate:
