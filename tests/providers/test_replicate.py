@@ -105,8 +105,8 @@ async def test_masks_are_black_where_the_edit_goes(open_house: OpenHouse) -> Non
     mask = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
     async with house_of(open_house, "replicate", vendor, "/v1") as house:
         assert (await edit(house, model="replicate/ideogram-v3-turbo", mask=mask))["status"] == "completed"
-    theirs = Image.open(io.BytesIO(vendor.uploads[vendor.heard("create")[0].fields["input"]["mask"]])).convert("L")
-    assert (theirs.getpixel((8, 8)), theirs.getpixel((56, 8))) == (0, 255)
+    theirs = Image.open(io.BytesIO(vendor.uploads[vendor.heard("create")[0].fields["input"]["mask"]]))
+    assert (theirs.mode, theirs.getpixel((8, 8)), theirs.getpixel((56, 8))) == ("L", 0, 255)
 
 
 async def test_films(open_house: OpenHouse) -> None:
