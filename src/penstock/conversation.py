@@ -1,7 +1,7 @@
 """Check a chat call: its parameters, messages and tools, or say what is wrong."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -9,13 +9,18 @@ from penstock import translate
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
 from penstock.providers.spec import Model
-from penstock.schema import CHAT, Call
+from penstock.schema import CHAT, Call, Field
 
 _ROLES = ("system", "user", "assistant", "tool")
 _OPENAI_ROLES = (*_ROLES, "developer", "function")  # what OpenAI's own clients also send
 _CHOICES = ("none", "auto", "required")
 _MOST_STOPS = 4
 _OURS = ("session_id",)  # nobody else's business
+# Not in the interface, and handed on; but both say how much may be written, so they are read like what is.
+_AMOUNTS = (
+    Field(name="max_completion_tokens", types=("integer",), about="OpenAI's newer name of `max_tokens`.", low=1),
+    Field(name="n", types=("integer",), about="How many answers.", low=1, high=128),
+)
 # Tokens cannot be counted without the model's own vocabulary; a ceiling can: no tokenizer makes more of text than this.
 _BYTES_PER_TOKEN = 2
 _TOKENS_PER_PICTURE = 3000
@@ -32,7 +37,12 @@ class Talk(msgspec.Struct, frozen=True):
     wants_usage: bool
     has_pictures: bool
     input_ceiling: int  # tokens
-    output_ceiling: int | None  # tokens, when the caller set one
+    output_ceiling: int | None  # tokens of one answer, when the caller set any
+    answers: int
+
+    def output_tokens(self, usual: int) -> int:
+        """The most that may be written; `usual` is for callers who set no limit."""
+        return self.answers * (self.output_ceiling or usual)
 
 
 def talk(call: Call) -> Talk:
@@ -49,8 +59,7 @@ def talk(call: Call) -> Talk:
     _check_parameters(body)
     text_bytes, pictures = _messages(body["messages"])
     options = body.get("stream_options") or {}
-    most = body.get("max_tokens") or body.get("max_completion_tokens")
-    copies = body.get("n") if isinstance(body.get("n"), int) else 1
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
     return Talk(
         model=body["model"],
         body=body,
@@ -59,7 +68,8 @@ def talk(call: Call) -> Talk:
         wants_usage=options.get("include_usage") is True,
         has_pictures=pictures > 0,
         input_ceiling=_ceiling(body, text_bytes, pictures),
-        output_ceiling=most * max(1, copies or 1) if isinstance(most, int) else None,
+        output_ceiling=max(limits, default=None),
+        answers=body.get("n") or 1,
     )
 
 
@@ -95,7 +105,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:
-    tools = len(str(body["tools"])) if body.get("tools") else 0
+    tools = _json_size(body["tools"]) if body.get("tools") else 0
     words = (text_bytes + tools) // _BYTES_PER_TOKEN
     return words + pictures * _TOKENS_PER_PICTURE + len(body["messages"]) * _TOKENS_PER_MESSAGE
 
@@ -104,6 +114,9 @@ def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:
 
 
 def _check_parameters(body: Mapping[str, Any]) -> None:
+    for row in _AMOUNTS:
+        if (amount := body.get(row.name)) is not None:
+            check_field(row, amount)
     stop = body.get("stop")
     if isinstance(stop, list) and not (1 <= len(stop) <= _MOST_STOPS and all(isinstance(one, str) for one in stop)):
         raise InvalidRequest(f"`stop` must be a string or an array of 1 to {_MOST_STOPS} strings.", param="stop")
@@ -131,13 +144,19 @@ def _check_tools(tools: list[Any]) -> None:
         where = f"tools[{number}]"
         if not isinstance(tool, dict) or tool.get("type") != "function" or not isinstance(tool.get("function"), dict):
             raise InvalidRequest(f"`{where}` must have `type` `function` and a `function`.", param=where)
-        function = tool["function"]
-        if not isinstance(function.get("name"), str) or not function["name"]:
-            raise InvalidRequest(f"`{where}.function.name` is required.", param=f"{where}.function.name")
-        if not isinstance(function.get("description", ""), str | None):
-            raise InvalidRequest(f"`{where}.function.description` must be a string.", param=where)
-        if not isinstance(function.get("parameters", {}), dict | None):
-            raise InvalidRequest(f"`{where}.function.parameters` must be a JSON Schema object.", param=where)
+        _check_function(f"{where}.function", tool["function"])
+
+
+def _check_function(where: str, function: Mapping[str, Any]) -> None:
+    name = function.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidRequest(f"`{where}.name` is required and must be a string.", param=f"{where}.name")
+    for field, kind, words in _FUNCTION:
+        if not isinstance(function.get(field), kind | None):
+            raise InvalidRequest(f"`{where}.{field}` must be {words}.", param=f"{where}.{field}")
+
+
+_FUNCTION = (("description", str, "a string"), ("parameters", dict, "a JSON Schema object"))
 
 
 def _check_choice(choice: Any) -> None:
@@ -166,7 +185,7 @@ def _messages(messages: list[Any]) -> tuple[int, int]:
         if not isinstance(message, dict):
             raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
         content = message.get("content")
-        role = message.get("role")
+        role: Any = message.get("role")
         if role not in _OPENAI_ROLES:
             _refuse(number, "role", f"must be one of {', '.join(f'`{one}`' for one in _ROLES)}")
         if isinstance(content, str):
@@ -177,7 +196,7 @@ def _messages(messages: list[Any]) -> tuple[int, int]:
             pictures += seen
         elif content is not None or not (role == "assistant" and message.get("tool_calls")):
             _refuse(number, "content", "must be a string, an array of parts, or null beside tool calls")
-        if len(message) > 2:
+        if len(message) > 2 or content is None:
             text_bytes += _check_extras(number, role, message)
     return text_bytes, pictures
 
@@ -186,18 +205,22 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _check_extras(number: int, role: str | None, message: Mapping[str, Any]) -> int:
-    """`name`, `tool_calls` and `tool_call_id`, where they belong."""
+def _json_size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
+
+
+def _check_extras(number: int, role: str, message: Mapping[str, Any]) -> int:
+    """`name`, `tool_calls` and `tool_call_id`, where they belong; the bytes of the calls."""
     if not isinstance(message.get("name"), str | None):
         _refuse(number, "name", "must be a string")
-    if not isinstance(message.get("tool_call_id"), str | None):
-        _refuse(number, "tool_call_id", "must be a string")
-    calls = message.get("tool_calls")
+    answered, calls = message.get("tool_call_id"), message.get("tool_calls")
+    if answered is not None and not (role == "tool" and isinstance(answered, str)):
+        _refuse(number, "tool_call_id", "must be a string, in tool messages only")
     if calls is None:
         return 0
-    if role != "assistant" or not isinstance(calls, list):
-        _refuse(number, "tool_calls", "must be an array, in assistant messages only")
-    return len(str(calls))
+    if role != "assistant" or not isinstance(calls, list) or not all(isinstance(one, dict) for one in calls):
+        _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
+    return _json_size(calls)
 
 
 def _parts(number: int, parts: list[Any]) -> tuple[int, int]:
@@ -220,6 +243,6 @@ def _parts(number: int, parts: list[Any]) -> tuple[int, int]:
     return text_bytes, pictures
 
 
-def _refuse(number: int, field: str, rule: str) -> None:
+def _refuse(number: int, field: str, rule: str) -> NoReturn:
     where = f"messages[{number}].{field}"
     raise InvalidRequest(f"`{where}` {rule}.", param=where)

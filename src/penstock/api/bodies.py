@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.api.form import NAME_CHARS
-from penstock.api.shapes import ANYTHING, FLAG, TEXT, Schema, array, one_of, opened
+from penstock.api.shapes import FLAG, TEXT, Schema, array, one_of, opened
 from penstock.auth import ADMIN
 from penstock.schema import Field, Table
 
@@ -60,18 +60,25 @@ _PARTS = array(
     }
 )
 _CONTENT: Schema = {"anyOf": [TEXT, _PARTS]}
-_NAMES = {"name": _maybe(TEXT), "tool_call_id": _maybe(TEXT)}
+_NAMED = {"name": _maybe(TEXT)}
+_NO_TOOL = {"tool_call_id": {"type": "null"}}
+_NO_CALLS = {"tool_calls": {"type": "null"}}
 _ASSISTANT: Schema = {"const": "assistant"}
+_CALLS: Schema = {"type": "array", "items": {"type": "object"}}
 _MESSAGE: Schema = {
     "anyOf": [
         opened(
-            {"role": one_of("system", "developer", "user", "tool", "function"), "content": _CONTENT},
-            maybe={**_NAMES, "tool_calls": {"type": "null"}},
+            {"role": one_of("system", "developer", "user", "function"), "content": _CONTENT},
+            maybe={**_NAMED, **_NO_TOOL, **_NO_CALLS},
         ),
-        opened({"role": _ASSISTANT, "content": _CONTENT}, maybe={**_NAMES, "tool_calls": _maybe(array(ANYTHING))}),
         opened(
-            {"role": _ASSISTANT, "tool_calls": {"type": "array", "minItems": 1}},
-            maybe={**_NAMES, "content": {"anyOf": [_CONTENT, {"type": "null"}]}},
+            {"role": {"const": "tool"}, "content": _CONTENT},
+            maybe={**_NAMED, "tool_call_id": _maybe(TEXT), **_NO_CALLS},
+        ),
+        opened({"role": _ASSISTANT, "content": _CONTENT}, maybe={**_NAMED, **_NO_TOOL, "tool_calls": _maybe(_CALLS)}),
+        opened(
+            {"role": _ASSISTANT, "tool_calls": {**_CALLS, "minItems": 1}},
+            maybe={**_NAMED, **_NO_TOOL, "content": _maybe(_CONTENT)},
         ),
     ]
 }
