@@ -108,6 +108,8 @@ def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
             raise InvalidRequest(f"`{said}` is required by {model.id}.", param=said)
         elif count and row.handling == "refused":
             raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
+        elif 0 < count < row.least:
+            raise InvalidRequest(f"`{said}` of {model.id} takes at least {row.least}.", param=said)
         elif row.most is not None and count > row.most:
             raise InvalidRequest(f"`{said}` of {model.id} takes at most {row.most}.", param=said)
 

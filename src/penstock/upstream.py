@@ -230,7 +230,7 @@ class Upstream:
             reply = await self._send(self._address(target, template, ref), 60)
         except (NotSent, Unknown) as problem:
             raise Failed(slug, "timeout", f"{name} did not say how the job is.") from problem
-        return self._read(target, reply)
+        return self._read(target, reply, target.model.op.read_later)
 
     async def _fetched(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
         """What a finished job came to. Where that lives apart, it is also where a failure is told, as an HTTP error;
@@ -272,12 +272,13 @@ class Upstream:
                 raise OutcomeUnknown(provider.slug, problem.message, timeout=False) from problem
             raise
 
-    def _read(self, target: Target, reply: Reply) -> Result:
+    def _read(self, target: Target, reply: Reply, reader: Callable[[Reply], Result] | None = None) -> Result:
         op = target.model.op
+        read = reader or op.read
         if reply.status >= 300 and op.reads_errors:
             with suppress(*_UNREADABLE):
-                return sound(op.read(reply))
-        return self._understood(target, reply, lambda reply: sound(op.read(reply)))
+                return sound(read(reply))
+        return self._understood(target, reply, lambda reply: sound(read(reply)))
 
     def _understood(self, target: Target, reply: Reply, read: Callable[[Reply], Told]) -> Told:
         if reply.status >= 300:

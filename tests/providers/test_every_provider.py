@@ -53,7 +53,7 @@ def needed(model: Model, **values: Any) -> Request:
 def pictures(model: Model) -> dict[str, list[Reference]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {row.name: [Reference(b"picture", "image/png", 64, 48)] for row in rows}
+    return {row.name: [Reference(b"picture", "image/png", 64, 48)] * max(1, row.least) for row in rows}
 
 
 def sent(option: Option, request: Request) -> Outgoing:
@@ -109,7 +109,8 @@ def test_jobs_can_be_followed(option: Option) -> None:
 
 @every_provider
 def test_models_are_named(provider: Provider) -> None:
-    ids = [(model.id, model.op.task, modes(model)) for model in provider.models]  # films may have an endpoint for each
+    # Films may have an endpoint for each mode, and for each number of pictures.
+    ids = [(model.id, model.op.task, modes(model), model.op.send) for model in provider.models]
     assert sorted(ids) == sorted(set(ids))
     for model in provider.models:
         assert model.upstream != "*" or (model.op.task == "chat" and "{model}" not in model.op.send)

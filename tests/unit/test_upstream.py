@@ -133,6 +133,16 @@ async def test_asking_never_ends_a_job(open_house: OpenHouse) -> None:
                 await house.gateway.upstream.poll(option(house, "film"), result.ref)
 
 
+async def test_answers_about_a_job_may_be_read_otherwise(open_house: OpenHouse) -> None:
+    async with open_house(works=False) as house:
+        film = option(house, "film")
+        op = replace(film.model.op, read_later=lambda reply: Result(status="failed", message=reply.json["id"]))
+        target = replace(film, model=replace(film.model, op=op))
+        result = await house.gateway.upstream.submit(target, FILM, 1, {})
+        assert result.status == "queued"
+        assert (await house.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
+
+
 async def test_credentials_stay_at_home(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
         upstream, film = house.gateway.upstream, option(house, "film")

@@ -31,6 +31,7 @@ class Param:
     longest: int | None = None
     required: bool = False
     most: int | None = None  # how many items a list may have
+    least: int = 0  # how many pictures it takes, where one is not enough
     value: Any = None  # for `fixed`
     default: Any = None  # what the model does when the field is absent; a video says so from the start
 
@@ -209,6 +210,8 @@ class Operation:
     params: tuple[Param, ...]
     read: Callable[[Reply], Result]
     poll: str | None = None
+    # How answers about a job are read, where one of them cannot be told from an answer to a submission by itself.
+    read_later: Callable[[Reply], Result] | None = None
     fetch: str | None = None  # a last GET, for providers whose status and result live apart
     cancel: str | tuple[str, ...] | None = None  # several where jobs that wait and jobs that run are ended apart
     cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # made from the job's ref, sent as JSON
