@@ -20,7 +20,7 @@ def read(reply: Reply) -> Result:
     if "request_id" not in answer:
         return read_result(answer)
     told = str(answer.get("error_type"))
-    status = "failed" if told.startswith(GAVE_UP) else STATUS[answer["status"]]
+    status = "failed" if told.startswith(GAVE_UP) else STATUS[answer.get("status", "IN_QUEUE")]
     ref = {name: answer[name] for name in ("status_url", "response_url", "cancel_url") if name in answer}
     return Result(status="cancelled" if told == "client_cancelled" else status, ref=ref, message=answer.get("error"),
                   upstream_id=answer["request_id"])
