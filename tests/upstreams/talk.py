@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -11,10 +11,13 @@ from tests.upstreams.exchange import Ware
 INPUT_USD, OUTPUT_USD = Decimal("0.000001"), Decimal("0.000002")
 
 
-def answer(fields: dict[str, Any], name: str) -> tuple[Ware, Decimal]:
-    """The completion, and what it costs."""
+def answer(
+    fields: dict[str, Any], name: str, thought: int = 0, more: Mapping[str, Any] | None = None
+) -> tuple[Ware, Decimal]:
+    """The completion, and what it costs. Tokens of thought are in the total alone; `more` goes with what was used."""
     words = _last_words(fields["messages"])
-    usage = _usage(fields["messages"], words)
+    usage: dict[str, Any] = _usage(fields["messages"], words)
+    usage |= {"total_tokens": usage["total_tokens"] + thought, **(more or {})}
     usd = usage["prompt_tokens"] * INPUT_USD + usage["completion_tokens"] * OUTPUT_USD
     head = {"id": name, "created": int(time.time()), "model": fields["model"]}
     if fields.get("stream"):
@@ -36,7 +39,7 @@ def _usage(messages: list[dict[str, Any]], words: list[str]) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": len(words), "total_tokens": prompt + len(words)}
 
 
-def _events(head: dict[str, Any], words: list[str], usage: dict[str, int] | None) -> Iterator[bytes]:
+def _events(head: dict[str, Any], words: list[str], usage: dict[str, Any] | None) -> Iterator[bytes]:
     def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return json.dumps({**head, "object": "chat.completion.chunk", "choices": [choice]}).encode()

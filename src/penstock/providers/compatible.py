@@ -54,15 +54,25 @@ def read_nothing(reply: Reply) -> Result:
 
 
 def error_text(reply: Reply) -> str | None:
-    error = reply.json["error"]
+    error = _error(reply)
     return error if isinstance(error, str) else error.get("message")
 
 
 def error_kind(reply: Reply) -> Kind | None:
-    error = reply.json["error"]
-    code = error.get("code") if isinstance(error, dict) else None
-    # An empty purse is told with the status of a full queue.
-    return "refused" if code in REFUSALS else "broken" if code == "insufficient_quota" else None
+    """An empty purse is told with the status of a full queue and, at Google, a bad key like a caller's mistake."""
+    error = _error(reply)
+    if isinstance(error, str):
+        return None
+    if error.get("code") in REFUSALS:
+        return "refused"
+    reasons = {one.get("reason") for one in error.get("details") or ()}
+    account = "API_KEY_INVALID" in reasons or error.get("status") == "FAILED_PRECONDITION"
+    return "broken" if account or error.get("code") == "insufficient_quota" else None
+
+
+def _error(reply: Reply) -> Any:
+    """Google puts its errors into a list."""
+    return (reply.json[0] if isinstance(reply.json, list) else reply.json)["error"]
 
 
 def upload(reference: Reference) -> Upload:

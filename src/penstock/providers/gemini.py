@@ -1,0 +1,37 @@
+"""Google's Gemini chat models, through the endpoint that speaks OpenAI's chat."""
+
+from penstock.providers.compatible import ONE_VOICE, chats, error_kind, error_text, talk
+from penstock.providers.spec import Provider, bearer, ignored, refused
+
+# It takes no field that it does not know. Thinking is in the total of what was used, and in no other figure.
+TALK = talk(
+    ONE_VOICE,
+    *ignored("seed", "user", "presence_penalty", "frequency_penalty", "logit_bias", "store", "metadata"),
+    *refused("logprobs", "top_logprobs"),
+)
+
+
+PROVIDER = Provider(
+    slug="gemini",
+    name="Google Gemini",
+    docs="https://ai.google.dev/gemini-api/docs/openai",
+    base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+    key="GEMINI_API_KEY",
+    auth=bearer,
+    error=error_text,
+    kind=error_kind,
+    models=chats("google", "public price table, 2026-11", """
+        gemini-4-argon          2     10    0.1
+        gemini-3.8-flash        0.75  3.75  0.075
+        gemini-3.7-flash        0.75  3.75  0.075
+        gemini-3.6-flash        0.75  3.75  0.075
+        gemini-3.5-flash        1.5   9     0.15
+        gemini-3.5-flash-lite   0.3   2.5   0.03
+        gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
+        gemini-3.1-flash-lite   0.25  1.5   0.025
+        gemini-3-flash-preview  0.5   3     0.05
+        gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25
+        gemini-2.5-flash        0.3   2.5   0.03
+        gemini-2.5-flash-lite   0.1   0.4   0.01
+    """, TALK),
+)  # fmt: skip

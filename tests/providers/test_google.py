@@ -1,0 +1,227 @@
+"""Google: its own client against the simulated vendor, then the whole gateway against the same."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from google import genai
+from google.genai import errors, types
+from PIL import Image
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image, talk
+from tests.upstreams.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE, WORDS_ONLY, Gemini, Google
+from tests.upstreams.lab import KEY, mp4, png
+from tests.upstreams.server import answers, serving_beside
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    with serving_beside(Google()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(google: Google) -> Iterator[genai.Client]:
+    with opened(google, KEY) as client:
+        yield client
+
+
+def opened(google: Google, key: str) -> genai.Client:
+    return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=google.url, api_version="v1beta"))
+
+
+def test_client_paints(client: genai.Client) -> None:
+    config = types.GenerateContentConfig(
+        response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"), seed=7
+    )
+    given = types.Part.from_bytes(data=png(64, 48), mime_type="image/png")
+    told: Any = [given, "a hat"]
+    made = client.models.generate_content(model="gemini-3.1-flash-image", contents=told, config=config)
+    assert made.parts
+    drawn = [part for part in made.parts if part.inline_data and not part.thought]
+    assert drawn[0].inline_data
+    with Image.open(io.BytesIO(drawn[0].inline_data.data or b"")) as picture:
+        assert picture.size == (1376, 768)
+    assert made.usage_metadata
+    assert (made.usage_metadata.prompt_token_count, made.usage_metadata.thoughts_token_count) == (268, 200)
+
+
+@pytest.mark.parametrize("answer", [BLOCKED, UNSAFE])
+def test_client_is_refused_under_success(google: Google, client: genai.Client, answer: dict[str, Any]) -> None:
+    google.answers.append(answer)
+    made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=WIDE)
+    blocked = made.prompt_feedback and made.prompt_feedback.block_reason
+    assert blocked or (made.candidates and made.candidates[0].finish_reason == types.FinishReason.IMAGE_SAFETY)
+
+
+WIDE = types.GenerateContentConfig(image_config=types.ImageConfig(aspect_ratio="16:9"))
+
+
+def test_client_films(google: Google, client: genai.Client) -> None:
+    form: Any = {"type": "video", "aspect_ratio": "16:9", "duration": "8s", "resolution": "720p", "delivery": "uri"}
+    begun: Any = client.interactions.create(
+        model="gemini-omni-1.1-flash", input="a fox", background=True, store=True, response_format=form
+    )
+    assert begun.status == "queued"
+    assert client.interactions.get(begun.id).status == "in_progress"
+    done: Any = client.interactions.get(begun.id)
+    assert done.status == "completed"
+    uri = done.steps[0].content[0].uri
+    assert client.files.download(file="files/" + uri.rpartition("/")[2]) == mp4()
+
+
+def test_client_calls_off(client: genai.Client) -> None:
+    begun: Any = client.interactions.create(model="gemini-omni-1.1-flash", input="a fox", background=True)
+    assert client.interactions.cancel(begun.id).status == "cancelled"
+
+
+def test_client_without_key(google: Google) -> None:
+    with (
+        opened(google, "nobody") as client,
+        pytest.raises(errors.ClientError, match="API key not valid"),
+    ):
+        client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox")
+
+
+def test_openai_client_talks() -> None:
+    with (
+        serving_beside(Gemini()) as vendor,
+        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1beta/openai", max_retries=0) as client,
+    ):
+        told = client.chat.completions.create(
+            model="gemini-3.8-flash", messages=[{"role": "user", "content": "Say hello."}]
+        )
+        assert told.choices[0].message.content == "Say hello."
+        assert told.usage
+        assert (told.usage.completion_tokens, told.usage.total_tokens) == (2, 44)
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(
+                model="gemini-3.8-flash", messages=[{"role": "user", "content": "Hi."}], seed=7
+            )
+
+
+# --------------------------------------------------------------------------------------------------- pictures: gateway
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    google = Google()
+    async with house_of(open_house, "google", google, "/v1beta") as house:
+        record = await image(house, model="nano-banana-2", n=2, size="1792x1024", thinking="high", seed=7)
+        # Each: 10 tokens in at 0.5, 210 of words at 3 and 1120 of the picture at 60 dollars a million.
+        assert (record["status"], str(record["cost"])) == ("completed", "0.13567")
+    assert len(google.heard("generate")) == 2
+    assert google.heard("generate")[0].fields == {
+        "contents": [{"role": "user", "parts": [{"text": "a pear"}]}],
+        "generationConfig": {
+            "responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": "16:9", "imageSize": "1K"}, "seed": 7,
+            "thinkingConfig": {"thinkingLevel": "HIGH"},
+        },
+    }  # fmt: skip
+
+
+async def test_edits(open_house: OpenHouse) -> None:
+    google = Google()
+    async with house_of(open_house, "google", google, "/v1beta") as house:
+        record = await edit(house, model="nano-banana", image=[PICTURE, PICTURE], size="1:1")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.0342828")
+    parts = google.heard("generate")[0].fields["contents"][0]["parts"]
+    assert [list(part) for part in parts] == [["inlineData"], ["inlineData"], ["text"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (BLOCKED, "CONTENT_POLICY_VIOLATION"),
+        (UNSAFE, "CONTENT_POLICY_VIOLATION"),
+        (WORDS_ONLY, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"candidates": []}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_no_picture(open_house: OpenHouse, answer: dict[str, Any], code: str) -> None:
+    google = Google()
+    google.answers.append(answer)
+    async with house_of(open_house, "google", google, "/v1beta") as house:
+        record = await image(house, model="nano-banana", size="1:1")
+        assert (record["status"], record["error_code"]) == ("upstream_failure", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+# ------------------------------------------------------------------------------------------------------ films: gateway
+
+
+@pytest.mark.parametrize("inline", [False, True])
+async def test_films(open_house: OpenHouse, inline: bool) -> None:
+    google = Google()
+    google.inline = inline
+    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
+        video = await film(
+            house, model="gemini-omni-1.1-flash", seconds=5, size="1920x1080", input_reference=[{"image_url": PICTURE}]
+        )
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.7602"
+    heard = google.heard("create")[0].fields
+    assert [part["type"] for part in heard.pop("input")] == ["text", "image"]
+    assert heard == {
+        "model": "gemini-omni-1.1-flash", "background": True, "store": True,
+        "generation_config": {"video_config": {"task": "image_to_video"}},
+        "response_format": {
+            "type": "video", "delivery": "uri", "duration": "5s", "aspect_ratio": "16:9", "resolution": "1080p",
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (FAILED, "ALL_PROVIDERS_EXHAUSTED"),
+        (REFUSED, "CONTENT_POLICY_VIOLATION"),
+        (TALKED, "CONTENT_POLICY_VIOLATION"),
+        ({"status": "incomplete"}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "completed", "steps": []}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_no_film(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    google = Google()
+    google.fates.append(("queued", fate))
+    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
+        video = await film(house, model="gemini-omni-1.2-flash", seconds=3)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_cancelling(open_house: OpenHouse) -> None:
+    google = Google()
+    google.fates.append(("queued", "in_progress"))
+    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
+        started = await house.video(model="gemini-omni-1.2-flash", seconds=3)
+        await google.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+    assert len(google.heard("cancel")) == 1
+
+
+# ------------------------------------------------------------------------------------------------------- chat: gateway
+
+
+async def test_chats_pay_for_thinking(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "gemini", Gemini(), "/v1beta/openai") as house:
+        text, record = await talk(house, model="google/gemini-3.8-flash", seed=7, user="u-17", frequency_penalty=0)
+        assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
+        assert str(record["cost"]) == "0.0001635"  # 3 tokens at 0.75, 43 at 3.75 dollars a million
+        _, record = await talk(house, model="google/gemini-3.8-flash", stream=True)
+        assert str(record["cost"]) == "0.0001635"
+
+
+async def test_chat_errors_in_a_list(open_house: OpenHouse) -> None:
+    gemini = Gemini()
+    told = {"error": {"code": 404, "message": "models/gemini-3.8-flash is gone.", "status": "NOT_FOUND"}}
+    gemini.next("chat", answers([told], 404))
+    async with house_of(open_house, "gemini", gemini, "/v1beta/openai") as house:
+        with pytest.raises(Exception, match=r"models/gemini-3\.8-flash is gone"):
+            await talk(house, model="google/gemini-3.8-flash")
