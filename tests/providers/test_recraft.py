@@ -1,0 +1,107 @@
+"""Recraft: OpenAI's client, which its documentation is written with, against the simulator, then the whole gateway."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openai import AuthenticationError, BadRequestError, OpenAI
+
+from penstock.errors import InvalidRequest
+from tests.house import OpenHouse
+from tests.providers.journeys import MASK, edit, house_of, image, mask_seen
+from tests.upstreams.lab import KEY, png
+from tests.upstreams.recraft import Recraft
+from tests.upstreams.server import answers, serving_beside
+
+# ---------------------------------------------------------------------------------------------------- OpenAI's client
+
+
+@pytest.fixture
+def client() -> Iterator[OpenAI]:
+    with (
+        serving_beside(Recraft()) as vendor,
+        OpenAI(base_url=f"{vendor.url}/v1", api_key=KEY, max_retries=0) as client,
+    ):
+        yield client
+
+
+def posted(client: OpenAI, path: str, files: dict[str, bytes], **body: Any) -> Any:
+    """As the examples have it, for what OpenAI has no method for."""
+    options: Any = {"headers": {"Content-Type": "multipart/form-data"}}
+    return client.post(path=path, cast_to=object, options=options, body=body, files=files)
+
+
+def test_client_makes_pictures(client: OpenAI) -> None:
+    made = client.images.generate(prompt="race car on a track", model="recraftv3", n=2)
+    assert [bool(one.url) for one in made.data or ()] == [True, True]
+
+
+def test_client_uses_tools(client: OpenAI) -> None:
+    edited = posted(client, "/images/inpaint", {"image": png(8, 8), "mask": png(8, 8)}, prompt="moon")
+    assert edited["data"][0]["url"]
+    enlarged = posted(client, "/images/crispUpscale", {"file": png(8, 8)})
+    assert (enlarged["credits"], bool(enlarged["image"]["url"])) == (4, True)
+
+
+def test_client_meets_errors(client: OpenAI) -> None:
+    with pytest.raises(BadRequestError, match="strength is required"):
+        posted(client, "/images/imageToImage", {"image": png(8, 8)}, prompt="winter")
+    with pytest.raises(AuthenticationError):
+        client.with_options(api_key="nobody").images.generate(prompt="a fox")
+
+
+# --------------------------------------------------------------------------------------------------------- the gateway
+
+
+async def test_pictures_cost_the_units_they_took(open_house: OpenHouse) -> None:
+    recraft = Recraft()
+    async with house_of(open_house, "recraft", recraft, "/v1") as house:
+        record = await image(house, model="recraft-v4", n=8, size="16:9")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.28")
+        assert str((await image(house, model="recraft-v4-pro"))["cost"]) == "0.21"
+    first, second, pro = recraft.heard("generate")
+    assert sorted((first.fields["n"], second.fields["n"])) == [2, 6]
+    assert first.fields | {"n": 0} == {
+        "prompt": "a pear", "n": 0, "image_format": "png", "size": "1344x768", "model": "recraftv4_1",
+    }  # fmt: skip
+    assert pro.fields["size"] == "2048x2048"
+
+
+async def test_edits_with_a_mask_and_without(open_house: OpenHouse) -> None:
+    recraft = Recraft()
+    async with house_of(open_house, "recraft", recraft, "/v1") as house:
+        assert (await edit(house, model="recraft-v3", mask=MASK))["status"] == "completed"
+        assert (await edit(house, model="recraft-v3", strength=0.2))["status"] == "completed"
+    masked, free = recraft.heard("tool")
+    assert (masked.path, free.path) == ("/v1/images/inpaint", "/v1/images/imageToImage")
+    assert (masked.fields["model"], mask_seen(masked.fields["mask"])) == ("recraftv3", ("L", 255, 0))
+    assert free.fields["strength"] == "0.2"
+
+
+async def test_upscaling(open_house: OpenHouse) -> None:
+    recraft = Recraft()
+    async with house_of(open_house, "recraft", recraft, "/v1") as house:
+        record = await edit(house, model="recraft-crisp-upscale")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.004")
+        with pytest.raises(InvalidRequest, match="`scale_factor` is not supported"):
+            await edit(house, model="recraft-creative-upscale", scale_factor=2)
+    assert recraft.heard("tool")[0].fields == {"file": png(64, 48)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        ({"code": "invalid_request", "message": "Rejected by content policy."}, 400, "CONTENT_POLICY_VIOLATION"),
+        ({"code": "invalid_request", "message": "size is not supported"}, 400, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"created": 1, "credits": 35, "data": []}, 200, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"code": "too_many_requests", "message": "Slow down."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, code: str) -> None:
+    recraft = Recraft()
+    recraft.next("generate", answers(answer, status))
+    async with house_of(open_house, "recraft", recraft, "/v1") as house:
+        record = await image(house, model="recraft-v3")
+        assert (record["status"], record["error_code"]) == ("upstream_failure", code)
+        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
