@@ -156,6 +156,15 @@ class StorageUnavailable(Problem):
     status = 503
 
 
+class Unavailable(Problem):
+    """This process takes no more calls: it is stopping, or it holds as many connections as it may."""
+
+    status = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, headers={"retry-after": "1"}, should_retry=True)
+
+
 class Cancelled(Problem):
     """Not an HTTP error: the code that a cancelled video shows."""
 

@@ -10,10 +10,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from penstock.api.problems import Unavailable
 from penstock.api.receive import HEADER_BYTES, HEADER_LINES, WHOLE
 from penstock.clock import Clock
-from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout
+from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout, Unavailable
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024

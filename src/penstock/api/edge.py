@@ -12,7 +12,7 @@ from penstock.api.dispatch import UNKNOWN, Router
 from penstock.api.routes import ROUTES
 from penstock.api.spec import Route
 from penstock.auth import ADMIN
-from penstock.errors import InternalError, PermissionDenied, Problem
+from penstock.errors import InternalError, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call, Caller
 from penstock.values import new_id
@@ -98,7 +98,7 @@ class Edge:
         route, headers = exchange.route, exchange.headers
         receive.check_headers(scope["headers"], headers)
         if self._gateway.draining and route.drains:
-            raise problems.Unavailable("This process is shutting down.")
+            raise Unavailable("This process is shutting down.")
         exchange.caller = await self._caller(route, headers)
         if scope["query_string"]:
             exchange.query = query.parse(scope["query_string"])
@@ -142,7 +142,7 @@ class Edge:
 
     async def _refuse(self, exchange: Exchange, problem: Problem) -> Answer:
         route = exchange.route
-        if problem.status >= 500 and not isinstance(problem, problems.Unavailable):
+        if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=exchange.id, route=route.path, code=problem.code)
         if route.generation and exchange.caller is not None and problems.is_refusal(problem):
             await self._record(exchange, exchange.caller, problem)

@@ -1,6 +1,6 @@
 """Whether this process lives, and whether it can take calls."""
 
-from penstock.api.problems import Unavailable
+from penstock.errors import Unavailable
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 

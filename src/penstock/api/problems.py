@@ -17,16 +17,6 @@ from penstock.errors import (
 )
 from penstock.schema import Answer
 
-
-class Unavailable(Problem):
-    """This process takes no more calls: it is stopping, or it holds as many connections as it may."""
-
-    status = 503
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, headers={"retry-after": "1"}, should_retry=True)
-
-
 # Passing troubles: repeated by whoever gets them before the endpoint was reached, when nothing can have been sent.
 _PASSING = (RateLimited, RequestTimeout, StorageUnavailable)
 # Refusals of our own; a ContentPolicyViolation is a provider's word.

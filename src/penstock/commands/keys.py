@@ -24,6 +24,7 @@ def create_key(
     calls_a_minute: Annotated[int | None, typer.Option(help="Most calls a minute.")] = None,
     calls_at_once: Annotated[int | None, typer.Option(help="Most calls under way.")] = None,
     usd_a_day: Annotated[str | None, typer.Option(help="Most to spend a day.")] = None,
+    replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls that name none.")] = None,
 ) -> None:
     """Create a key and print it, this once."""
     these = chosen(data=data, config=config)
@@ -37,6 +38,7 @@ def create_key(
             calls_a_minute=calls_a_minute,
             calls_at_once=calls_at_once,
             usd_a_day=usd_a_day,
+            replay_mode=replay_mode,
         )
         return made.key
 

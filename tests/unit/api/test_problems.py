@@ -7,8 +7,7 @@ import pytest
 
 from penstock import errors
 from penstock.api import problems, response
-from penstock.api.problems import Unavailable
-from penstock.errors import Problem
+from penstock.errors import Problem, Unavailable
 from penstock.schema import Answer
 
 
