@@ -1,0 +1,296 @@
+"""Accepted work is driven once at a time, taken up again after a crash, and left in good order."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from penstock.errors import StorageUnavailable
+from penstock.jobs import Drive, Jobs, Lease, LeaseLost
+from penstock.store.base import Transaction
+from tests.house import House, OpenHouse, sqlite_only
+
+
+class Drivers:
+    """Stands where `drive` does: each generation waits for the test, which says how it ends."""
+
+    def __init__(self) -> None:
+        self.begun: list[Lease] = []
+        self.ended: list[str] = []
+        self._ends: dict[str, asyncio.Future[None]] = {}
+
+    async def __call__(self, lease: Lease) -> None:
+        self.begun.append(lease)
+        end = self._ends[lease.id] = asyncio.get_running_loop().create_future()
+        await end
+        self.ended.append(lease.id)
+
+    def finish(self, request_id: str) -> None:
+        self._ends[request_id].set_result(None)
+
+    def fail(self, request_id: str, problem: Exception) -> None:
+        self._ends[request_id].set_exception(problem)
+
+    @property
+    def ids(self) -> list[str]:
+        return [lease.id for lease in self.begun]
+
+
+@asynccontextmanager
+async def jobs(house: House, driver: Drive) -> AsyncIterator[Jobs]:
+    """One more process on the same database."""
+    made = Jobs(house.gateway.store, house.clock, house.gateway.settings)
+    made.driven_by(driver)
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+async def promised(house: House, count: int = 1) -> list[str]:
+    """Videos that nobody drives yet, in the order of their ids."""
+    ids = []
+    for _ in range(count):
+        house.clock.advance(0.001)
+        ids.append((await house.video(seconds=1)).json["id"])
+    return ids
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def until(met: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if met():
+                return
+            await asyncio.sleep(0.002)
+
+
+async def row(house: House, request_id: str) -> dict[str, int]:
+    found = await house.gateway.store.one("get_generation", id=request_id, org_id=house.caller.org_id)
+    assert found is not None
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- driving
+
+
+@sqlite_only
+async def test_work_is_started_and_awaited(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            (request_id,) = await promised(house)
+            lease = await ours.claim(request_id)
+            assert lease is not None
+            ours.start(lease)
+            assert ours.running == 1
+            assert await ours.wait(request_id, 0.01) is False, "it goes on"
+            driver.finish(request_id)
+            assert await ours.wait(request_id, 5) is True
+            assert ours.running == 0
+            assert await ours.wait(request_id, 5) is True, "nothing to wait for any more"
+
+
+@sqlite_only
+async def test_a_driver_that_fails_takes_nobody_along(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            first, second, third, fourth = ids = await promised(house, 4)
+            assert await ours.resume() == 4
+            await turns()
+            assert sorted(driver.ids) == ids
+            driver.fail(first, ValueError("a fault of ours"))
+            driver.fail(second, LeaseLost(second))
+            driver.fail(third, StorageUnavailable("away"))
+            await until(lambda: ours.running == 1)
+            driver.finish(fourth)
+            await until(lambda: ours.running == 0)
+            assert driver.ended == [fourth]
+
+
+@sqlite_only
+async def test_a_nudge_reaches_the_driver(open_house: OpenHouse) -> None:
+    heard = asyncio.Event()
+
+    async def driver(lease: Lease) -> None:
+        with lease.bell() as bell:
+            await bell.wait()
+        heard.set()
+
+    async with open_house(works=False, worker=False) as house, jobs(house, driver) as ours:
+        (request_id,) = await promised(house)
+        await ours.resume()
+        await turns()
+        ours.nudge("req_somebody_elses")
+        await turns()
+        assert not heard.is_set()
+        ours.nudge(request_id)
+        await asyncio.wait_for(heard.wait(), 5)
+
+
+def test_a_nudge_that_came_before_anybody_listened() -> None:
+    async def main() -> None:
+        lease = Lease("req_1", 1)
+        lease.nudge()
+        with lease.bell() as bell:
+            assert bell.is_set()
+        with lease.bell() as bell, lease.bell() as other:
+            assert not bell.is_set()
+            lease.nudge()
+            assert bell.is_set()
+            assert other.is_set()
+
+    asyncio.run(main())
+
+
+# ------------------------------------------------------------------------------------------------------------- claiming
+
+
+async def test_of_many_one_takes_it(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house, jobs(house, Drivers()) as ours:
+        (request_id,) = await promised(house)
+        leases = await asyncio.gather(*(ours.claim(request_id) for _ in range(20)))
+        (lease,) = [one for one in leases if one is not None]
+        found = await row(house, request_id)
+        assert (found["lease_token"], found["starts"]) == (lease.token, 1)
+
+
+async def test_a_lease_that_nobody_renews(open_house: OpenHouse) -> None:
+    """Thirty seconds without a sign of life, and whoever comes next shuts the first one out."""
+    async with open_house(works=False, worker=False) as house, jobs(house, Drivers()) as ours:
+        (request_id,) = await promised(house)
+        first = await ours.claim(request_id)
+        assert first is not None
+        house.clock.advance(29)
+        assert await ours.claim(request_id) is None
+        house.clock.advance(2)
+        second = await ours.claim(request_id)
+        assert second is not None
+        assert (second.token, second.starts) == (first.token + 1, 2)
+
+        async def write(tx: Transaction) -> tuple[int, int]:
+            values = {"id": request_id, "progress": 5}
+            late = await tx.run("show_progress", **values, lease_token=first.token)
+            return late, await tx.run("show_progress", **values, lease_token=second.token)
+
+        assert await house.gateway.store.write(write) == (0, 1)
+
+
+async def test_leases_of_what_runs_are_renewed(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            (request_id,) = await promised(house)
+            await ours.resume()
+            keeping = asyncio.create_task(ours.keep())
+            before = (await row(house, request_id))["lease_until_ms"]
+            for _ in range(12):
+                await turns()
+                house.clock.advance(10)
+                await asyncio.sleep(0.02)
+            assert (await row(house, request_id))["lease_until_ms"] > before + 60_000
+            assert len(driver.begun) == 1, "nobody took it over in two minutes"
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def test_who_lost_its_lease_is_stopped(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours, jobs(house, Drivers()) as theirs:
+            (request_id,) = await promised(house)
+            await ours.resume()
+            await turns()
+            keeping = asyncio.create_task(ours.keep())
+            await turns()
+            store = house.gateway.store
+            await store.write(lambda tx: tx.run("release_lease", id=request_id, lease_token=driver.begun[0].token))
+            assert await theirs.claim(request_id) is not None
+            house.clock.advance(10)
+            await until(lambda: ours.running == 0)
+            assert driver.ended == []
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- resuming
+
+
+@sqlite_only
+async def test_all_that_is_free_is_taken_up(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is more than one statement takes, and the last process's leases still look alive."""
+    monkeypatch.setattr("penstock.jobs._CLAIMS_AT_ONCE", 4)
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            ids = await promised(house, 11)
+            for request_id in ids[:6]:
+                assert await ours.claim(request_id) is not None
+            assert await ours.resume() == 5
+            assert await ours.resume() == 0
+            assert await ours.resume(all_are_free=True) == 6
+            await turns()
+            assert sorted(driver.ids) == ids
+
+
+@sqlite_only
+async def test_not_more_than_one_process_can_bear(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False, jobs_at_once=3) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            await promised(house, 5)
+            assert await ours.resume() == 3
+            await turns()
+            driver.finish(driver.begun[0].id)
+            await until(lambda: ours.running == 2)
+            assert await ours.resume() == 1
+
+
+@sqlite_only
+async def test_what_has_ended_is_left_alone(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house, jobs(house, Drivers()) as ours:
+        (request_id,) = await promised(house)
+        await house.cancel(request_id)
+        assert await ours.resume(all_are_free=True) == 0
+        assert await ours.claim(request_id) is None
+
+
+# ------------------------------------------------------------------------------------------------------------- stopping
+
+
+async def test_stopping_gives_leases_back(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        (request_id,) = await promised(house)
+        async with jobs(house, Drivers()) as ours:
+            await ours.resume()
+            await turns()
+            await ours.stop()
+            assert ours.running == 0
+            found = await row(house, request_id)
+            assert (found["lease_until_ms"], found["starts"]) == (0, 0), "it was no crash"
+            assert await ours.resume() == 0, "who stops begins nothing"
+        async with jobs(house, Drivers()) as next_one:
+            assert await next_one.resume() == 1
+
+
+async def test_crashes_are_counted(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house, jobs(house, Drivers()) as ours:
+        (request_id,) = await promised(house)
+        poison = []
+        for _ in range(6):
+            lease = await ours.claim(request_id)
+            assert lease is not None
+            poison.append(lease.is_poison)
+            house.clock.advance(31)
+        assert poison == [False] * 5 + [True]
+        values = {"id": request_id, "lease_token": (await row(house, request_id))["lease_token"], "moves": 1}
+        assert await house.gateway.store.write(lambda tx: tx.run("hold_lease", **values))
+        lease = await ours.claim(request_id)
+        assert lease is not None
+        assert lease.starts == 2, "what moved it on shows that it can be survived"
