@@ -86,7 +86,11 @@ def silent(fields: dict[str, Any]) -> dict[str, Any]:
     return {"generate_audio": False, **fields}
 
 
-usd, MP, PICTURE = priced("the model's page on fal.ai, read 2026-11-15"), "started_megapixel", "image"
+# How each price is known: none was read at fal itself.
+usd = priced("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
+listed = priced("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
+hearsay = priced("tables in other projects, looked up 2026-11-15; not checked with fal")
+MP, PICTURE = "started_megapixel", "image"
 PRICED = frozenset("upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt "
                    "elements voice_ids".split())
 PROMPT, NOT = passthrough("prompt", required=True), passthrough("negative_prompt")
@@ -109,24 +113,25 @@ WAN = (shaped("16:9 9:16 1:1 4:3 3:4", "720p", "1080p"), shaped("", "720p", "108
 
 MODELS = (
     *stills("flux-schnell", "fal-ai/flux/schnell", 0, (size(largest=4096), N, PNG), usd("0.003", MP)),
-    *stills("flux-dev", "fal-ai/flux/dev", 0, (size(largest=4096), N, PNG), usd("0.025", MP)),
+    *stills("flux-dev", "fal-ai/flux/dev", 0, (size(largest=4096), N, PNG), listed("0.025", MP)),
     *stills("flux-2-pro", "fal-ai/flux-2-pro", 8, (size(largest=2048), PNG), usd("0.015", MP, "0.015", "0.015")),
     *stills("flux-2-max", "fal-ai/flux-2-max", 8, (size(largest=2048), PNG), usd("0.03", MP, "0.03", "0.04")),
     *stills("flux-2-flex", "fal-ai/flux-2-flex", 10, (size(largest=2048), PNG), usd("0.05", MP, "0.05")),
     model("flux-kontext-pro", "fal-ai/flux-pro/kontext", "edit", (PROMPT, *KONTEXT), (usd("0.04", PICTURE),)),
-    model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", "edit", (PROMPT, *KONTEXT), (usd("0.08", PICTURE),)),
+    model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", "edit", (PROMPT, *KONTEXT), (hearsay("0.08", PICTURE),)),
     *stills("seedream-4", "fal-ai/bytedance/seedream/v4/text-to-image", 10, (size(least=960 * 960, largest=4096), N),
-            usd("0.03", PICTURE)),
-    *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, SEEDREAM, usd("0.04", PICTURE)),
+            hearsay("0.03", PICTURE)),
+    *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, SEEDREAM, hearsay("0.04", PICTURE)),
     *stills("seedream-5", "bytedance/seedream/v5/lite/text-to-image", 10, SEEDREAM, usd("0.035", PICTURE)),
-    *stills("nano-banana", "fal-ai/nano-banana", 10, (shaped(RATIOS), N, PNG), usd("0.039", PICTURE)),
+    *stills("nano-banana", "fal-ai/nano-banana", 10, (shaped(RATIOS), N, PNG), listed("0.039", PICTURE)),
     *stills("nano-banana-2", "fal-ai/nano-banana-2", 14, (shaped(RATIOS, "1K", "2K", "4K"), N, PNG, THINKING),
-            usd("0.12", PICTURE, resolution="2K"), usd("0.16", PICTURE, resolution="4K"), usd("0.08", PICTURE)),
+            listed("0.12", PICTURE, resolution="2K"), listed("0.16", PICTURE, resolution="4K"),
+            listed("0.08", PICTURE)),
     *stills("nano-banana-pro", "fal-ai/nano-banana-pro", 14, (shaped(RATIOS, "1K", "2K", "4K"), N, PNG),
-            usd("0.30", PICTURE, resolution="4K"), usd("0.15", PICTURE)),
+            listed("0.30", PICTURE, resolution="4K"), listed("0.15", PICTURE)),
     *stills("ideogram-v3", "fal-ai/ideogram/v3", 0, IDEOGRAM, usd("0.03", PICTURE, rendering_speed="TURBO"),
             usd("0.09", PICTURE, rendering_speed="QUALITY"), usd("0.06", PICTURE)),
-    *stills("recraft-v3", "fal-ai/recraft/v3/text-to-image", 0, (size(largest=2048),), usd("0.04", PICTURE)),
+    *stills("recraft-v3", "fal-ai/recraft/v3/text-to-image", 0, (size(largest=2048),), listed("0.04", PICTURE)),
     *stills("recraft-v4", "fal-ai/recraft/v4.1/text-to-image", 0, (size(largest=2048),), usd("0.035", PICTURE)),
     *stills("qwen-image", "fal-ai/qwen-image", 0, (size(largest=2048), N, PNG), usd("0.02", MP)),
     model("clarity-upscaler", "fal-ai/clarity-upscaler", "upscale", (*ENLARGED, passthrough("prompt"), renamed(
@@ -139,10 +144,10 @@ MODELS = (
            begins_and_ends("start_image_url", "end_image_url"), usd("0.14", generate_audio=True), usd("0.07"),
            shape=silent),
     *films("kling-3", "fal-ai/kling-video/v3/standard/text-to-video", KLING_FRAMES, (KLING_15, NOT, SOUND),
-           begins_and_ends("start_image_url", "end_image_url"), usd("0.126", generate_audio=True), usd("0.084"),
+           begins_and_ends("start_image_url", "end_image_url"), hearsay("0.126", generate_audio=True), hearsay("0.084"),
            shape=silent),
     *films("kling-3-pro", "fal-ai/kling-video/v3/pro/text-to-video", KLING_FRAMES, (KLING_15, NOT, SOUND),
-           begins_and_ends("start_image_url", "end_image_url"), usd("0.168", generate_audio=True), usd("0.112"),
+           begins_and_ends("start_image_url", "end_image_url"), hearsay("0.168", generate_audio=True), hearsay("0.112"),
            shape=silent),
     *films("veo-3.1", "fal-ai/veo3.1", *VEO, usd("0.40", generate_audio=False, resolution="4k"),
            usd("0.20", generate_audio=False), usd("0.60", resolution="4k"), usd("0.40")),
@@ -156,11 +161,11 @@ MODELS = (
            (shaped("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "480p", "1080p", "4k"),
             shaped("", "720p", "480p", "1080p", "4k")),
            (lasting(*range(4, 16), form=number_word, default=5), renamed("user", "end_user_id")),
-           begins_and_ends("image_url", "end_image_url"), usd("0.1346", resolution="480p"),
-           usd("0.682", resolution="1080p"), usd("1.5552", resolution="4k"), usd("0.3034")),
+           begins_and_ends("image_url", "end_image_url"), listed("0.1346", resolution="480p"),
+           listed("0.682", resolution="1080p"), listed("1.5552", resolution="4k"), listed("0.3034")),
     *films("hailuo-2.3", "fal-ai/minimax/hailuo-2.3/standard/text-to-video", (shaped(), shaped()),
-           (lasting(6, 10, form=number_word, default=6),), begins("image_url"), usd("0.56", "call", duration="10"),
-           usd("0.28", "call")),
+           (lasting(6, 10, form=number_word, default=6),), begins("image_url"), hearsay("0.56", "call", duration="10"),
+           hearsay("0.28", "call")),
     *films("vidu-q3", "fal-ai/vidu/q3/text-to-video", (shaped("16:9 9:16 1:1 4:3 3:4", "720p", "540p", "1080p"),
            shaped("", "720p", "540p", "1080p")), (lasting(*range(1, 17), default=5),),
            begins_and_ends("image_url", "end_image_url"), usd("0.07", resolution="540p"), usd("0.154")),

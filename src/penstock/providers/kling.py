@@ -70,7 +70,7 @@ def _base64(data: bytes) -> bytes:
 
 
 # fmt: off
-usd = priced("klingai.com/document-api, read 2026-11-15")
+usd = priced("Kling's developer documentation as others recorded it, 2026-11-15; not read there")
 PROMPT, NOT = passthrough("prompt", required=True, longest=2500), passthrough("negative_prompt", longest=2500)
 FIVE, FIFTEEN = lasting(5, 10, form=number_word, default=5), lasting(*range(3, 16), form=number_word, default=5)
 SOUND = passthrough("sound", one_of=("on", "off"))

@@ -63,7 +63,8 @@ def of_picture(found: list[Reference]) -> str:
 
 
 # fmt: off
-usd = priced("docs.agents.lumalabs.ai/guides/pricing, read 2026-11-15")
+usd = priced("Luma's price list as others recorded it, 2026-11-15; not read there")
+page = priced("a stored copy of docs.agents.lumalabs.ai/guides/pricing, looked up 2026-11-15")
 PROMPT, USER = passthrough("prompt", required=True, longest=6000), renamed("user", "user_id")
 JOB: dict[str, Any] = {"send": "POST /generations", "poll": "GET /generations/{id}", "read": read}
 RAY = Operation(task="video", shape=anchored, **JOB, params=whole(
@@ -86,7 +87,8 @@ PROVIDER = Provider(
         Model(id="luma-ray-3", upstream="ray-3.2", op=RAY, name="Luma Ray 3.2", prices=(
             usd("3.60", "call", **LARGE, **LONG), usd("1.20", "call", **LARGE), usd("0.45", "call", **SMALL, **LONG),
             usd("0.15", "call", **SMALL), usd("0.90", "call", **LONG), usd("0.30", "call"))),
-        Model(id="luma/uni-1", upstream="uni-1", op=UNI, prices=(usd("0.0404", "image"),), name="Luma Uni-1"),
-        Model(id="luma/uni-1", upstream="uni-1", op=EDIT, prices=(usd("0.0404", "image", "0.003"),), name="Luma Uni-1"),
+        Model(id="luma/uni-1", upstream="uni-1", op=UNI, prices=(page("0.0404", "image"),), name="Luma Uni-1"),
+        Model(id="luma/uni-1", upstream="uni-1", op=EDIT, name="Luma Uni-1",
+              prices=(page("0.0404", "image", "0.003"),)),
     ),
 )

@@ -71,7 +71,9 @@ def loud(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 # fmt: off
-usd = priced("the model's page on replicate.com, read 2026-11-15")
+# How each price is known: none was read at Replicate itself.
+usd = priced("tables in other projects, looked up 2026-11-15; not checked with Replicate")
+page = priced("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")
 JOB = Operation(
     task="image", send="POST /models/{model}/predictions", poll="GET /predictions/{id}", read=read, params=(),
     cancel="POST /predictions/{id}/cancel", shape=under("input"), poll_seconds=1.0,
@@ -115,8 +117,8 @@ PROVIDER = Provider(
     slug="replicate", name="Replicate", docs="https://replicate.com/docs/reference/http", key="REPLICATE_API_TOKEN",
     base_url="https://api.replicate.com/v1", auth=bearer, error=error,
     models=(
-        job("flux-schnell", BFL + "schnell", "image", FLUX, usd("0.003", IMAGE)),
-        job("flux-dev", BFL + "dev", "image", FLUX, usd("0.025", IMAGE)),
+        job("flux-schnell", BFL + "schnell", "image", FLUX, page("0.003", IMAGE)),
+        job("flux-dev", BFL + "dev", "image", FLUX, page("0.025", IMAGE)),
         *stills("flux-2-pro", BFL + "2-pro", "input_images", 8, FLUX_2, usd("0.015", MP, "0.015", "0.015")),
         *stills("flux-2-flex", BFL + "2-flex", "input_images", 10, FLUX_2, usd("0.06", MP, "0.06")),
         *stills("flux-kontext-pro", BFL + "kontext-pro", "input_image", 1, KONTEXT, usd("0.04", IMAGE)),
