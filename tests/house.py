@@ -144,6 +144,11 @@ class House:
         settings = self.gateway.settings
         return await asyncio.to_thread(_rows, settings.database or settings.data / "penstock.db", sql)
 
+    async def change(self, *statements: str) -> None:
+        """Something that no gateway would do to the database, from outside."""
+        settings = self.gateway.settings
+        await asyncio.to_thread(_change, settings.database or settings.data / "penstock.db", statements)
+
     async def transfers(self, request_id: str) -> dict[str, int]:
         """The movements of one request by kind."""
         found = await self.rows(f"SELECT kind, amount FROM transfers WHERE ref = '{request_id}'")  # noqa: S608
@@ -211,6 +216,19 @@ def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
     with closing(opened):
         cursor = opened.execute(sql)
         return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+
+
+def _change(place: str | Path, statements: tuple[str, ...]) -> None:
+    if isinstance(place, str):
+        with psycopg.connect(place, autocommit=True) as connection:
+            for one in statements:
+                connection.execute(one.encode())
+        return
+    opened = apsw.Connection(str(place))
+    with closing(opened):
+        opened.set_busy_timeout(5000)
+        for one in statements:
+            opened.execute(one)
 
 
 class OpenHouse(Protocol):

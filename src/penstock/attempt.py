@@ -79,10 +79,11 @@ async def _begun(gateway: Gateway, job: Job, share: Share, attempt_id: str, befo
     if before is not None and not op.resubmits:
         raise OutcomeUnknown(share.option.provider.slug, _INTERRUPTED, timeout=False)
     inputs = await _inputs(gateway, job, share)  # while a store that is away can still be waited for
-    if before is None:
-        await _intend(gateway, job, share, attempt_id)
-    failpoint("submit.intent_committed")
-    return await _submitted(gateway, job, share, attempt_id, inputs)
+    with job.lease.sending():
+        if before is None:
+            await _intend(gateway, job, share, attempt_id)
+        failpoint("submit.intent_committed")
+        return await _submitted(gateway, job, share, attempt_id, inputs)
 
 
 async def _inputs(gateway: Gateway, job: Job, share: Share) -> Mapping[str, Sequence[Reference]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,6 +37,8 @@ class Lease:
     files: Sequence[Shelved] = ()
     _bells: set[asyncio.Event] = field(default_factory=set)
     _is_nudged: bool = False  # while nobody listened
+    _sending: int = 0
+    _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_poison(self) -> bool:
@@ -60,6 +62,23 @@ class Lease:
         self._is_nudged = not self._bells
         for bell in self._bells:
             bell.set()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """From the intent to send something until it is known what became of it: no moment to be stopped in."""
+        self._sending += 1
+        self._sent.clear()
+        try:
+            yield
+        finally:
+            self._sending -= 1
+            if not self._sending:
+                self._sent.set()
+
+    async def sent(self) -> None:
+        """Until nothing is being sent."""
+        if self._sending:
+            await self._sent.wait()
 
 
 Drive = Callable[[Lease], Awaitable[None]]
@@ -236,6 +255,11 @@ class Jobs:
                 await self._store.write(write)
         except StorageUnavailable:
             log.warning("leases not released: storage unavailable")
+
+    async def _stop(self, lease: Lease, task: asyncio.Task[None]) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(lease.sent(), self._settings.drain_seconds)
+        await end([task])
 
 
 async def _renewed(named: str, until_ms: int, tx: Transaction) -> list[Row]:

@@ -402,7 +402,7 @@ async def test_states_only_move_forward(open_house: OpenHouse) -> None:
         store, org_id = house.gateway.store, house.caller.org_id
         for _ in range(30):
             video_id = (await house.video(seconds=1)).json["id"]
-            state, token = "queued", 1
+            state, token = "queued", 0  # nobody has it yet
 
             async def write(tx: Transaction, event: str, token: int, video_id: str = video_id) -> int:
                 values: dict[str, Any] = {"id": video_id, "lease_token": token}
