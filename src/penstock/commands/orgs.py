@@ -76,7 +76,7 @@ def add_credit(
 def _amount(usd: str) -> Nanos:
     try:
         amount = nanos(Decimal(usd))
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):
         amount = Nanos(0)
     if amount <= 0:
         raise ValueError("--usd must be an amount above 0, such as 25.00")

@@ -1,0 +1,43 @@
+"""Keys on the command line: made once, listed without their secret, revoked."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commanding import done, penstock
+
+
+def test_d12_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
+    key = done("keys", "create", "--name", "for ann", "--data", tmp_path).out.strip()
+    assert key.startswith("pk_")
+    (row,) = done("keys", "list", "--data", tmp_path).lines
+    assert row[1:4] == ["for ann", key[-4:], "active"]
+    assert key not in done("keys", "list", "--data", tmp_path).out
+    assert done("keys", "revoke", row[0], "--data", tmp_path).out == f"revoked {row[0]}\n"
+    assert done("keys", "list", "--data", tmp_path).lines[0][3] == "revoked"
+
+
+def test_newest_first_and_more_than_one_page(tmp_path: Path) -> None:
+    org = done("orgs", "create", "--name", "busy", "--data", tmp_path).out.strip()
+    for number in range(3):
+        done("keys", "create", "--name", str(number), "--org", org, "--data", tmp_path)
+    assert [row[1] for row in done("keys", "list", "--org", org, "--data", tmp_path).lines] == ["2", "1", "0"]
+    assert done("keys", "list", "--data", tmp_path).lines == [], "the others' keys are not listed"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("revoke", "key_nonesuch"), "No such key: key_nonesuch"),
+        (("create", "--org", "org_nonesuch"), "org_nonesuch"),
+        (("create", "--usd-a-day", "lots"), "usd_a_day"),
+        (("create", "--calls-a-minute", "0"), "calls_a_minute"),
+        (("create", "--calls-at-once", "-1"), "calls_at_once"),
+        (("create", "--name", "x" * 201), "name"),
+    ],
+)
+def test_nonsense_is_one_line_and_a_status(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    ended = penstock("keys", *words, "--data", tmp_path)
+    assert (ended.status, ended.out) == (1, "")
+    assert told in ended.err
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,47 @@
+"""Organizations and their money on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commanding import done, penstock
+
+
+def test_d12_organizations_are_made_and_listed_with_their_money(tmp_path: Path) -> None:
+    org = done("orgs", "create", "--name", "Second", "--data", tmp_path).out.strip()
+    later = done("orgs", "create", "--name", "Third", "--billing", "postpaid", "--data", tmp_path).out.strip()
+    assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", tmp_path).out == "available: 2.5 USD\n"
+    assert done("credit", "add", "--org", org, "--usd", "0.000000001", "--data", tmp_path).out == (
+        "available: 2.500000001 USD\n"
+    )
+    rows = {row[0]: row[1:] for row in done("orgs", "list", "--data", tmp_path).lines}
+    assert rows[org][:3] == ["Second", "prepaid", "2.500000001"]
+    assert rows[later][:2] == ["Third", "postpaid"]
+
+
+def test_the_first_organization_is_meant_unless_said(tmp_path: Path) -> None:
+    added = done("credit", "add", "--usd", "1", "--data", tmp_path, PENSTOCK_STARTING_CREDIT_USD="5").out
+    assert added == "available: 6 USD\n"
+    ((_, name, billing, available, held),) = done("orgs", "list", "--data", tmp_path).lines
+    assert (name, billing, available, held) == ("default", "prepaid", "6", "0")
+
+
+@pytest.mark.parametrize("usd", ["0", "-1", "lots", "", "NaN", "Infinity"])
+def test_only_real_amounts_are_added(tmp_path: Path, usd: str) -> None:
+    ended = penstock("credit", "add", f"--usd={usd}", "--data", tmp_path)
+    assert ended.status == 1
+    assert "--usd must be an amount above 0" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("credit", "add", "--usd", "1", "--org", "org_nonesuch"), "no such organization: org_nonesuch"),
+        (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
+    ],
+)
+def test_nonsense_is_one_line_and_a_status(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    ended = penstock(*words, "--data", tmp_path)
+    assert (ended.status, ended.out) == (1, "")
+    assert told in ended.err
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,67 @@
+"""Recordings on the command line: carried from one gateway to another without loss."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock import flow
+from tests.commanding import done, penstock
+from tests.house import MASTER, Ground, OpenHouse, sqlite_only
+
+
+async def record(open_house: OpenHouse, *prompts: str) -> list[str]:
+    """Ids of recordings of pictures of these."""
+    found = []
+    async with open_house() as house:
+        for prompt in prompts:
+            body = {"model": "picture", "prompt": prompt, "size": "64x64"}
+            call = house.call(body, endpoint="/image", headers={"x-service-replay": "record"})
+            answer = await flow.make_images(house.gateway, call)
+            found.append(answer.headers["x-service-replay-recording"])
+    return found
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """All files; when a recording was brought in is the gateway's own business."""
+    found = {path.name: json.loads(path.read_bytes()) for path in folder.glob("*.json")}
+    without = {name: {**document, "recorded_at": None} for name, document in found.items()}
+    return without | {path.name: path.read_bytes() for path in folder.glob("*.png")}
+
+
+@sqlite_only
+def test_listed_shown_and_deleted(open_house: OpenHouse, ground: Ground) -> None:
+    first, second = asyncio.run(record(open_house, "a pear", "a plum"))
+    where = ("--data", ground.data)
+    rows = done("record", "list", *where, PENSTOCK_SECRET=MASTER).lines
+    assert [row[0] for row in rows] == sorted([first, second], reverse=True)
+    assert rows[0][1:3] == ["image", "picture"]
+    shown = json.loads(done("record", "show", first, *where, PENSTOCK_SECRET=MASTER).out)
+    assert (shown["id"], shown["request"]["prompt"]) == (first, "a pear")
+    assert done("record", "delete", first, *where, PENSTOCK_SECRET=MASTER).out == f"deleted {first}\n"
+    assert [row[0] for row in done("record", "list", *where, PENSTOCK_SECRET=MASTER).lines] == [second]
+    missing = penstock("record", "show", first, *where, PENSTOCK_SECRET=MASTER)
+    assert (missing.status, missing.out) == (1, "")
+    assert first in missing.err
+
+
+@sqlite_only
+def test_exported_and_imported_elsewhere(open_house: OpenHouse, ground: Ground, tmp_path: Path) -> None:
+    first, second = asyncio.run(record(open_house, "a pear", "a plum"))
+    here, elsewhere = ("--data", ground.data), ("--data", tmp_path / "elsewhere")
+    folder, again = tmp_path / "carried", tmp_path / "again"
+    one = done("record", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()
+    assert one == [str(folder / f"{first}.json")]
+    done("record", "export", "--to", folder, *here, PENSTOCK_SECRET=MASTER)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".json", ".png", ".png"]
+    taken = done("record", "import", folder, *elsewhere).out.split()
+    assert sorted(taken) == sorted([first, second])
+    done("record", "export", "--to", again, *elsewhere)
+    assert contents(again) == contents(folder)
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    ended = penstock("record", "import", tmp_path / "x.json", "--data", tmp_path / "data")
+    assert ended.status == 1
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,98 @@
+"""Starting and stopping: what is refused, what is greeted, how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from penstock.app import Welcome, alone
+from penstock.commands import serve
+from penstock.settings import Settings
+from tests import postgres
+from tests.commanding import penstock
+from tests.ports import unused_port
+
+
+@contextmanager
+def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process of its own, ended with the test."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    command = [sys.executable, "-m", "penstock", *words]
+    with subprocess.Popen(command, env=clean | environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """One that waits for the disk, because a worker refuses others."""
+    with postgres.server(postgres.USUAL) as address:
+        yield address
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])  # noqa: S104
+def test_beyond_this_machine_only_behind_tls(tmp_path: Path, host: str) -> None:
+    ended = penstock("serve", "--host", host, "--data", tmp_path)
+    assert ended.status == 1
+    assert f"refusing to listen on {host} without TLS" in ended.err
+    serve._check_exposure(Settings(host=host, behind_tls=True))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_at_home_nothing_is_needed(host: str) -> None:
+    serve._check_exposure(Settings(host=host))
+
+
+def test_one_gateway_a_folder(tmp_path: Path) -> None:
+    with alone(tmp_path):
+        ended = penstock("serve", "--port", str(unused_port()), "--data", tmp_path)
+    assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on {tmp_path}\n")
+
+
+def test_it_greets_serves_and_ends_in_peace(tmp_path: Path) -> None:
+    port = unused_port()
+    with running("serve", "--port", str(port), "--data", str(tmp_path)) as process:
+        assert first_line(process) == f"Penstock listens on http://127.0.0.1:{port}\n"
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        assert process.wait(timeout=30) == 0
+    assert "Your first key, shown this once:" in said
+    assert "/compat/v1/images/generations" in said
+
+
+@pytest.mark.parametrize("key", ["pk_1_secret", None])
+def test_d12_the_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    serve._greet(Settings(port=8123), Welcome("org_1", key))
+    said = capsys.readouterr().out
+    assert "http://127.0.0.1:8123" in said
+    assert ("pk_1_secret" in said) is (key is not None)
+
+
+def test_a_worker_needs_a_database_that_others_reach(tmp_path: Path) -> None:
+    ended = penstock("worker", "--data", tmp_path)
+    assert ended.status == 1
+    assert "PENSTOCK_DATABASE" in ended.err
+
+
+def test_a_worker_works_until_told_to_stop(tmp_path: Path, fresh_database: str) -> None:
+    with running("worker", "--data", str(tmp_path), PENSTOCK_DATABASE=fresh_database) as process:
+        assert first_line(process) == "Penstock works\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0

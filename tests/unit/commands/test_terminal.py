@@ -1,0 +1,48 @@
+"""What commands share: settings, the first organization, tables for people and lines for programs."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.commands import terminal
+from penstock.settings import Settings
+from penstock.store.base import Store
+from penstock.vault import Vault
+
+
+def test_what_was_said_beats_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_PORT", "1234")
+    assert terminal.chosen(data=tmp_path, port=None).port == 1234
+    assert terminal.chosen(data=tmp_path, port=4321).port == 4321
+
+
+def test_the_first_organization_unless_one_was_named(tmp_path: Path) -> None:
+    these = Settings(data=tmp_path)
+
+    async def work(store: Store, vault: Vault) -> tuple[str, str, str]:
+        first, again = [await terminal.org_id(store, None, these) for _ in range(2)]
+        return first, again, await terminal.org_id(store, "org_x", these)
+
+    first, again, named = terminal.with_store(these, work)
+    assert (first[:4], again, named) == ("org_", first, "org_x")
+
+
+def test_programs_get_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.show("Things", ["a", "b", "c"], [["x", None, 1], ["y", True, 2.5]])
+    assert capsys.readouterr().out == "x\t\t1\ny\tTrue\t2.5\n"
+
+
+def test_people_get_a_table() -> None:
+    """Seen through a terminal of our own."""
+    ours, theirs = pty.openpty()
+    code = "from penstock.commands.terminal import show; show('Things', ['name', 'size'], [['pear', 3]])"
+    with os.fdopen(ours, "rb", buffering=0) as reader:
+        subprocess.run([sys.executable, "-c", code], stdout=theirs, check=True, timeout=60)
+        os.close(theirs)
+        seen = reader.read(65536).decode()
+    assert all(word in seen for word in ("Things", "name", "size", "pear", "3"))
+    assert "\t" not in seen

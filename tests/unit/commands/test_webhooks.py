@@ -1,0 +1,67 @@
+"""Webhook messages on the command line: seen, sent again; a new secret."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.commanding import done, penstock
+from tests.house import MASTER, Ground, OpenHouse, sqlite_only
+
+
+def prepare(open_house: OpenHouse, data: Path) -> tuple[str, str]:
+    """Messages about two cancelled videos: one that was given up, one that waits."""
+
+    async def work() -> tuple[str, str]:
+        async with open_house(works=False) as house:
+            started = [await house.video(webhook_url="https://example.com/hook") for _ in range(2)]
+            old, new = [answer.json["id"] for answer in started]
+            for video in (old, new):
+                await house.cancel(video)
+            return old, new
+
+    old, new = asyncio.run(work())
+    with closing(apsw.Connection(str(data / "penstock.db"))) as connection:
+        words = "state = 'exhausted', last_result = 'answered 500', tries = 4"
+        connection.execute(f"UPDATE messages SET {words} WHERE request_id = ?", (old,))  # noqa: S608
+    return old, new
+
+
+@sqlite_only
+def test_messages_are_listed_by_state(open_house: OpenHouse, ground: Ground) -> None:
+    old, new = prepare(open_house, ground.data)
+    where = ("--data", ground.data)
+    rows = {row[0]: row[1:] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}
+    assert rows[f"msg_{old}"][:3] == ["video.cancelled", "exhausted", "4"]
+    assert rows[f"msg_{old}"][-1] == "answered 500"
+    assert rows[f"msg_{new}"][:3] == ["video.cancelled", "waiting", "0"]
+    waiting = done("webhooks", "list", "--state", "waiting", *where, PENSTOCK_SECRET=MASTER).lines
+    assert [row[0] for row in waiting] == [f"msg_{new}"]
+    assert len(done("webhooks", "list", "--limit", "1", *where, PENSTOCK_SECRET=MASTER).lines) == 1
+
+
+@sqlite_only
+@pytest.mark.parametrize("prefix", ["msg_", ""])
+def test_d11_an_exhausted_message_is_sent_again(open_house: OpenHouse, ground: Ground, prefix: str) -> None:
+    old, _ = prepare(open_house, ground.data)
+    where = ("--data", ground.data)
+    queued = done("webhooks", "redeliver", f"{prefix}{old}", *where, PENSTOCK_SECRET=MASTER)
+    assert queued.out == f"queued msg_{old}\n"
+    rows = {row[0]: row[2] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}
+    assert rows[f"msg_{old}"] == "waiting"
+
+
+def test_a_message_that_does_not_exist_is_not_sent(tmp_path: Path) -> None:
+    ended = penstock("webhooks", "redeliver", "msg_nonesuch", "--data", tmp_path)
+    assert (ended.status, ended.out) == (1, "")
+    assert "msg_nonesuch" in ended.err
+
+
+def test_a_new_secret_is_another(tmp_path: Path) -> None:
+    first, second = (done("webhooks", "rotate", "--data", tmp_path).out.strip() for _ in range(2))
+    assert first.startswith("whsec_")
+    assert second.startswith("whsec_")
+    assert first != second
+    assert penstock("webhooks", "rotate", "--org", "org_nonesuch", "--data", tmp_path).status == 1

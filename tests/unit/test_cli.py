@@ -1,0 +1,69 @@
+"""The command line as a whole: every command explains itself, expected trouble is one line, and nothing else."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from penstock import cli
+from tests.commanding import done, penstock
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if subcommands := getattr(group, "commands", None):
+        for name, command in subcommands.items():
+            yield from commands(command, *path, name)
+    else:
+        yield path, group
+
+
+EVERY = dict(commands(typer.main.get_command(cli.app)))
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
+    command = EVERY[path]
+    assert command.help
+    assert command.help.strip().endswith(".")
+    assert all(one.help for one in command.params if one.param_type_name == "option")
+    assert "Usage:" in done(*path, "--help").out
+
+
+@pytest.mark.parametrize("path", [("serve",), ("keys", "create"), ("credit", "add"), ("record", "export"), ("audit",)])
+def test_the_commands_that_operators_need_are_there(path: tuple[str, ...]) -> None:
+    assert path in EVERY
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ((), 2, "Usage:"),
+        (("fly",), 2, "No such command"),
+        (("keys", "revoke"), 2, "Missing argument"),
+        (("models", "--config", "/nonexistent/penstock.toml"), 1, "penstock: "),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(words: tuple[str, ...], status: int, told: str) -> None:
+    ended = penstock(*words)
+    assert ended.status == status
+    assert told in ended.out + ended.err
+    assert "Traceback" not in ended.out + ended.err
+
+
+def test_a_setting_that_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("prot = 8080\n")
+    ended = penstock("models", "--data", tmp_path)
+    assert ended.status == 1
+    assert ended.err.startswith("penstock: ")
+    assert "prot" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_python_runs_it_too() -> None:
+    command = [sys.executable, "-m", "penstock", "settings"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "PENSTOCK_DATA" in ended.stdout
