@@ -71,6 +71,7 @@ class Settling:
     clock: Clock
     accounts: dict[str, _Account] = field(default_factory=dict)
     endings: list[Ending] = field(default_factory=list)
+    sizes: list[tuple[str, str, int]] = field(default_factory=list)  # of answers: organization, request, bytes
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     trouble: bool = False  # the last settlement failed: nothing new is sent until one succeeds
     _under_way: list[Ending] = field(default_factory=list)  # handed to the store, not yet known to be durable
@@ -143,6 +144,11 @@ class Settling:
         self.endings.append(ending)
         self.ended.set()
 
+    def sized(self, org_id: str, request_id: str, size_bytes: int) -> None:
+        """How large an answer was, which only who sends it knows; written with the next transaction."""
+        self.sizes.append((org_id, request_id, size_bytes))
+        self.ended.set()
+
     # ------------------------------------------------------------------------------------------------------ the books
 
     def start(self) -> None:
@@ -167,7 +173,7 @@ class Settling:
                 if self._stopping:
                     return
                 await self.clock.sleep(_RETRY_SECONDS)
-            if self._stopping and not self.endings:
+            if self._stopping and not (self.endings or self.sizes):
                 return
 
     async def _flush(self) -> None:
@@ -175,21 +181,35 @@ class Settling:
         self.ended.clear()
         self._under_way += self.endings
         self.endings = []
-        if not self._under_way:
+        sizes, self.sizes = self.sizes, []
+        if not self._under_way and not sizes:
             return
         try:
-            await self.store.write(self._settle)
+            await self.store.write(partial(self._settle, self._under_way, sizes))
         except StorageUnavailable:
             self.ended.set()
             raise
+        except Exception:
+            log.exception("a batch of chat calls cannot be settled as one", calls=len(self._under_way))
+            await self._settle_apart()
         self._under_way = []
 
-    async def _settle(self, tx: Transaction) -> None:
+    async def _settle_apart(self) -> None:
+        """One by one, so that a call which cannot be booked takes no other with it."""
+        for ending in self._under_way:
+            try:
+                await self.store.write(partial(self._settle, [ending], []))
+            except Exception:
+                log.exception("a chat call cannot be settled", request_id=ending.entry.call.id, nanos=ending.cost)
+
+    async def _settle(self, endings: list[Ending], sizes: list[tuple[str, str, int]], tx: Transaction) -> None:
         """Balances and slots are changed once for all calls of an organization, not once for each."""
+        for org_id, request_id, size_bytes in sizes:
+            await tx.run("set_response_bytes", id=request_id, org_id=org_id, response_bytes=size_bytes)
         spent: dict[str, int] = defaultdict(int)
         used: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
         now = self.clock.now_ms()
-        for ending in self._under_way:
+        for ending in endings:
             call = ending.entry.call
             if ending.entry.in_store:
                 await self._end(tx, ending, now)

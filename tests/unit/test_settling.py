@@ -79,10 +79,37 @@ async def test_settling_again_changes_nothing(open_house: OpenHouse) -> None:
         close(house, entry, 1000)
         await written(house, 1)
         settling = house.gateway.settling
-        settling._under_way = [Ending(entry, "completed", Nanos(1000), 5, 10)]
-        await house.gateway.store.write(settling._settle)
-        settling._under_way = []
+        settling.endings.append(Ending(entry, "completed", Nanos(1000), 5, 10))
+        close(house, await opened(house, 1_000_000), 0, "upstream_failure")
+        await written(house, 2)
         assert await house.money() == (10_000_000_000 - 1000, 0)
+
+
+@sqlite_only
+async def test_a_call_that_cannot_be_booked_takes_no_other_with_it(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        stranger = house.call({}, endpoint="/chat", caller=of(house.caller, org_id="org_unknown"))
+        good = await opened(house, 1_000_000)
+        nowhere = Entry(stranger, REQUEST, Nanos(0), None, in_store=False)
+        house.gateway.settling.endings.append(Ending(nowhere, "upstream_failure", Nanos(0), 5, 10))
+        close(house, good, 1000)
+        records = await written(house, 1)
+        assert [one["id"] for one in records] == [good.call.id]
+        last = await opened(house, 1_000_000)
+        close(house, last, 1000)
+        assert len(await written(house, 2)) == 2
+
+
+@sqlite_only
+async def test_sizes_of_answers_are_noted(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        made = await house.image()
+        house.gateway.settling.sized(house.caller.org_id, made["id"], 321)
+
+        async def met() -> bool:
+            return bool((await house.record(made["id"]))["response_size_bytes"] == 321)
+
+        await house.until(met, 0)
 
 
 @sqlite_only

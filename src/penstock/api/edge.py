@@ -78,6 +78,8 @@ class Edge:
         try:
             answer = await self._answer(exchange, scope, receiver)
             body = response.encode(answer)
+            if route.modality and body and exchange.caller and exchange.call and not exchange.call.dry_run:
+                self._gateway.settling.sized(exchange.caller.org_id, exchange.id, len(body))
         except receive.Gone:
             return
         except Problem as problem:
