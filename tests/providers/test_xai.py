@@ -1,0 +1,165 @@
+"""xAI: OpenAI's client, which its documentation hands out, against the simulated vendor; then the whole gateway."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+import xai_sdk.image  # type: ignore[import-untyped]
+import xai_sdk.video  # type: ignore[import-untyped]
+
+from penstock.errors import InvalidRequest, Problem
+from penstock.providers.xai import PROVIDER
+from penstock.values import Frame
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image, talk
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.server import answers, serving_beside
+from tests.upstreams.xai import BLOCKED, FAILED, REFUSED, XAI
+
+# ------------------------------------------------------------------------------------------------------------- clients
+
+
+@pytest.fixture
+def xai() -> Iterator[XAI]:
+    with serving_beside(XAI()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(xai: XAI) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(api_key=KEY, base_url=f"{xai.url}/v1", max_retries=0) as client:
+        yield client
+
+
+def test_client_paints(client: openai.OpenAI) -> None:
+    more = {"aspect_ratio": "16:9", "resolution": "1k"}
+    made = client.images.generate(
+        model="grok-imagine-image-2.0", prompt="a fox", n=2, response_format="b64_json", extra_body=more
+    )
+    assert made.data
+    assert [bool(one.b64_json) for one in made.data] == [True, True]
+
+
+def test_client_films(client: openai.OpenAI) -> None:
+    wish = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
+    begun: Any = client.post("/videos/generations", body=wish, cast_to=object)
+    seen: list[Any] = [client.get(f"/videos/{begun['request_id']}", cast_to=object) for _ in range(3)]
+    assert [one["status"] for one in seen] == ["pending", "pending", "done"]
+    assert seen[-1]["usage"] == {"cost_in_usd_ticks": 5_600_000_000}
+
+
+def test_client_talks(client: openai.OpenAI) -> None:
+    told = client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Say hello."}])
+    assert told.choices[0].message.content == "Say hello."
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Hi."}], stop=["."])
+
+
+def test_its_own_library_knows_the_words() -> None:
+    """It speaks another protocol, with the same shapes and resolutions."""
+    for model in PROVIDER.models:
+        if (row := model.op.param("frame")) is None or row.by is None:
+            continue
+        is_film = model.op.task == "video"
+        for size in ("1:1", "16:9", "9:16", "20:1", "1:20", "2048x2048", "640x480", "1920x1080"):
+            ratio, resolution = row.by(Frame.parse(size))
+            if is_film:
+                assert xai_sdk.video.convert_video_aspect_ratio_to_pb(ratio)
+                assert xai_sdk.video.convert_video_resolution_to_pb(resolution)
+            else:
+                assert xai_sdk.image.convert_image_aspect_ratio_to_pb(ratio)
+                assert resolution is None or xai_sdk.image.convert_image_resolution_to_pb(resolution)
+
+
+# ------------------------------------------------------------------------------------------------------------- gateway
+
+
+async def test_pictures_cost_what_is_reported(open_house: OpenHouse) -> None:
+    xai = XAI()
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        record = await image(house, model="grok-imagine-image-2", n=3, size="1792x1024", quality="low", user="u-17")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.12")
+    assert xai.heard("generate")[0].fields == {
+        "model": "grok-imagine-image-2.0", "prompt": "a pear", "n": 3, "aspect_ratio": "16:9", "resolution": "1k",
+        "quality": "low", "response_format": "b64_json", "user": "u-17",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_edits(open_house: OpenHouse, count: int) -> None:
+    xai = XAI()
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        record = await edit(house, model="grok-imagine-image-2", image=[PICTURE] * count, size="1:1")
+        assert (record["status"], str(record["cost"])) == ("completed", str(0.04 + 0.01 * count))
+    heard = xai.heard("edit")[0].fields
+    given = {"type": "image_url", "url": PICTURE}
+    assert (heard.get("image"), heard.get("images")) == ((given, None) if count == 1 else (None, [given] * 2))
+
+
+async def test_some_pictures_are_blocked(open_house: OpenHouse) -> None:
+    xai = XAI()
+    xai.blocks = {0}
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        assert (await image(house, model="grok-imagine-image-2", n=2))["status"] == "completed"
+        record = await image(house, model="grok-imagine-image-2", n=1)
+        assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
+
+
+async def test_films(open_house: OpenHouse) -> None:
+    xai = XAI()
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        video = await film(house, model="grok-imagine-video", seconds=5, size="9:16")
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.35"
+        await film(house, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}])
+        await film(house, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}] * 2)
+    words, picture, pictures = (one.fields for one in xai.heard("film"))
+    assert words == {
+        "model": "grok-imagine-video", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16", "resolution": "720p",
+    }  # fmt: skip
+    assert picture["image"] == {"type": "image_url", "url": PICTURE}
+    assert "aspect_ratio" not in picture
+    assert len(pictures["reference_images"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (BLOCKED, "CONTENT_POLICY_VIOLATION"),
+        (REFUSED, "CONTENT_POLICY_VIOLATION"),
+        (FAILED, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "expired"}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "done", "video": {"url": ""}}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_no_film(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    xai = XAI()
+    xai.fates.append(("named", "pending", fate))
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        video = await film(house, model="grok-imagine-video-1.5", seconds=3)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_chats_cost_what_is_reported(open_house: OpenHouse) -> None:
+    xai = XAI()
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        text, record = await talk(house, model="x-ai/grok-4.7", frequency_penalty=0, presence_penalty=0)
+        assert json.loads(text)["usage"]["cost_in_usd_ticks"] == 37_756_000
+        assert str(record["cost"]) == "0.0037756"
+        _, record = await talk(house, model="x-ai/grok-4.7", stream=True)
+        assert str(record["cost"]) == "0.0037756"
+        with pytest.raises(InvalidRequest, match="`stop` is not supported"):
+            await talk(house, model="x-ai/grok-4.7", stop=["."])
+
+
+async def test_chat_refused_in_words(open_house: OpenHouse) -> None:
+    xai = XAI()
+    words = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
+    xai.next("chat", answers({"code": "permission-denied", "error": words}, 403))
+    async with house_of(open_house, "xai", xai, "/v1") as house:
+        with pytest.raises(Problem) as caught:
+            await talk(house, model="x-ai/grok-4.7")
+        assert caught.value.code == "CONTENT_POLICY_VIOLATION"
