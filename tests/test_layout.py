@@ -31,7 +31,7 @@ LAYERS = """
     verdict
     upstream
     configured workshop
-    pool wire store shelf
+    pool wire store shelf scratch
     studio
     pictures intake
     translate parameters sse

@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from penstock.ledger import Ledger
 from penstock.media import Media
 from penstock.pool import Pool
 from penstock.replay import Replay
+from penstock.scratch import scratch
 from penstock.settings import Settings
 from penstock.settling import Settling
 from penstock.shelf import open_shelf
@@ -42,6 +42,7 @@ from penstock.workshop import Workshop
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
 _STRAYS_SECONDS = 3600.0
+_ABANDONED_SECONDS = 86_400.0  # where other processes write too, a half file this old is nobody's
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,11 @@ async def opened_gateway(
         wire = Wire(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(wire.close)
         pool = await stack.enter_async_context(Pool(settings.picture_workers or None))
-        scratch = _scratch(settings.data)
-        workshop = Workshop(pool, scratch)
+        unfinished = stack.enter_context(scratch(settings.data / "tmp"))
+        workshop = Workshop(pool, unfinished)
         stack.push_async_callback(workshop.close)
         shelf = open_shelf(settings.media, settings.media_options, settings.data)
-        await shelf.tidy()
+        await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -91,7 +92,7 @@ async def opened_gateway(
             catalog=Catalog(providers.discover(), settings, environ),
             health=Health(clock),
             upstream=Upstream(wire, workshop, settings),
-            gather=Gather(shelf, pool, wire, settings),
+            gather=Gather(shelf, pool, wire, settings, unfinished),
             media=Media(store, shelf, vault, clock),
             jobs=Jobs(store, clock, settings),
             webhooks=Secrets(store, vault, clock),
@@ -99,18 +100,6 @@ async def opened_gateway(
             settling=Settling(store, clock),
             replay=Replay(store, shelf, clock),
         )
-
-
-def _scratch(data: Path) -> Path:
-    """Unfinished downloads and films; what a killed process left there is rubbish."""
-    folder = data / "tmp"
-    folder.mkdir(parents=True, exist_ok=True)
-    for stray in folder.iterdir():
-        if stray.is_dir():
-            shutil.rmtree(stray, ignore_errors=True)
-        else:
-            stray.unlink(missing_ok=True)
-    return folder
 
 
 @asynccontextmanager

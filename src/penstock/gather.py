@@ -58,9 +58,9 @@ class Loaded:
 class Gather:
     """Everything that comes in from outside passes here before it is kept."""
 
-    def __init__(self, shelf: Shelf, pool: Pool, wire: Wire, settings: Settings) -> None:
+    def __init__(self, shelf: Shelf, pool: Pool, wire: Wire, settings: Settings, scratch: Path) -> None:
         self._shelf, self._pool, self._wire, self._settings = shelf, pool, wire, settings
-        self._scratch = settings.data / "tmp"
+        self._scratch = scratch
         self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
     # -------------------------------------------------------------------------------------------------- from callers

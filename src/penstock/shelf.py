@@ -45,8 +45,8 @@ class Shelf(Protocol):
     async def keys(self) -> list[tuple[str, int, float]]:
         """Every file with its size and age in seconds, for the audit and the sweep of strays."""
 
-    async def tidy(self) -> None:
-        """Remove what a killed process left half written; only while nobody else writes."""
+    async def tidy(self, older_than_seconds: float = 0) -> None:
+        """Remove what killed processes left half written; what is young may be a living one's."""
 
 
 class Folder:
@@ -120,12 +120,14 @@ class Folder:
                     found.append((path.relative_to(self._root).as_posix(), facts.st_size, now - facts.st_mtime))
         return found
 
-    async def tidy(self) -> None:
-        await asyncio.to_thread(self._tidy)
+    async def tidy(self, older_than_seconds: float = 0) -> None:
+        await asyncio.to_thread(self._tidy, time.time() - older_than_seconds)
 
-    def _tidy(self) -> None:
+    def _tidy(self, before: float) -> None:
         for stray in self._root.rglob(f"*{_UNFINISHED}"):
-            stray.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if stray.stat().st_mtime <= before:
+                    stray.unlink()
 
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
@@ -202,7 +204,7 @@ class Bucket:
                 for one in page
             ]
 
-    async def tidy(self) -> None:
+    async def tidy(self, older_than_seconds: float = 0) -> None:
         """Nothing: an object is there whole or not at all."""
 
 

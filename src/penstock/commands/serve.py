@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -26,7 +27,9 @@ def serve(
     these = chosen(host=host, port=port, data=data, config=config)
     _check_exposure(these)
     configure_logs(these.log_level)
-    with alone(these.data), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    # Several processes may share what lies in the folder, but not a database in it.
+    place = nullcontext() if these.database else alone(these.data)
+    with place, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(these))
 
 
