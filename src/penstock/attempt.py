@@ -192,8 +192,15 @@ async def _polled(
 
 
 async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
-    """Ask the provider; whatever it then reports is what happened, unless it took the cancel."""
-    if await cancel_asked(gateway.store, job) and await gateway.upstream.cancel(share.option, result.ref):
+    """Ask the provider; whatever it then reports is what happened, unless it took the cancel. A job that has just ended
+    is left alone: for some providers its end would be to throw away what was made and paid for.
+    """
+    if not await cancel_asked(gateway.store, job):
+        return
+    with suppress(Failed):
+        if (await gateway.upstream.poll(share.option, result.ref)).done:
+            return
+    if await gateway.upstream.cancel(share.option, result.ref):
         try:
             last = await gateway.upstream.poll(share.option, result.ref)
         except Failed:

@@ -1,0 +1,142 @@
+"""ByteDance: OpenAI's client, which its documents use for pictures, against the simulator, then the whole gateway."""
+
+import pytest
+from openai import AuthenticationError, BadRequestError, OpenAI
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, film, house_of, image
+from tests.upstreams.bytedance import ModelArk, trouble
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.server import answers, serving_beside
+
+UNSAFE = trouble("InputTextSensitiveContentDetected", "The input text may contain sensitive information.")
+PATH = "/api/v3"
+
+
+def test_openai_client_makes_pictures() -> None:
+    with (
+        serving_beside(ModelArk()) as ark,
+        OpenAI(base_url=ark.url + PATH, api_key=KEY, max_retries=0) as client,
+    ):
+        wish = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
+        made = client.images.generate(**wish, size="2048x2048", response_format="url")  # type: ignore[call-overload]
+        assert [bool(one.url) for one in made.data or ()] == [True]
+        with pytest.raises(BadRequestError, match="`size` is not valid"):
+            client.images.generate(**wish, size="1024x1024")  # type: ignore[call-overload]
+        with pytest.raises(AuthenticationError):
+            client.with_options(api_key="nobody").images.generate(model="seedream-4-5-251128", prompt="a fox")
+
+
+async def test_pictures_as_large_as_the_model_wants_them(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        record = await image(house, model="seedream-4.5", n=2, size="1024x1024")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.08")
+    assert [one.fields for one in ark.heard("pictures")] == [
+        {
+            "prompt": "a pear", "size": "1920x1920", "watermark": False, "response_format": "url",
+            "model": "seedream-4-5-251128",
+        }
+    ] * 2  # fmt: skip
+
+
+@pytest.mark.parametrize(("pictures", "usd"), [(1, "0.045"), (3, "0.051")])
+async def test_the_first_picture_goes_in_free(open_house: OpenHouse, pictures: int, usd: str) -> None:
+    ark = ModelArk()
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        record = await edit(house, model="seedream-5-pro", image=[PICTURE] * pictures)
+        assert (record["status"], str(record["cost"])) == ("completed", usd)
+    assert ark.heard("pictures")[0].fields["image"] == [PICTURE] * pictures
+
+
+async def test_films_cost_the_tokens_they_took(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        started = await house.video(model="seedance-2", seconds=5)
+        assert (await house.money())[1] == 767_090_000, "a little more than it can come to is held"
+        video = await house.finished(started.json["id"])
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.7623"
+    sent = ark.heard("create")[0].fields
+    assert (sent["ratio"], sent["resolution"], sent["duration"]) == ("16:9", "720p", 5)
+
+
+async def test_films_between_two_pictures(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        ends = [{"image_url": PICTURE}] * 2
+        video = await film(house, model="seedance-2.5", size="9:16", input_reference=ends, user="someone@example.org")
+        assert video["status"] == "completed"
+    sent = ark.heard("create")[0].fields
+    assert [one.get("role") for one in sent["content"]] == [None, "first_frame", "last_frame"]
+    assert sent["ratio"] == "adaptive", "nothing else is taken together with pictures"
+    assert len(sent["safety_identifier"]) == 64, "who it is stays here"
+
+
+async def test_a_film_is_called_off_while_it_waits(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    ark.fates.append(("queued",))
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        started = await house.video(model="seedance-2-fast")
+        await ark.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+
+
+async def test_a_film_that_runs_is_not_called_off(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    ark.fates.append(("running", "running", "running", "succeeded"))
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        started = await house.video(model="seedance-2-mini")
+        await ark.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "completed"
+    assert ark.heard("drop")
+
+
+async def test_a_film_that_has_just_ended_is_not_thrown_away(open_house: OpenHouse) -> None:
+    ark = ModelArk()
+    ark.fates.append(("queued", "succeeded"))
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        started = await house.video(model="seedance-2-mini")
+        await ark.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "completed"
+    assert not ark.heard("drop")
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        ({"status": "failed", **trouble("OutputVideoSensitiveContentDetected")}, "CONTENT_POLICY_VIOLATION"),
+        ({"status": "failed", **trouble("InternalServiceError")}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "expired"}, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "succeeded", "content": None}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_films_that_come_to_nothing(open_house: OpenHouse, fate: object, code: str) -> None:
+    ark = ModelArk()
+    ark.fates.append(("queued", fate))
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        video = await film(house, model="seedance-2")
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (UNSAFE, 400, "CONTENT_POLICY_VIOLATION"),
+        ({"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "No."}}]}, 200,
+         "CONTENT_POLICY_VIOLATION"),
+        ({"data": []}, 200, "ALL_PROVIDERS_EXHAUSTED"),
+        (trouble("AccountOverdueError"), 403, "ALL_PROVIDERS_EXHAUSTED"),
+        (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)  # fmt: skip
+async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, code: str) -> None:
+    ark = ModelArk()
+    ark.next("pictures", answers(answer, status))
+    async with house_of(open_house, "bytedance", ark, PATH) as house:
+        record = await image(house, model="seedream-5")
+        assert (record["status"], record["error_code"]) == ("upstream_failure", code)
