@@ -121,6 +121,7 @@ async def test_the_right_words_under_the_wrong_type(open_house: OpenHouse) -> No
         assert await house.image()
 
 
+@sqlite_only
 async def test_an_image_provider_that_never_answers(open_house: OpenHouse) -> None:
     async with open_house(annex=True, upstream_seconds=0.3) as house:
         house.lab.images.next(faults.stalled)
@@ -188,6 +189,7 @@ async def test_two_pictures_of_one_name(open_house: OpenHouse) -> None:
 # ---------------------------------------------------------------------------------------------------------------- polls
 
 
+@sqlite_only
 async def test_trouble_with_asking_fails_nothing(open_house: OpenHouse) -> None:
     """An hour of errors of every kind; the hold stays, nothing is sent again, and it ends well."""
     async with open_house(annex=True) as house:
@@ -207,6 +209,7 @@ async def test_trouble_with_asking_fails_nothing(open_house: OpenHouse) -> None:
         assert (len(house.lab.videos), house.annex.submits) == (1, 0)
 
 
+@sqlite_only
 async def test_a_job_that_a_provider_lost(open_house: OpenHouse) -> None:
     """It may have been paid for: nobody else is asked."""
     async with open_house(annex=True) as house:
@@ -321,6 +324,7 @@ async def test_a_file_that_cannot_be_fetched_at_first(open_house: OpenHouse) -> 
         assert len(house.lab.invoice) == 1
 
 
+@sqlite_only
 async def test_a_file_that_can_never_be_fetched(open_house: OpenHouse) -> None:
     """It was made, and somebody else would make, and bill, it again."""
     async with open_house(annex=True) as house:

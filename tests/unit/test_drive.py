@@ -116,6 +116,7 @@ async def test_an_image_struck_down(open_house: OpenHouse, place: str) -> None:
         assert len(labs[0].images) == 1
 
 
+@sqlite_only
 async def test_struck_down_at_every_turn_of_the_loop(ground: Ground) -> None:
     """Not at named places but wherever it happens to wait: the task is cancelled after so many turns."""
     chance = random.Random(5)
@@ -149,6 +150,7 @@ async def test_a_generation_that_kills_whoever_works_on_it(open_house: OpenHouse
         assert (await house.finished((await house.video()).json["id"]))["status"] == "completed"
 
 
+@sqlite_only
 async def test_a_restart_in_good_order_is_no_crash(open_house: OpenHouse) -> None:
     async with neighbours() as labs:
         labs[0].videos.next(faults.never_ends)
@@ -222,7 +224,7 @@ async def test_settled_a_hundred_times(open_house: OpenHouse) -> None:
 async def test_a_cancel_against_the_end(open_house: OpenHouse) -> None:
     """At every interleaving: one end, one event, the matching charge."""
     async with open_house() as house:
-        for turns in range(0, 60, 4):
+        for turns in range(0, 60, 7):
             video_id = (await house.video(seconds=1, webhook_url=HOOK)).json["id"]
             await house.lab.videos.reached(len(house.lab.videos))
             before = await house.money()

@@ -205,6 +205,7 @@ async def test_a_video(open_house: OpenHouse) -> None:
         assert await house.money() == (nanos("9.6"), 0)
 
 
+@sqlite_only
 async def test_several_videos_in_one(open_house: OpenHouse) -> None:
     async with open_house() as house:
         started = (await house.video(n=3)).json
@@ -216,6 +217,7 @@ async def test_several_videos_in_one(open_house: OpenHouse) -> None:
         assert len(house.lab.invoice) == 3
 
 
+@sqlite_only
 async def test_some_of_several_fail(open_house: OpenHouse) -> None:
     """What was delivered is billed."""
     async with open_house() as house:
@@ -261,6 +263,7 @@ async def test_fifty_creates_over_two_processes(open_house: OpenHouse) -> None:
         assert len(house.lab.invoice) == 1
 
 
+@sqlite_only
 async def test_a_key_that_comes_again_later(open_house: OpenHouse) -> None:
     """The same video in its present state: finished, failed, a day later, purged."""
     async with open_house() as house:
@@ -419,6 +422,7 @@ async def test_cancelling_somebody_elses(open_house: OpenHouse) -> None:
 # ------------------------------------------------------------------------------------------------------------- failover
 
 
+@sqlite_only
 async def test_the_next_provider_is_asked(open_house: OpenHouse) -> None:
     async with open_house(annex=True) as house:
         house.lab.images.always(faults.broken)
@@ -437,6 +441,7 @@ async def test_what_another_provider_may_do_better(open_house: OpenHouse, act: A
         assert (await house.image())["metadata"]["provider"] == "annex"
 
 
+@sqlite_only
 async def test_every_provider_fails(open_house: OpenHouse) -> None:
     async with open_house(annex=True) as house:
         house.lab.images.always(faults.broken)
