@@ -78,7 +78,7 @@ def scene(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "content": [words, *fields.pop("content", ())]}
 
 
-usd = priced("platform.minimax.io/docs/guides/pricing, read 2026-11-15")
+usd = priced("MiniMax's price list as others recorded it, 2026-11-15; not read there")
 PROMPT, SIX = passthrough("prompt", required=True, longest=2000), lasting(6, 10, default=6)
 HAILUO = Operation(task="video", send="POST /v1/video_generation", poll="GET /v1/query/video_generation?task_id={id}",
                    fetch="GET /v1/files/retrieve?file_id={file_id}", read=read, read_later=read_later, params=(),

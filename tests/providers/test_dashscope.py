@@ -1,0 +1,194 @@
+"""DashScope: its own client against simulated tasks, then the whole gateway against the same."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, film, house_of
+from tests.upstreams.dashscope import DashScope, failed, problem
+from tests.upstreams.lab import KEY, mp4
+from tests.upstreams.server import answers, serving_beside
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def vendor() -> Iterator[DashScope]:
+    with serving_beside(DashScope()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(vendor: DashScope, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The package is not among the test dependencies of every installation."""
+    dashscope = pytest.importorskip("dashscope")
+    monkeypatch.setattr(dashscope, "base_http_api_url", f"{vendor.url}/api/v1")
+    return dashscope.VideoSynthesis
+
+
+def test_client_makes_a_film(vendor: DashScope, client: Any) -> None:
+    task = client.async_call(
+        model="wan2.7-i2v", prompt="a fox", media=[{"type": "first_frame", "url": PICTURE}], duration=5, api_key=KEY
+    )
+    assert (task.status_code, task.output.task_status) == (200, "PENDING")
+    states = [client.fetch(task, api_key=KEY).output.task_status for _ in range(2)]
+    assert states == ["RUNNING", "SUCCEEDED"]
+    assert client.fetch(task, api_key=KEY).output.video_url
+    heard = vendor.heard("create")[0].fields
+    assert heard["input"]["media"] == [{"type": "first_frame", "url": PICTURE}]
+    assert heard["parameters"]["duration"] == 5
+
+
+def test_client_cancels_and_sees_failures(vendor: DashScope, client: Any) -> None:
+    vendor.fates.extend([("PENDING",), ("PENDING", failed("DataInspectionFailed"))])
+    first, second = (client.async_call(model="wan2.6-t2v", prompt="a fox", duration=5, api_key=KEY) for _ in range(2))
+    assert client.cancel(first, api_key=KEY).status_code == 200
+    assert client.fetch(first, api_key=KEY).output.task_status == "CANCELED"
+    assert client.fetch(second, api_key=KEY).output.code == "DataInspectionFailed"
+    assert client.fetch("elsewhere", api_key=KEY).output.task_status == "UNKNOWN"
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "told", "cost"),
+    [
+        ("wan-2.6", {"seconds": 4}, {"size": "1280*720", "duration": 5}, "0.5"),
+        ("wan-2.6", {"seconds": 10, "size": "1080x1920"}, {"size": "1080*1920", "duration": 10}, "1.5"),
+        ("wan-2.7", {"seconds": 2}, {"ratio": "16:9", "resolution": "720P", "duration": 2}, "0.2"),
+        (
+            "wan-2.7",
+            {"seconds": 2, "size": "1920x1080"},
+            {"ratio": "16:9", "resolution": "1080P", "duration": 2},
+            "0.3",
+        ),
+        ("wan-3", {"seconds": 4, "size": "832x480"}, {"ratio": "16:9", "resolution": "480P", "duration": 4}, "0.2"),
+        ("wan-3-prime", {"seconds": 3, "size": "9:16"}, {"ratio": "9:16", "resolution": "720P", "duration": 3}, "0.42"),
+    ],
+)
+async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+    vendor = DashScope()
+    async with house_of(open_house, "dashscope", vendor) as house:
+        video = await film(house, model=model, watermark=False, **said)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == cost
+    heard = vendor.heard("create")[0].fields
+    assert heard["input"] == {"prompt": "a train"}
+    assert heard["parameters"] == {"watermark": False, **told}
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "told"),
+    [
+        ("wan-2.6", 1, {"img_url": PICTURE}),
+        ("wan-2.7", 1, {"media": ["first_frame"]}),
+        ("wan-2.7", 2, {"media": ["first_frame", "last_frame"]}),
+        ("wan-3", 2, {"media": ["first_frame", "last_frame"]}),
+        ("wan-3", 3, {"media": ["reference_image"] * 3}),
+    ],
+)
+async def test_films_of_pictures(open_house: OpenHouse, model: str, count: int, told: dict[str, Any]) -> None:
+    vendor = DashScope()
+    async with house_of(open_house, "dashscope", vendor) as house:
+        video = await film(house, model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * count)
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.5")
+    heard = vendor.heard("create")[0].fields["input"]
+    if "media" in told:
+        told = {"media": [{"type": role, "url": PICTURE} for role in told["media"]]}
+    assert heard == {"prompt": "a train", **told}
+
+
+async def test_what_to_avoid(open_house: OpenHouse) -> None:
+    vendor = DashScope()
+    async with house_of(open_house, "dashscope", vendor) as house:
+        assert (await film(house, model="wan-2.7", seconds=5, negative_prompt="rain"))["status"] == "completed"
+        with pytest.raises(Exception, match="`negative_prompt` is not supported by wan-3"):
+            await house.video(model="wan-3", seconds=5, negative_prompt="rain")
+    assert vendor.heard("create")[0].fields["input"]["negative_prompt"] == "rain"
+
+
+async def test_seconds_that_were_made_are_what_is_paid_for(open_house: OpenHouse) -> None:
+    vendor = DashScope()
+    vendor.made_seconds = 3
+    async with house_of(open_house, "dashscope", vendor) as house:
+        assert str((await film(house, model="wan-2.7", seconds=5))["metadata"]["cost"]) == "0.3"
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("DataInspectionFailed"), "CONTENT_POLICY_VIOLATION"),
+        (failed("IPInfringementSuspect"), "CONTENT_POLICY_VIOLATION"),
+        (failed("InternalError.Algo"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"task_status": "SUCCEEDED", "video_url": ""}, "ALL_PROVIDERS_EXHAUSTED"),
+        ("CANCELED", "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: Any, code: str) -> None:
+    vendor = DashScope()
+    vendor.fates.append(("PENDING", fate))
+    async with house_of(open_house, "dashscope", vendor) as house:
+        video = await film(house, model="wan-2.7", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (
+            problem("DataInspectionFailed", "Input data may contain inappropriate content."),
+            400,
+            "CONTENT_POLICY_VIOLATION",
+        ),
+        (
+            problem("DataInspectionFailed", "Input data may contain inappropriate content."),
+            200,
+            "CONTENT_POLICY_VIOLATION",
+        ),
+        (problem("Throttling.RateQuota", "Requests rate limit exceeded."), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem("Arrearage", "Access denied, account in arrears."), 400, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem("InvalidApiKey", "Invalid API-key provided."), 401, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_refused_at_the_door(open_house: OpenHouse, answer: dict[str, Any], status: int, code: str) -> None:
+    vendor = DashScope()
+    vendor.next("create", answers(answer, status))
+    async with house_of(open_house, "dashscope", vendor) as house:
+        video = await film(house, model="wan-2.7", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+
+
+async def test_trouble_with_asking_is_no_verdict(open_house: OpenHouse) -> None:
+    vendor = DashScope()
+    vendor.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
+    async with house_of(open_house, "dashscope", vendor) as house:
+        assert (await film(house, model="wan-2.7", seconds=5))["status"] == "completed"
+    assert len(vendor.heard("create")) == 1
+
+
+async def test_task_that_was_lost_is_not_begun_anew(open_house: OpenHouse) -> None:
+    vendor = DashScope()
+    vendor.fates.append(("PENDING", "UNKNOWN"))
+    async with house_of(open_house, "dashscope", vendor) as house:
+        started = await house.video(model="wan-2.7", seconds=5)
+        video = await house.finished(started.json["id"], step_seconds=60)
+        assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_TIMEOUT")
+    assert len(vendor.heard("create")) == 1
+
+
+@pytest.mark.parametrize(
+    ("usual", "ended"), [(("PENDING",), "cancelled"), (("RUNNING", "RUNNING", "RUNNING", "SUCCEEDED"), "completed")]
+)
+async def test_cancel(open_house: OpenHouse, usual: tuple[str, ...], ended: str) -> None:
+    """Only what still waits can be called off; the rest is made, delivered and paid for."""
+    vendor = DashScope(usual=usual)
+    async with house_of(open_house, "dashscope", vendor) as house:
+        started = await house.video(model="wan-2.7", seconds=5)
+        await vendor.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == ended
+    assert len(vendor.heard("cancel")) == 1
