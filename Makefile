@@ -101,6 +101,10 @@ format: setup ## Repair what can be repaired of style and formatting
 test-faults: setup ## Break the process, the network and the disk, and see that nothing is lost
 	$(RUN) pytest -m faults tests/faults $(ARGS)
 
+.PHONY: test-node
+test-node: setup ## Have clients for Node complete their journeys; needs node and npm
+	$(RUN) pytest -m node tests/stories $(ARGS)
+
 .PHONY: test-browser
 test-browser: setup ## Drive the pages in a real browser
 	$(RUN) pytest -m browser tests/browser $(ARGS)

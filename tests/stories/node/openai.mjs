@@ -1,0 +1,52 @@
+// OpenAI's own client for Node, pointed at the gateway; says what it saw as one line of JSON.
+import OpenAI, { toFile } from "openai";
+
+const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY });
+
+const models = [];
+for await (const model of client.models.list()) models.push(model.id);
+
+const byAddress = await client.images.generate({ model: "picture", prompt: "a pear", size: "256x256" });
+const fetched = await fetch(byAddress.data[0].url);
+const inside = await client.images.generate({ model: "picture", prompt: "a pear", response_format: "b64_json", n: 2 });
+const png = Buffer.from(inside.data[0].b64_json, "base64");
+const edited = await client.images.edit({
+  model: "touch", prompt: "a hat", image: await toFile(png, "pear.png", { type: "image/png" }),
+});
+
+let video = await client.videos.create({ model: "film", prompt: "a train", seconds: "4", size: "1280x720" });
+const promised = video.status;
+while (video.status !== "completed" && video.status !== "failed") {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  video = await client.videos.retrieve(video.id);
+}
+const film = Buffer.from(await (await client.videos.downloadContent(video.id)).arrayBuffer());
+const listed = [];
+for await (const one of client.videos.list()) listed.push(one.id);
+
+let refusal;
+try {
+  await client.images.generate({ model: "nonesuch", prompt: "x" });
+} catch (problem) {
+  refusal = { status: problem.status, code: problem.code, id: problem.requestID };
+}
+
+const said = await client.chat.completions.create({
+  model: "lab/talk", messages: [{ role: "user", content: "one two three" }],
+});
+let streamed = "";
+const stream = await client.chat.completions.create({
+  model: "lab/talk", messages: [{ role: "user", content: "one two three" }], stream: true,
+});
+for await (const chunk of stream) streamed += chunk.choices[0]?.delta?.content ?? "";
+
+console.log(JSON.stringify({
+  models, refusal, promised, streamed, listed,
+  fetched: [fetched.status, fetched.headers.get("content-type")],
+  pictures: inside.data.length,
+  magic: png.subarray(1, 4).toString(),
+  edited: edited.data[0].url.includes("/m/med_"),
+  video: [video.id, video.status, video.seconds, video.size],
+  film: film.subarray(4, 8).toString(),
+  said: said.choices[0].message.content,
+}));

@@ -1,0 +1,67 @@
+"""OpenAI's client for Node and the AI SDK complete their journeys against the gateway; run by `make test-node`."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.store.base import Dialect
+from tests.stories.serving import Serving
+from tests.upstreams.lab import Lab
+
+pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
+HERE = Path(__file__).with_name("node")
+
+
+@pytest.fixture
+def dialect() -> Dialect:
+    """The database has no part in this."""
+    return "sqlite"
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The locked versions, installed beside the scripts in a folder of their own."""
+    folder = tmp_path_factory.mktemp("node")
+    for file in HERE.iterdir():
+        shutil.copy(file, folder)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def ran(packages: Path, script: str, served: Serving) -> Any:
+    environment = {**os.environ, "BASE_URL": served.base_url, "API_KEY": served.key}
+    made = subprocess.run(
+        ["node", script], cwd=packages, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout.splitlines()[-1])
+
+
+def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
+    saw = ran(packages, "openai.mjs", served)
+    assert {"picture", "touch", "film", "lab/talk"} <= set(saw["models"])
+    assert saw["fetched"] == [200, "image/png"]
+    assert (saw["pictures"], saw["magic"], saw["edited"]) == (2, "PNG", True)
+    assert saw["promised"] == "queued"
+    assert saw["video"][1:] == ["completed", "4", "1280x720"]
+    assert saw["listed"] == [saw["video"][0]]
+    assert saw["film"] == "ftyp"
+    assert (saw["refusal"]["status"], saw["refusal"]["code"]) == (404, "MODEL_NOT_FOUND")
+    assert saw["refusal"]["id"].startswith("req_")
+    assert (saw["said"], saw["streamed"]) == ("one two three", "one two three")
+    assert len(lab.invoice) == 6
+
+
+def test_ai_sdk(packages: Path, served: Serving, lab: Lab) -> None:
+    saw = ran(packages, "ai.mjs", served)
+    assert (saw["types"], saw["magic"]) == (["image/png", "image/png"], "PNG")
+    assert (saw["text"], saw["streamed"], saw["tokens"]) == ("one two three", "four five six", 6)
+    assert saw["refusal"]["status"] == 404
+    assert "does not exist" in saw["refusal"]["message"]
