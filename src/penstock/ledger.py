@@ -1,5 +1,6 @@
 """One row per request: open, complete, fail, purge, list."""
 
+import asyncio
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -140,8 +141,14 @@ async def end(
     if row is None:
         return False
     slot = row["created_at_ms"] // SLOT_MS
-    await tx.run("count_usage", org_id=org_id, slot=slot, key_id=row["key_id"], status=status, cost=cost)
+    await count(tx, org_id, slot, row["key_id"], status, 1, cost)
     return True
+
+
+async def count(tx: Transaction, org_id: str, slot: int, key_id: str, status: str, number: int, cost: int) -> None:
+    """Ended requests, in every way that a summary may ask for them."""
+    for key, state in ((key_id, status), (key_id, ""), ("", status), ("", "")):
+        await tx.run("count_usages", org_id=org_id, slot=slot, key_id=key, status=state, count=number, cost=cost)
 
 
 async def write_ended(tx: Transaction, call: Call, **values: Any) -> bool:
@@ -199,14 +206,7 @@ class Ledger:
                 session_id=call.headers.get("x-service-session-id"),
             )
             slot = call.at_ms // SLOT_MS
-            await tx.run(
-                "count_usage",
-                org_id=call.caller.org_id,
-                slot=slot,
-                key_id=call.caller.key_id,
-                status="rejected",
-                cost=0,
-            )
+            await count(tx, call.caller.org_id, slot, call.caller.key_id, "rejected", 1, NOTHING)
 
         await self._store.write(write)
 
@@ -250,18 +250,21 @@ class Ledger:
         end = (self._clock.now_ms() if until is None else until + 1) // SLOT_MS
         if first < end:
             left, right = first_id("req", first * SLOT_MS), first_id("req", end * SLOT_MS)
-            parts = [
-                *await self._store.slow("sum_slots", org_id=org_id, first=first, end=end),
-                *await self._store.slow("count_open", org_id=org_id, low=left, high=right),
-                *await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=left),
-                *await self._store.slow("sum_range", org_id=org_id, low=right, high=filters.high),
-            ]
+            whole = {"key_id": filters.key_id or "", "status": filters.status or "", "first": first, "end": end}
+            sums, *edges = await asyncio.gather(
+                self._store.slow("sum_slots", org_id=org_id, **whole),
+                self._store.slow("count_open", org_id=org_id, low=left, high=right),
+                self._store.slow("sum_range", org_id=org_id, low=filters.low, high=left),
+                self._store.slow("sum_range", org_id=org_id, low=right, high=filters.high),
+            )
+            parts = [part for edge in edges for part in edge]
         else:
+            sums = []
             parts = await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=filters.high)
-        chosen = [
+        sums += [
             part
             for part in parts
             if filters.key_id in (None, part["key_id"]) and filters.status in (None, part["status"])
         ]
-        spent = Nanos(sum(int(part["cost"]) for part in chosen))
-        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in chosen)}
+        spent = Nanos(sum(int(part["cost"]) for part in sums))
+        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in sums)}

@@ -226,9 +226,7 @@ class Settling:
         for org_id, amount in spent.items():
             await tx.run("spend_amount", org_id=org_id, amount=amount)
         for (org_id, number, key_id, status), (count, cost) in used.items():
-            await tx.run(
-                "count_usages", org_id=org_id, slot=number, key_id=key_id, status=status, count=count, cost=cost
-            )
+            await ledger.count(tx, org_id, number, key_id, status, count, cost)
 
     async def _end(self, tx: Transaction, ending: Ending, now: int) -> None:
         entry = ending.entry

@@ -61,15 +61,16 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_status ON requests (org_id, status, id);
 CREATE INDEX requests_by_key_and_status ON requests (org_id, key_id, status, id);
 
--- Finished requests counted by slot of ten minutes, so that a summary reads hundreds of rows and not millions.
+-- Ended requests counted in slots of ten minutes, so that a summary reads hundreds of rows and not millions. Each is
+-- counted four times: for its key and status, for the key, for the status, and for all; what is left open is ''.
 CREATE TABLE usage_slots (
     org_id {id} NOT NULL,
-    slot   BIGINT NOT NULL,
     key_id {id} NOT NULL,
     status TEXT NOT NULL,
+    slot   BIGINT NOT NULL,
     count  BIGINT NOT NULL,
     cost   BIGINT NOT NULL,
-    PRIMARY KEY (org_id, slot, key_id, status)
+    PRIMARY KEY (org_id, key_id, status, slot)
 ) {without_rowid};
 
 -- Double entry: each row moves an amount from one account to another and is never changed. A reference has at most one
@@ -191,6 +192,7 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_waiting ON messages (next_at_ms) WHERE state = 'waiting';
 CREATE INDEX messages_by_org ON messages (org_id, id);
+CREATE INDEX messages_by_state ON messages (state);  -- to count them
 
 -- Small facts about this installation, such as the id of its first organization.
 CREATE TABLE facts (

@@ -84,10 +84,21 @@ SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (
 -- Slots that do not add up to the records of an organization.
 SELECT * FROM (
     SELECT o.id AS org_id,
-        COALESCE((SELECT SUM(count) FROM usage_slots u WHERE u.org_id = o.id), 0) AS counted,
-        COALESCE((SELECT SUM(cost) FROM usage_slots u WHERE u.org_id = o.id), 0) AS cost,
+        COALESCE((SELECT SUM(count) FROM usage_slots u WHERE u.org_id = o.id AND u.key_id = '' AND u.status = ''), 0) AS counted,
+        COALESCE((SELECT SUM(cost) FROM usage_slots u WHERE u.org_id = o.id AND u.key_id = '' AND u.status = ''), 0) AS cost,
         (SELECT COUNT(*) FROM requests r WHERE r.org_id = o.id AND r.status NOT IN ('pending', 'processing')) AS records,
         COALESCE((SELECT SUM(r.cost) FROM requests r WHERE r.org_id = o.id), 0) AS spent
     FROM orgs o
 ) AS sums
 WHERE counted <> records OR cost <> spent;
+
+-- name: audit_attempts
+-- Work that was sent to somebody else although the first may have done it.
+SELECT DISTINCT b.request_id AS id FROM attempts a JOIN attempts b ON b.request_id = a.request_id AND b.choice > a.choice
+WHERE a.state = 'unknown';
+
+-- name: audit_losses
+-- What a provider made for nobody, and nobody booked.
+SELECT a.id, a.cost FROM attempts a JOIN generations g ON g.id = a.request_id
+WHERE g.status = 'failed' AND a.state = 'made' AND a.cost > 0
+    AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost);

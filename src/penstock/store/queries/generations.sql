@@ -122,7 +122,7 @@ UPDATE generations SET request = NULL, settled = :settled, error_message = NULL 
 
 -- name: purge_attempts
 -- Providers' words may quote the request.
-UPDATE attempts SET message = NULL, ref = NULL WHERE request_id = :request_id AND org_id = :org_id;
+UPDATE attempts SET message = NULL, ref = NULL, ask_at_ms = NULL WHERE request_id = :request_id AND org_id = :org_id;
 
 -- name: get_driven_generation
 -- The generation of a driver that still holds its lease.

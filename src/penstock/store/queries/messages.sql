@@ -85,3 +85,7 @@ FROM messages WHERE id = :id;
 -- The newest messages in a state, for operators.
 SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms
 FROM messages WHERE CAST(:state AS TEXT) IS NULL OR state = :state ORDER BY id DESC LIMIT :limit;
+
+-- name: count_messages
+-- How many messages there are in each state.
+SELECT state, COUNT(*) AS count FROM messages GROUP BY state;

@@ -30,130 +30,67 @@ RETURNING key_id, created_at_ms, hold;
 -- Size of the answer, known only after it was written.
 UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id = :org_id;
 
--- name: count_usage
--- Add an ended request to its slot.
-INSERT INTO usage_slots (org_id, slot, key_id, status, count, cost)
-VALUES (:org_id, :slot, :key_id, :status, 1, :cost)
-ON CONFLICT (org_id, slot, key_id, status)
-DO UPDATE SET count = usage_slots.count + 1, cost = usage_slots.cost + excluded.cost;
-
 -- name: count_usages
--- Add several ended requests to a slot.
-INSERT INTO usage_slots (org_id, slot, key_id, status, count, cost)
-VALUES (:org_id, :slot, :key_id, :status, :count, :cost)
-ON CONFLICT (org_id, slot, key_id, status)
+-- Add ended requests to a slot.
+INSERT INTO usage_slots (org_id, key_id, status, slot, count, cost)
+VALUES (:org_id, :key_id, :status, :slot, :count, :cost)
+ON CONFLICT (org_id, key_id, status, slot)
 DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cost + excluded.cost;
 
--- name: get_request
--- One record of an organization.
-SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
-
--- name: list_older_requests
--- A page downwards from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_requests
--- A page upwards from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
-
--- name: list_older_requests_of_key
--- A page downwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled'
-        AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_requests_of_key
--- A page upwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled'
-        AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id ASC LIMIT :limit;
-
--- name: list_older_requests_of_status
--- A page downwards among requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_requests_of_status
--- A page upwards among requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_older_requests_of_key_and_status
--- A page downwards among one key's requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_requests_of_key_and_status
--- A page upwards among one key's requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: sum_slots
--- Ended requests of whole slots, by key and status.
+-- name: sum_requests
+-- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
+-- from their rows; in one statement, so that none ends between two looks.
 SELECT key_id, status, SUM(count) AS count, SUM(cost) AS cost FROM usage_slots
-WHERE org_id = :org_id AND slot >= :first AND slot < :end GROUP BY key_id, status;
+WHERE org_id = :org_id AND slot >= :first AND slot < :end GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :left AND id < :right GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :left GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :right AND id < :high GROUP BY key_id, status;
+
+-- name: sum_range
+-- Requests between two ids, by key and status, where no whole slot lies between.
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
+
+-- name: count_open_of_key [sqlite]
+-- How many requests of a key are under way.
+SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: count_open_of_key [postgres]
+-- How many requests of a key are under way.
+SELECT COUNT(*) AS count FROM requests
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: sum_holds_of_key [sqlite]
+-- What a key's open requests may still cost.
+SELECT COALESCE(SUM(hold), 0) AS cost FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: sum_holds_of_key [postgres]
+-- What a key's open requests may still cost.
+SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: count_recent_of_key [sqlite]
+-- How many requests a key made since an id.
+SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND id > :low
+    AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'rejected', 'cancelled');
+
+-- name: count_recent_of_key [postgres]
+-- How many requests a key made since an id.
+SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low
+    AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'rejected', 'cancelled');
 
 -- name: sum_range
 -- Requests between two ids, by key and status, for the edges that are not whole slots.
 SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
 WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
-
--- name: count_open
--- Requests under way between two ids, by key and status.
-SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
-WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND id < :high GROUP BY key_id, status;
-
--- name: count_open_of_key
--- How many requests of a key are under way.
-SELECT COUNT(*) AS count FROM requests
-WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
-
--- name: count_recent_of_key
--- How many requests a key made since an id. Those that were too many do not count: who keeps asking gets in again.
-SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low
-    AND (error_code IS NULL OR error_code <> 'RATE_LIMITED');
-
--- name: sum_key_since
--- What a key spent in slots since one.
-SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
-WHERE org_id = :org_id AND key_id = :key_id AND slot >= :first;
-
--- name: sum_holds_of_key
--- What a key's open requests may still cost.
-SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
-WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: add_payload
 -- Keep what a request said.

@@ -1,0 +1,114 @@
+"""What a page of request records costs when there are a million of them.
+
+    python -m bench.listing [--records 1000000]
+
+Builds a database of records over thirty days, then reads first and deep pages under every filter, and summaries. Each
+figure is the median of several reads, beside what the first page costs; flat means that they stay close to 1.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import apsw
+
+from penstock.clock import Clock
+from penstock.ledger import SLOT_MS, Filters, Ledger
+from penstock.settings import Settings
+from penstock.store.opening import open_store
+from penstock.values import first_id, new_id
+
+DAY_MS = 86_400_000
+DAYS = 30
+STATUSES = ("completed",) * 90 + ("upstream_failure",) * 6 + ("rejected",) * 3 + ("cancelled",)
+ORG = new_id("org", 1)
+
+
+def build(path: Path, records: int, now_ms: int) -> list[str]:
+    """Rows straight into the tables, as the gateway would have left them; returns the keys."""
+    chance = random.Random(7)
+    keys = [new_id("key", 1) for _ in range(20)]
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("INSERT INTO orgs (id, name, billing, created_at_ms) VALUES (?, 'bench', 'prepaid', 1)", (ORG,))
+    slots: dict[tuple[str, str, int], list[int]] = {}
+    with connection:
+        for number in range(records):
+            at_ms = now_ms - DAYS * DAY_MS + number * DAYS * DAY_MS // records
+            key, status, cost = chance.choice(keys), chance.choice(STATUSES), chance.randrange(10**8)
+            connection.execute(
+                "INSERT INTO requests (org_id, id, key_id, created_at_ms, model, modality, endpoint, status, cost)"
+                " VALUES (?, ?, ?, ?, 'm', 'image', '/compat/v1/images/generations', ?, ?)",
+                (ORG, new_id("req", at_ms), key, at_ms, status, cost),
+            )
+            for name in ((key, status), (key, ""), ("", status), ("", "")):
+                slot = slots.setdefault((*name, at_ms // SLOT_MS), [0, 0])
+                slot[0] += 1
+                slot[1] += cost
+        connection.executemany(
+            "INSERT INTO usage_slots (org_id, key_id, status, slot, count, cost) VALUES (?, ?, ?, ?, ?, ?)",
+            [(ORG, *name, *sums) for name, sums in slots.items()],
+        )
+    connection.close()
+    return keys
+
+
+async def median_ms(work: Callable[[], Awaitable[object]], times: int = 15) -> float:
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        await work()
+        taken.append((time.perf_counter() - started) * 1000)
+    return statistics.median(taken)
+
+
+async def measure(records: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        settings = Settings(data=Path(name))
+        store = await open_store(settings)
+        await store.close()
+        now_ms = Clock().now_ms()
+        started = time.perf_counter()
+        keys = await asyncio.to_thread(build, settings.data / "penstock.db", records, now_ms)
+        print(f"{records:,} records built in {time.perf_counter() - started:.0f} s")
+        store = await open_store(settings)
+        ledger = Ledger(store, Clock())
+        middle = now_ms - DAYS * DAY_MS // 2
+        row = (await store.slow("list_newer_requests", org_id=ORG, low=first_id("req", middle), high="req_~", limit=1))[
+            0
+        ]
+        day = {"created_after_ms": middle, "created_before_ms": middle + DAY_MS}
+        questions = {
+            "first page": Filters(),
+            "page of 100": Filters(limit=100),
+            "page in the middle": Filters(starting_after=row["id"]),
+            "page upwards from the middle": Filters(ending_before=row["id"]),
+            "one key": Filters(key_id=keys[3]),
+            "one key, in the middle": Filters(key_id=keys[3], starting_after=row["id"]),
+            "a rare status": Filters(status="cancelled"),
+            "a rare status of one key": Filters(key_id=keys[3], status="cancelled"),
+            "a status nobody has": Filters(status="pending"),
+            "one day of one key": Filters(key_id=keys[3], **day),
+            "first page with a summary of a day": Filters(summary=True, **day),
+            "first page with a summary of all": Filters(summary=True),
+        }
+        first = await median_ms(lambda: ledger.page(ORG, questions["first page"]))
+        for words, filters in questions.items():
+            took = await median_ms(lambda filters=filters: ledger.page(ORG, filters))  # type: ignore[misc]
+            print(f"{words:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
+        await store.close()
+
+
+def main(short: bool = False, records: int = 1_000_000) -> None:
+    asyncio.run(measure(50_000 if short else records))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    main(records=parser.parse_args().records)
