@@ -30,6 +30,10 @@ RETURNING key_id, created_at_ms, hold;
 -- Size of the answer, known only after it was written.
 UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id = :org_id;
 
+-- name: get_request
+-- One record of an organization.
+SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
+
 -- name: count_usages
 -- Add ended requests to a slot.
 INSERT INTO usage_slots (org_id, key_id, status, slot, count, cost)
@@ -37,29 +41,38 @@ VALUES (:org_id, :key_id, :status, :slot, :count, :cost)
 ON CONFLICT (org_id, key_id, status, slot)
 DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cost + excluded.cost;
 
--- name: sum_slots
--- Ended requests of whole slots; '' for any key and any status.
-SELECT COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost FROM usage_slots
-WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND slot >= :first AND slot < :end;
-
 -- name: sum_key_since
 -- What a key spent in slots since one.
 SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
 WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first;
 
--- name: get_request
--- One record of an organization.
-SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
+-- name: sum_requests
+-- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
+-- from their rows; in one statement, so that none ends between two looks.
+SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status, COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
+FROM usage_slots
+WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND slot >= :first AND slot < :end
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :left AND id < :right GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :left GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :right AND id < :high GROUP BY key_id, status;
+
+-- name: sum_range
+-- Requests between two ids, by key and status, where no whole slot lies between.
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
+
+-- SQLite keeps no statistics here and would read the table in its own order; it is told which index holds the answer.
 
 -- name: list_older_requests
 -- A page downwards from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_requests
--- A page upwards from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
-
--- SQLite keeps no statistics here and would read the table in its own order; it is told which index holds the answer.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
 
 -- name: list_older_requests_of_status [sqlite]
 -- A page downwards among requests of one status.
@@ -137,6 +150,11 @@ SELECT * FROM (
         ORDER BY id DESC LIMIT :limit) AS cancelled_ones
 ) AS ones ORDER BY id DESC LIMIT :limit;
 
+-- name: list_newer_requests
+-- A page upwards from an id.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
 -- name: list_newer_requests_of_status [sqlite]
 -- A page upwards among requests of one status.
 SELECT * FROM requests INDEXED BY requests_by_status WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
@@ -213,15 +231,194 @@ SELECT * FROM (
         ORDER BY id ASC LIMIT :limit) AS cancelled_ones
 ) AS ones ORDER BY id ASC LIMIT :limit;
 
--- name: count_open [sqlite]
--- Requests under way between two ids, by key and status.
-SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests INDEXED BY requests_by_status
-WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND id < :high GROUP BY key_id, status;
+-- name: count_open_of_key [sqlite]
+-- How many requests of a key are under way.
+SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
--- name: count_open [postgres]
--- Requests under way between two ids, by key and status.
-SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
-WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :low AND id < :high GROUP BY key_id, status;
+-- name: count_open_of_key [postgres]
+-- How many requests of a key are under way.
+SELECT COUNT(*) AS count FROM requests
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: sum_holds_of_key [sqlite]
+-- What a key's open requests may still cost.
+SELECT COALESCE(SUM(hold), 0) AS cost FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: sum_holds_of_key [postgres]
+-- What a key's open requests may still cost.
+SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
+WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+
+-- name: sum_range
+-- Requests between two ids, by key and status, where no whole slot lies between.
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
+
+-- SQLite keeps no statistics here and would read the table in its own order; it is told which index holds the answer.
+
+-- name: list_older_requests
+-- A page downwards from an id.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_status [sqlite]
+-- A page downwards among requests of one status.
+SELECT * FROM requests INDEXED BY requests_by_status WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_status [postgres]
+-- A page downwards among requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_key_and_status [sqlite]
+-- A page downwards among one key's requests of one status.
+SELECT * FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_key_and_status [postgres]
+-- A page downwards among one key's requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_key [sqlite]
+-- A page downwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id DESC LIMIT :limit;
+
+-- name: list_older_requests_of_key [postgres]
+-- A page downwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
+        ORDER BY id DESC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id DESC LIMIT :limit;
+
+-- name: list_newer_requests
+-- A page upwards from an id.
+SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_status [sqlite]
+-- A page upwards among requests of one status.
+SELECT * FROM requests INDEXED BY requests_by_status WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_status [postgres]
+-- A page upwards among requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_key_and_status [sqlite]
+-- A page upwards among one key's requests of one status.
+SELECT * FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_key_and_status [postgres]
+-- A page upwards among one key's requests of one status.
+SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_key [sqlite]
+-- A page upwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id ASC LIMIT :limit;
+
+-- name: list_newer_requests_of_key [postgres]
+-- A page upwards among one key's requests, out of a page of each status.
+SELECT * FROM (
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS completed_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS pending_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS processing_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS rejected_ones
+    UNION ALL
+    SELECT * FROM (SELECT * FROM requests
+        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
+        ORDER BY id ASC LIMIT :limit) AS cancelled_ones
+) AS ones ORDER BY id ASC LIMIT :limit;
 
 -- name: count_open_of_key [sqlite]
 -- How many requests of a key are under way.
@@ -244,19 +441,14 @@ SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
 WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: count_recent_of_key [sqlite]
--- How many requests a key made since an id.
+-- How many requests of a key were accepted since an id. Who is refused and keeps asking gets in again.
 SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND id > :low
     AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'rejected', 'cancelled');
 
 -- name: count_recent_of_key [postgres]
--- How many requests a key made since an id.
+-- How many requests of a key were accepted since an id. Who is refused and keeps asking gets in again.
 SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low
     AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'rejected', 'cancelled');
-
--- name: sum_range
--- Requests between two ids, by key and status, for the edges that are not whole slots.
-SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
-WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
 
 -- name: add_payload
 -- Keep what a request said.
