@@ -1,6 +1,5 @@
 """One row per request: open, complete, fail, purge, list."""
 
-import asyncio
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -248,23 +247,13 @@ class Ledger:
         first = -(-(filters.created_after_ms or 0) // SLOT_MS)
         until = filters.created_before_ms
         end = (self._clock.now_ms() if until is None else until + 1) // SLOT_MS
+        chosen = {"key_id": filters.key_id or "", "status": filters.status or ""}
         if first < end:
             left, right = first_id("req", first * SLOT_MS), first_id("req", end * SLOT_MS)
-            whole = {"key_id": filters.key_id or "", "status": filters.status or "", "first": first, "end": end}
-            sums, *edges = await asyncio.gather(
-                self._store.slow("sum_slots", org_id=org_id, **whole),
-                self._store.slow("count_open", org_id=org_id, low=left, high=right),
-                self._store.slow("sum_range", org_id=org_id, low=filters.low, high=left),
-                self._store.slow("sum_range", org_id=org_id, low=right, high=filters.high),
-            )
-            parts = [part for edge in edges for part in edge]
+            edges = {"low": filters.low, "left": left, "right": right, "high": filters.high}
+            parts = await self._store.slow("sum_requests", org_id=org_id, first=first, end=end, **edges, **chosen)
         else:
-            sums = []
             parts = await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=filters.high)
-        sums += [
-            part
-            for part in parts
-            if filters.key_id in (None, part["key_id"]) and filters.status in (None, part["status"])
-        ]
-        spent = Nanos(sum(int(part["cost"]) for part in sums))
-        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in sums)}
+        fitting = [part for part in parts if all(name in ("", part[word]) for word, name in chosen.items())]
+        spent = Nanos(sum(int(part["cost"]) for part in fitting))
+        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in fitting)}
