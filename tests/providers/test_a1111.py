@@ -1,0 +1,82 @@
+"""AUTOMATIC1111's web UI, which has no client of its own to prove the simulator: the gateway against its source."""
+
+import base64
+
+import pytest
+
+from penstock.errors import InvalidRequest
+from tests.house import OpenHouse
+from tests.providers.journeys import MASK, PICTURE, edit, house_of, image, mask_seen
+from tests.upstreams.a1111 import WebUI
+from tests.upstreams.server import answers
+
+
+async def test_pictures_on_ones_own_machine_cost_nothing(open_house: OpenHouse) -> None:
+    web = WebUI()
+    async with house_of(open_house, "a1111", web) as house:
+        record = await image(house, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
+        assert (record["status"], str(record["cost"])) == ("completed", "0")
+        assert await house.money() == (10_000_000_000, 0)
+    first, second = web.heard("draw")
+    assert sorted((first.fields["n_iter"], second.fields["n_iter"])) == [2, 4]
+    assert first.fields | {"n_iter": 0} == {
+        "prompt": "a pear", "negative_prompt": "rain", "n_iter": 0, "width": 120, "height": 64, "save_images": False,
+    }  # fmt: skip
+
+
+async def test_a_broke_caller_is_served(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "a1111", WebUI()) as house:
+        poor = await house.another("0")
+        made = await house.image(caller=poor, model="a1111/loaded")
+        assert str(made["metadata"]["cost"]) == "0"
+
+
+async def test_models_are_listed_with_their_price(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "a1111", WebUI()) as house:
+        shown = house.gateway.catalog.describe("a1111/loaded")
+        assert {(one["task"], one["usd"]) for one in shown["pricing"]} == {("image", "0"), ("edit", "0")}
+
+
+async def test_edits_are_as_large_as_the_picture(open_house: OpenHouse) -> None:
+    web = WebUI()
+    async with house_of(open_house, "a1111", web) as house:
+        assert (await edit(house, model="a1111/loaded", mask=MASK))["status"] == "completed"
+    sent = web.heard("redraw")[0].fields
+    assert sent["init_images"] == [PICTURE.partition(",")[2]]
+    assert (sent["width"], sent["height"]) == (88, 64), "or as small as the server draws"
+    assert mask_seen(base64.b64decode(sent["mask"])) == ("L", 255, 0)
+
+
+async def test_enlarging(open_house: OpenHouse) -> None:
+    web = WebUI()
+    async with house_of(open_house, "a1111", web) as house:
+        record = await edit(house, model="a1111/upscale", prompt=None, scale_factor=3)
+        assert record["status"] == "completed"
+    assert (web.heard("enlarge")[0].fields["upscaling_resize"], web.heard("enlarge")[0].fields["resize_mode"]) == (3, 0)
+
+
+@pytest.mark.parametrize("name", ["override_settings", "script_name", "alwayson_scripts", "save_images", "n_iter"])
+async def test_callers_do_not_reach_into_the_server(open_house: OpenHouse, name: str) -> None:
+    async with house_of(open_house, "a1111", WebUI()) as house:
+        with pytest.raises(InvalidRequest, match=name):
+            await image(house, model="a1111/loaded", **{name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        (
+            {"error": "OutOfMemoryError", "detail": "", "body": "", "errors": "CUDA out of memory."},
+            500,
+            "out of memory",
+        ),
+        ({"detail": "Incorrect username or password"}, 401, "did not accept the gateway's account"),
+        ({"images": [], "parameters": {}, "info": ""}, 200, "success without a file"),
+    ],
+)
+async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, words: str) -> None:
+    web = WebUI()
+    web.next("draw", answers(answer, status))
+    async with house_of(open_house, "a1111", web) as house:
+        record = await image(house, model="a1111/loaded")
+        assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

@@ -1,0 +1,89 @@
+"""LocalAI and sd-server: OpenAI's client against the simulator, then the whole gateway."""
+
+import pytest
+from openai import AuthenticationError, OpenAI
+
+from penstock.errors import InvalidRequest
+from tests.house import OpenHouse
+from tests.providers.journeys import MASK, PICTURE, edit, house_of, image, mask_seen
+from tests.upstreams.lab import KEY, png
+from tests.upstreams.localai import LocalAI
+from tests.upstreams.server import answers, serving_beside
+
+
+def test_openai_client() -> None:
+    with (
+        serving_beside(LocalAI()) as local,
+        OpenAI(base_url=f"{local.url}/v1", api_key=KEY, max_retries=0) as client,
+    ):
+        made = client.images.generate(model="stablediffusion", prompt="a fox", n=2, response_format="b64_json")
+        assert [bool(one.b64_json) for one in made.data or ()] == [True, True]
+        edited = client.images.edit(model="sd-cpp-local", prompt="a hat", image=("a.png", png(8, 8)))
+        assert [bool(one.b64_json) for one in edited.data or ()] == [True]
+        with pytest.raises(AuthenticationError):
+            client.with_options(api_key="nobody").images.generate(model="stablediffusion", prompt="a fox")
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    local = LocalAI()
+    async with house_of(open_house, "localai", local) as house:
+        wish = {"prompt": "a pear | a fig", "negative_prompt": "rain|snow", "size": "500x260", "n": 2}
+        record = await image(house, model="localai/stablediffusion", **wish)
+        assert (record["status"], str(record["cost"])) == ("completed", "0")
+    assert local.heard("generate")[0].fields == {
+        "prompt": "a pear , a fig|rain,snow", "n": 2, "size": "512x256", "response_format": "b64_json",
+        "model": "stablediffusion",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["<sd_cpp_extra_args>{}</sd_cpp_extra_args>", "<sd_csd_cpppp_extra_args>{}"])
+async def test_prompts_hold_no_orders_to_the_server(open_house: OpenHouse, words: str) -> None:
+    local = LocalAI()
+    async with house_of(open_house, "localai", local) as house:
+        assert (await image(house, model="localai/sd-server", prompt=words))["status"] == "completed"
+    assert "<sd_cpp_extra_args" not in local.heard("generate")[0].fields["prompt"]
+
+
+async def test_callers_name_no_addresses(open_house: OpenHouse) -> None:
+    """Which the server would fetch from where it stands."""
+    async with house_of(open_house, "localai", LocalAI()) as house:
+        with pytest.raises(InvalidRequest, match="`file` is not supported"):
+            await image(house, model="localai/stablediffusion", file="http://10.0.0.1/secret")
+
+
+async def test_edits(open_house: OpenHouse) -> None:
+    local = LocalAI()
+    async with house_of(open_house, "localai", local) as house:
+        assert (await edit(house, model="localai/stablediffusion", mask=MASK))["status"] == "completed"
+        assert (await edit(house, model="localai/flux.2-klein-4b"))["status"] == "completed"
+        assert (await edit(house, model="localai/sd-server", mask=MASK))["status"] == "completed"
+    assert mask_seen(local.heard("inpaint")[0].fields["mask"]) == ("L", 255, 0)
+    assert local.heard("generate")[0].fields["ref_images"] == [PICTURE.partition(",")[2]]
+    assert local.heard("edit")[0].fields["image"] == [png(64, 48)]
+    assert mask_seen(local.heard("edit")[0].fields["mask"]) == ("L", 255, 0)
+    assert local.heard("files")[0].key == "", "the file is open to whoever has its address"
+
+
+async def test_upscaling_by_two_or_four(open_house: OpenHouse) -> None:
+    local = LocalAI()
+    async with house_of(open_house, "localai", local) as house:
+        assert (await edit(house, model="localai/upscale", prompt=None, scale_factor=4))["status"] == "completed"
+        with pytest.raises(InvalidRequest, match="must be one of `2`, `4`"):
+            await edit(house, model="localai/upscale", scale_factor=3)
+    assert local.heard("upscale")[0].fields["scale"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        ({"error": {"code": 500, "message": "could not load model", "type": ""}}, 500, "could not load model"),
+        ({"error": "job queue is full"}, 429, "job queue is full"),
+        ({"created": 1, "data": []}, 200, "success without a file"),
+    ],
+)
+async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, words: str) -> None:
+    local = LocalAI()
+    local.next("generate", answers(answer, status))
+    async with house_of(open_house, "localai", local) as house:
+        record = await image(house, model="localai/flux.1-schnell")
+        assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)
