@@ -14,6 +14,7 @@ from penstock.conversation import Talk
 from penstock.errors import Cancelled, Problem, UpstreamError
 from penstock.gateway import Gateway
 from penstock.lookup import recorded
+from penstock.metrics import NOBODY
 from penstock.providers.spec import Price
 from penstock.schema import Answer, Call, Quote, Request
 from penstock.settling import Ending, Entry
@@ -94,7 +95,8 @@ async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
     if not completion.choices:
         raise Failed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
     usage = completion.usage or _guessed(said, sum(len(bytes(one)) for one in completion.choices) // _BYTES_PER_TOKEN)
-    _close(gateway, entry, "completed", cost=_cost(option, usage), response_bytes=len(reply.body))
+    cost, size = _cost(option, usage), len(reply.body)
+    _close(gateway, entry, "completed", provider=option.provider.slug, cost=cost, response_bytes=size)
     return Answer(body=reply.body)
 
 
@@ -162,7 +164,8 @@ async def _passed_on(
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
         cost = NOTHING if status == "upstream_failure" else _stream_cost(option, said, relay)
-        _close(gateway, entry, status, cost=cost, response_bytes=relay.size_bytes, problem=problem)
+        slug, size = option.provider.slug, relay.size_bytes
+        _close(gateway, entry, status, provider=slug, cost=cost, response_bytes=size, problem=problem)
         await stack.aclose()
 
 
@@ -201,7 +204,10 @@ def _rate(*usd: str) -> Rate:
 def _hold(gateway: Gateway, option: Option, said: Talk) -> Nanos:
     price = _price(option, said.input_ceiling)
     output = said.output_tokens(gateway.settings.chat_output_tokens)
-    return _rates(price).nanos(said.input_ceiling, output) if price else NOTHING
+    if price is None:
+        return NOTHING
+    tokens = _rates(price).nanos(said.input_ceiling, output)
+    return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
 
 
 def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
@@ -209,12 +215,13 @@ def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     if price is None:
         return Quote(components=())
     output = said.output_tokens(gateway.settings.chat_output_tokens)
-    return billing.total(
-        [
-            billing.component(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
-            billing.component(price.usd, "token", Decimal(output)),
-        ]
-    )
+    lines = [
+        billing.component(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
+        billing.component(price.usd, "token", Decimal(output)),
+    ]
+    if price.each_usd != "0":
+        lines.append(billing.component(price.each_usd, "output", Decimal(1)))
+    return billing.total(lines)
 
 
 def _cost(option: Option, usage: Usage) -> Nanos:
@@ -248,6 +255,7 @@ def _close(
     entry: Entry,
     status: str,
     *,
+    provider: str = NOBODY,
     cost: Nanos = NOTHING,
     response_bytes: int = 0,
     problem: Problem | None = None,
@@ -257,3 +265,4 @@ def _close(
     if problem:
         ending.error_code, ending.error_message = problem.code, problem.message
     gateway.settling.close(ending)
+    gateway.metrics.ended(provider, "chat", status, ending.cost)

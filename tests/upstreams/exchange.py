@@ -110,7 +110,7 @@ def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Ware:
-    """A whole answer: JSON, a file, or the events of a stream."""
+    """A whole answer: JSON, a file, or the events of a stream, of which some may be comments."""
 
     json: Any = None
     status: int = 200

@@ -65,7 +65,7 @@ async def deliver(order: Order, ware: Ware) -> None:
     if ware.events:
         await order.line.begin(200, "text/event-stream", {})
         for event in ware.events:
-            await order.line.more(b"data: " + event + b"\n\n")
+            await order.line.more((event if event.startswith(b":") else b"data: " + event) + b"\n\n")
         await order.line.end()
     elif ware.status == 204:
         await order.line.begin(204, "text/plain", {})

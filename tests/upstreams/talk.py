@@ -19,13 +19,17 @@ def answer(
     usage: dict[str, Any] = _usage(fields["messages"], words)
     usage |= {"total_tokens": usage["total_tokens"] + thought, **(more or {})}
     usd = usage["prompt_tokens"] * INPUT_USD + usage["completion_tokens"] * OUTPUT_USD
-    head = {"id": name, "created": int(time.time()), "model": fields["model"]}
+    head = {"id": name, "created": int(time.time()), "model": fields["model"], "system_fingerprint": None}
     if fields.get("stream"):
         wants_usage = (fields.get("stream_options") or {}).get("include_usage")
         return Ware(events=[*_events(head, words, usage if wants_usage else None), b"[DONE]"]), usd
     message = {"role": "assistant", "content": " ".join(words), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return Ware({**head, "object": "chat.completion", "choices": [choice], "usage": usage}), usd
+
+
+def encoded(chunk: dict[str, Any]) -> bytes:
+    return json.dumps(chunk).encode()
 
 
 def _last_words(messages: list[dict[str, Any]]) -> list[str]:
@@ -42,11 +46,11 @@ def _usage(messages: list[dict[str, Any]], words: list[str]) -> dict[str, int]:
 def _events(head: dict[str, Any], words: list[str], usage: dict[str, Any] | None) -> Iterator[bytes]:
     def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return json.dumps({**head, "object": "chat.completion.chunk", "choices": [choice]}).encode()
+        return encoded({**head, "object": "chat.completion.chunk", "choices": [choice]})
 
     yield chunk({"role": "assistant", "content": ""})
     for number, word in enumerate(words):
         yield chunk({"content": word if number == 0 else f" {word}"})
     yield chunk({}, "stop")
     if usage is not None:
-        yield json.dumps({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage}).encode()
+        yield encoded({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})

@@ -29,7 +29,7 @@ PROVIDER = Provider(
     models=chats("mistralai", "public price table, 2026-11", """
         mistral-large-4     0.68  2.09  0.068
         mistral-large-2512  0.5   1.5   0.05
-        mistral-medium-3.5  1.5   7.5   0.15
+        mistral-medium-3-5  1.5   7.5   0.15
         mistral-small-2603  0.15  0.6   0.015
         ministral-14b-2512  0.2   0.2   0.02
         ministral-8b-2512   0.15  0.15  0.015
