@@ -23,7 +23,7 @@ LAYERS = """
     understand
     drive
     standin lookup
-    attempt
+    attempt late
     job
     gateway
     settling audit cluster transcripts

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from penstock import billing, providers
+from penstock import billing, late, providers
 from penstock.auth import Auth
 from penstock.billing import Billing
 from penstock.catalog import Catalog
@@ -127,6 +127,7 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     if gateway.settings.worker:
         chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
         chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
+        chores["ask late"] = _often(gateway, partial(late.ask, gateway), _SWEEP_SECONDS)
         chores["strays"] = _often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS)
     return chores
 

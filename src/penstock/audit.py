@@ -4,6 +4,7 @@ from penstock.clock import Clock
 from penstock.media import strays
 from penstock.shelf import Shelf, key_of
 from penstock.store.base import Store
+from penstock.values import Nanos
 
 _SHOWN = 20
 _OVERDUE_MS = 10 * 60 * 1000
@@ -22,6 +23,8 @@ RULES = {
     "audit_early_messages": "{id}: has a message but has not ended",
     "audit_overdue": "{id}: unfinished past its deadline",
     "audit_purged": "{id}: purged, but something of it is still stored",
+    "audit_attempts": "{id}: sent to another provider although the first may have made it",
+    "audit_losses": "{id}: made for a generation that failed, its cost {cost} not booked as a loss",
     "audit_usage": "{org_id}: counted {counted} requests costing {cost}, records say {records} costing {spent}",
 }
 
@@ -34,6 +37,14 @@ async def audit(store: Store, shelf: Shelf, clock: Clock) -> list[str]:
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {words.format(**row)}" for row in rows[:_SHOWN]]
     return breaches + await _files(store, shelf, clock.now_ms())
+
+
+async def orphans(store: Store) -> tuple[int, Nanos]:
+    """What providers made, or may have made, without anybody being charged: no breach, but somebody's bill. The second
+    is what is known to be lost.
+    """
+    (row,) = await store.slow("count_orphans")
+    return row["count"], Nanos(row["cost"])
 
 
 async def _files(store: Store, shelf: Shelf, now_ms: int) -> list[str]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 import structlog
 
-from penstock import billing, ledger, replay, webhooks
+from penstock import billing, late, ledger, replay, webhooks
 from penstock.attempt import attempt
 from penstock.emulate import batches
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
@@ -262,6 +262,7 @@ async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: P
     await tx.run("release_recording_claim", request_id=row["id"])
     kind = "cancelled" if status == "cancelled" else "failed"
     await _announce(gateway, tx, row, kind, now, error={"code": problem.code, "message": problem.message})
+    await late.expect(gateway, tx, row)
 
 
 async def _announce(

@@ -27,6 +27,10 @@ DEEDS = {
     "UPDATE generations SET status = 'queued' WHERE status = 'completed'": "early_messages: ",
     "UPDATE generations SET status = 'queued', deadline_ms = 0 WHERE status = 'completed'": "overdue: ",
     "UPDATE requests SET purged_at_ms = 1 WHERE status = 'completed'": "purged: ",
+    "UPDATE attempts SET state = 'made', cost = 7 WHERE state = 'failed'": "losses: ",
+    "INSERT INTO attempts SELECT 'att_x', request_id, org_id, part, choice + 1, count, provider, 'failed', NULL, NULL,"
+    " NULL, NULL, NULL, 1, 1, NULL, 0 FROM attempts WHERE state = 'failed';"
+    "UPDATE attempts SET state = 'unknown' WHERE state = 'failed' AND id <> 'att_x'": "attempts: ",
     "DELETE FROM usage_slots": "usage: ",
     "UPDATE usage_slots SET cost = cost + 1": "usage: ",
     "DELETE FROM media": "",
@@ -104,6 +108,16 @@ async def test_not_more_than_one_can_read(open_house: OpenHouse) -> None:
     tampered.close()
     async with open_house(labs=(house.lab, house.annex), works=False, audited=False) as house:
         assert sum(breach.startswith("costs: ") for breach in await house.breaches()) == 20
+
+
+async def test_orphans_are_counted(open_house: OpenHouse) -> None:
+    """One that may have been made, and nothing else: neither what was delivered nor what failed for certain."""
+    async with open_house() as house:
+        await lived(house)
+        assert await audit.orphans(house.gateway.store) == (0, 0)
+        house.lab.videos.next(faults.dropped)
+        await house.finished((await house.video()).json["id"])
+        assert await audit.orphans(house.gateway.store) == (1, 0)
 
 
 def test_every_rule_has_words() -> None:

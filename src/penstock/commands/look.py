@@ -7,12 +7,14 @@ import typer
 
 from penstock import settings
 from penstock.audit import audit as audited
+from penstock.audit import orphans
 from penstock.catalog import Catalog
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, chosen, show, with_store
 from penstock.providers import discover
 from penstock.shelf import open_shelf
 from penstock.store.base import Store
+from penstock.values import Nanos, dollars
 from penstock.vault import Vault
 
 
@@ -43,13 +45,17 @@ def audit(data: Data = None, config: Config = None) -> None:
     """Check every promise of the ledger; exit 1 when one is broken."""
     these = chosen(data=data, config=config)
 
-    async def work(store: Store, vault: Vault) -> list[str]:
+    async def work(store: Store, vault: Vault) -> tuple[list[str], int, Nanos]:
         shelf = open_shelf(these.media, these.media_options, these.data)
-        return await audited(store, shelf, Clock())
+        return await audited(store, shelf, Clock()), *await orphans(store)
 
-    breaches = with_store(these, work)
+    breaches, count, lost = with_store(these, work)
     for breach in breaches:
         typer.echo(breach, err=True)
+    if count:
+        typer.echo(
+            f"{count} orphans: made, or perhaps made, for nobody; {dollars(lost):f} USD lost for sure"
+        )
     typer.echo(f"{len(breaches)} breaches" if breaches else "audit clean")
     if breaches:
         raise typer.Exit(1)
