@@ -38,7 +38,7 @@ LAYERS = """
     providers
     convert
     fields forms vault
-    schema states settings netguard
+    schema states settings netguard metrics
     values errors clock sniff failpoints telemetry
     __init__
 """

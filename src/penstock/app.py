@@ -99,6 +99,7 @@ async def opened_gateway(
             deliveries=Deliveries(store, wire, vault, clock, settings),
             settling=Settling(store, clock),
             replay=Replay(store, shelf, clock),
+            pool=pool,
         )
 
 
@@ -126,8 +127,8 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     chores: dict[str, Coroutine[Any, Any, None]] = {"keep leases": gateway.jobs.keep()}
     if gateway.settings.worker:
         chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
-        chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
         chores["ask late"] = _often(gateway, partial(late.ask, gateway), _SWEEP_SECONDS)
+        chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
         chores["strays"] = _often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS)
     return chores
 

@@ -2,7 +2,7 @@
 
 import difflib
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,11 +59,12 @@ class Catalog:
         everything = list(configured.providers(known, settings.providers))
         self._router = settings.router
         self.known = {provider.slug: provider for provider in everything}
-        self.on = {
-            provider.slug: provider
+        self._off = {
+            provider.slug: reason
             for provider in everything
-            if provider.slug not in settings.disabled_providers and _is_on(provider, environ)
+            if (reason := _why_off(provider, settings.disabled_providers, environ))
         }
+        self.on = {slug: provider for slug, provider in self.known.items() if slug not in self._off}
         options = [
             Option(provider, model, environ.get(provider.key, "") if provider.key else "")
             for provider in self.on.values()
@@ -198,6 +199,21 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------------ describing
 
+    def providers(self) -> "list[dict[str, Any]]":
+        """All that are known, with what keeps those that are off from being on."""
+        return [
+            {
+                "id": slug,
+                "object": "provider",
+                "name": provider.name,
+                "on": slug not in self._off,
+                "reason": self._off.get(slug),
+                "credential": provider.key,
+                "models": len({model.id for model in provider.models}),
+            }
+            for slug, provider in sorted(self.known.items())
+        ]
+
     def _shown(self) -> "list[str]":
         """Ids that are listed: those that can be used."""
         enabled = [option.model for option in self._options if option.model.enabled and option.model.upstream != ANY]
@@ -245,10 +261,13 @@ def _placed(provider: Provider, environ: Mapping[str, str]) -> Provider:
     return replace(provider, base_url=address.rstrip("/")) if address else provider
 
 
-def _is_on(provider: Provider, environ: Mapping[str, str]) -> bool:
+def _why_off(provider: Provider, disabled: Container[str], environ: Mapping[str, str]) -> str | None:
+    """What keeps a provider from being used; nothing, when it is on."""
+    if provider.slug in disabled:
+        return "switched off in the settings"
     if provider.base_url_env and provider.base_url_env not in environ:
-        return False
-    return provider.key is None or bool(environ.get(provider.key))
+        return f"{provider.base_url_env} is not set"
+    return f"{provider.key} is not set" if provider.key is not None and not environ.get(provider.key) else None
 
 
 def modes(model: Model) -> tuple[str, ...]:

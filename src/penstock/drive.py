@@ -16,6 +16,7 @@ from penstock.gateway import Gateway
 from penstock.gather import NoRoom
 from penstock.job import Job, Made, Share, held, set_attempt, written
 from penstock.jobs import Lease, LeaseLost
+from penstock.metrics import NOBODY
 from penstock.schema import Choice, Kept, Plan, Request, Settled, Shelved, Tried
 from penstock.standin import follow, stand_in
 from penstock.store.base import Row, Transaction
@@ -188,6 +189,8 @@ async def _complete(
     outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
     await written(gateway, write)
     failpoint("settle.after_commit")
+    source = settled.provider if made else settled.stand
+    gateway.metrics.ended(source, job.request.task, "completed", min(cost, Nanos(job.row["hold"])))
     job.lease.files = files
     if cost > job.row["hold"]:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row["hold"])
@@ -240,6 +243,7 @@ async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool
     if not await gateway.store.write(write):
         raise LeaseLost(row["id"])
     failpoint("settle.after_commit")
+    gateway.metrics.ended(NOBODY, row["task"], status)
     gateway.deliveries.wake()
     return True
 
@@ -258,11 +262,11 @@ async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: P
         error_code=problem.code,
         error_message=problem.message,
     )
+    await late.expect(gateway, tx, row)
     await tx.run("expire_inputs", request_id=row["id"], org_id=row["org_id"], at_ms=now)
     await tx.run("release_recording_claim", request_id=row["id"])
     kind = "cancelled" if status == "cancelled" else "failed"
     await _announce(gateway, tx, row, kind, now, error={"code": problem.code, "message": problem.message})
-    await late.expect(gateway, tx, row)
 
 
 async def _announce(

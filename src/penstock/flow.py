@@ -9,6 +9,7 @@ from penstock.errors import Cancelled, Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.lookup import created, image_result, paced, recorded, unfinished, video_row
+from penstock.metrics import NOBODY
 from penstock.schema import Answer, Call, Settled
 from penstock.store.base import Row, Transaction
 from penstock.understand import Intent, digest, estimate, understand
@@ -78,15 +79,15 @@ async def cancel_video(gateway: Gateway, call: Call) -> Answer:
     problem = Cancelled("The generation was cancelled.")
     now = gateway.clock.now_ms()
 
-    async def write(tx: Transaction) -> None:
+    async def write(tx: Transaction) -> bool:
         asked = await tx.one("ask_cancel", id=row["id"], org_id=call.caller.org_id)
         sent = await tx.one("count_sent_attempts", request_id=row["id"])
         if asked is None or sent is None or sent["count"]:
             await gateway.jobs.tell(tx, row["id"])
-            return
+            return False
         taken = await tx.one("take_for_cancel", id=row["id"])
         if taken is None:
-            return
+            return False
         await tx.run(
             "fail_generation",
             id=row["id"],
@@ -95,8 +96,10 @@ async def cancel_video(gateway: Gateway, call: Call) -> Answer:
             error_message=problem.message,
         )
         await settle_failure(gateway, tx, asked, problem, "cancelled", now)
+        return True
 
-    await gateway.store.write(write)
+    if await gateway.store.write(write):
+        gateway.metrics.ended(NOBODY, row["task"], "cancelled")
     gateway.jobs.nudge(row["id"])
     gateway.deliveries.wake()
     return Answer(status=204)

@@ -1,6 +1,6 @@
 """The pieces that handle requests, in one place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.auth import Auth
 from penstock.billing import Billing
@@ -11,6 +11,8 @@ from penstock.health import Health
 from penstock.jobs import Jobs
 from penstock.ledger import Ledger
 from penstock.media import Media
+from penstock.metrics import Metrics
+from penstock.pool import Pool
 from penstock.replay import Replay
 from penstock.settings import Settings
 from penstock.settling import Settling
@@ -39,6 +41,8 @@ class Gateway:
     deliveries: Deliveries
     settling: Settling
     replay: Replay
+    pool: Pool
+    metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began
     draining: bool = False
 

@@ -95,6 +95,9 @@ class Edge:
             )
         except Exception as failure:  # half an answer is out: all that is left is to hang up, which the server does
             log.error("answer broke off", request_id=exchange.id, route=route.path, trail=problems.trail(failure))
+        finally:
+            seconds = self._gateway.clock.monotonic() - exchange.started
+            self._gateway.metrics.answered(route.method, route.path, answer.status, seconds)
 
     async def _answer(self, exchange: Exchange, scope: Mapping[str, Any], receiver: receive.Receive) -> Answer:
         route, headers = exchange.route, exchange.headers

@@ -131,6 +131,9 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         for status in (200, 206):
             yield status, _described(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
         return
+    if route.gives == "text":
+        yield 200, _described(route.summary, {"text/plain": {"schema": {"type": "string"}}})
+        return
     answers: dict[int, list[str]] = {route.status: [route.gives]}
     for status, name in route.also:
         answers.setdefault(status, []).append(name)
@@ -163,6 +166,8 @@ def _failures(route: Route) -> set[int]:
         found.add(404)
     if route.gives == "file":
         found.add(416)
+    if route.gives == "text":  # which can be switched off
+        found.add(404)
     if route.gives == "Purged":
         found.add(409)
     return found | set(_GENERATION if route.generation else ())

@@ -5,7 +5,7 @@ from functools import cache
 import msgspec
 
 from penstock import chat, flow, lookup
-from penstock.api import account, files, health, models, openapi, recordings
+from penstock.api import account, files, health, metrics, models, openapi, providers, recordings
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
@@ -56,6 +56,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/balance", account.balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", account.webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
 
+    Route("GET", "/v1/providers", providers.list_providers, "List providers and how they are",
+          access="admin", gives="ProviderList"),
+
     Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
           query=RECORDINGS_QUERY, gives="RecordingList"),
     Route("POST", "/v1/recordings", recordings.import_recording, "Bring a recording in",
@@ -73,6 +76,7 @@ ROUTES: tuple[Route, ...] = (
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process lives", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),
+    Route("GET", "/metrics", metrics.expose, "What the process does, for Prometheus", access="admin", gives="text"),
     Route("GET", "/openapi.json", describe, "This document", access="open", gives="Document"),
 )
 # fmt: on

@@ -244,6 +244,30 @@ _TRANSCRIPT = opened(
         "strict": TEXT,
     }
 )
+_PROVIDER = closed(
+    {
+        "id": TEXT,
+        "object": always("provider"),
+        "name": TEXT,
+        "on": FLAG,
+        "reason": or_null(TEXT),
+        "credential": or_null(TEXT),
+        "models": WHOLE,
+        "health": array(
+            closed(
+                {
+                    "provider": TEXT,
+                    "model": TEXT,
+                    "well": FLAG,
+                    "good": WHOLE,
+                    "bad": WHOLE,
+                    "last_problem": or_null(TEXT),
+                    "well_in_seconds": NUMBER,
+                }
+            )
+        ),
+    }
+)
 
 SHAPES: Mapping[str, Schema] = {
     "Error": _ERROR,
@@ -272,6 +296,8 @@ SHAPES: Mapping[str, Schema] = {
     "Balance": _BALANCE,
     "WebhookSecret": closed({"key": {"type": "string", "pattern": "^whsec_"}}),
     "Purged": _PURGED,
+    "Provider": _PROVIDER,
+    "ProviderList": listed("Provider", pages=False),
     "Recording": _RECORDING,
     "RecordingList": listed("Recording"),
     "RecordingDeleted": closed(

@@ -1,6 +1,7 @@
 """What a store is: transactions, reads and the errors they raise, the same on SQLite and on Postgres."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ __all__ = [
     "StorageMisconfigured",
     "StorageUnavailable",
     "Store",
+    "Timing",
     "Transaction",
     "WorkSuspended",
     "single",
@@ -46,11 +48,26 @@ class Transaction(Protocol):
         """How many rows were inserted, updated or deleted."""
 
 
+@dataclass(slots=True)
+class Timing:
+    """How many writes there were, and how long their callers waited for them altogether."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+
+
 class Store(Protocol):
     """The database, addressed by the names of queries."""
 
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def timing(self) -> Timing: ...
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in a transaction that is durable when this returns.

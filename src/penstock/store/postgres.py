@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, Literal, NoReturn, TypeVar
 
 import psycopg
@@ -21,6 +22,7 @@ from penstock.store.base import (
     Row,
     StorageMisconfigured,
     StorageUnavailable,
+    Timing,
     Transaction,
     single,
 )
@@ -187,6 +189,7 @@ class PostgresStore:
     dialect: Literal["postgres"] = "postgres"
 
     def __init__(self, pool: AsyncConnectionPool[Connection], queries: Queries, slow_at_once: int) -> None:
+        self.timing = Timing()
         self._pool = pool
         self._queries = queries
         # Long reads may not take every connection.
@@ -196,6 +199,13 @@ class PostgresStore:
         self._unused = asyncio.Event()
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        began = perf_counter()
+        try:
+            return await self._write(work)
+        finally:
+            self.timing.add(perf_counter() - began)
+
+    async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         lost = 0
         with self._use():
             for attempt in range(ATTEMPTS):

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
 
 import apsw
 
-from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Transaction, single
+from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
 from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, QueryFile
 from penstock.store.sqlite_session import Session, open_session, translated
@@ -49,6 +50,7 @@ class SqliteStore:
     dialect: Literal["sqlite"] = "sqlite"
 
     def __init__(self, path: Path, queries: Queries, session: Session) -> None:
+        self.timing = Timing()
         self._path = path
         self._queries = queries
         self._reader = open_session(path, queries, read_only=True)
@@ -62,7 +64,11 @@ class SqliteStore:
         self._undisturbed.set()
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        return await self._writer.write(work)
+        began = perf_counter()
+        try:
+            return await self._writer.write(work)
+        finally:
+            self.timing.add(perf_counter() - began)
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
         return single(name, await self.all(name, **values))

@@ -34,13 +34,15 @@ def test_what_may_cost_money_is_marked() -> None:
 def test_rows_that_take_a_body_say_what_is_in_it_and_what_comes_back() -> None:
     for row in ROUTES:
         assert (row.takes == "nothing") == (row.fields is None), row.path
-        assert row.gives in {*SHAPES, "file"} or row.status == 204, row.path
+        assert row.gives in {*SHAPES, "file", "text"} or row.status == 204, row.path
 
 
 def test_only_administration_needs_the_admin_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "admin"} == {
         ("POST", "/v1/keys"),
         ("DELETE", "/v1/keys/{key_id}"),
+        ("GET", "/v1/providers"),
+        ("GET", "/metrics"),
     }
 
 

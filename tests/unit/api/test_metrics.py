@@ -1,0 +1,59 @@
+"""The numbers over HTTP: for operators, after real calls."""
+
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock.api.edge import Edge
+from tests.api.gateways import first_account, opened
+from tests.api.talk import Said, serving
+
+PICTURE = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
+CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def values(said: Said) -> dict[tuple[str, ...], float]:
+    assert said.status == 200
+    assert said.headers["content-type"].startswith("text/plain; version=")
+    found = [one for family in text_string_to_metric_families(said.body.decode()) for one in family.samples]
+    return {(one.name, *one.labels.values()): one.value for one in found}
+
+
+async def test_what_was_done_is_told(tmp_path: Path) -> None:
+    async with opened(tmp_path, works=True) as gateway:
+        account = await first_account(gateway)
+        async with serving(Edge(gateway), gateway.settings) as served:
+            key = account.admin.key
+            await served.ask("POST", "/compat/v1/images/generations", key=key, body=PICTURE)
+            await served.ask("POST", "/compat/v1/chat/completions", key=key, body=CHAT)
+            await served.ask("POST", "/compat/v1/chat/completions", key=key, body={**CHAT, "stream": True})
+            await served.ask("GET", "/nobody/knows/this", key=key)
+            await served.ask("GET", "/v1/requests/req_of-somebody", key=key)
+            found = values(await served.ask("GET", "/metrics", key=key))
+    assert found["penstock_requests_total", "POST", "/compat/v1/images/generations", "200"] == 1
+    assert found["penstock_requests_total", "POST", "/compat/v1/chat/completions", "200"] == 2
+    assert found["penstock_requests_total", "GET", "/v1/requests/{request_id}", "404"] == 1
+    assert found["penstock_requests_total", "*", "unknown", "404"] == 1
+    assert found["penstock_generations_total", "atelier", "completed", "image"] == 1
+    assert found["penstock_generations_total", "atelier", "completed", "chat"] == 2
+    assert found["penstock_cost_usd_total", "atelier", "completed", "image"] == 0.001
+    assert found["penstock_provider_calls_total", "good", "atelier"] == 3
+    assert found["penstock_webhook_messages", "waiting"] == 0
+    assert found["penstock_store_write_seconds_count",] > 0
+    assert found["penstock_pool_workers",] >= 1
+    assert not any("nobody" in word or "somebody" in word for name in found for word in name)
+
+
+async def test_only_operators_read_them(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        account = await first_account(gateway)
+        async with serving(Edge(gateway), gateway.settings) as served:
+            assert (await served.ask("GET", "/metrics")).status == 401
+            assert (await served.ask("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
+
+
+async def test_they_can_be_switched_off(tmp_path: Path) -> None:
+    async with opened(tmp_path, metrics=False) as gateway:
+        account = await first_account(gateway)
+        async with serving(Edge(gateway), gateway.settings) as served:
+            assert (await served.ask("GET", "/metrics", key=account.admin.key)).code == "NOT_FOUND"

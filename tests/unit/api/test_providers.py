@@ -1,0 +1,36 @@
+"""Providers over HTTP: what is on, what is missing, how each is."""
+
+from pathlib import Path
+
+from penstock.api.edge import Edge
+from tests.api.gateways import first_account, opened
+from tests.api.talk import serving
+
+
+async def test_each_says_how_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        account = await first_account(gateway)
+        gateway.health.answered("atelier", "sketch")
+        for _ in range(3):
+            gateway.health.failed("atelier", "clip", "broken")
+        async with serving(Edge(gateway), gateway.settings) as served:
+            said = await served.ask("GET", "/v1/providers", key=account.admin.key)
+    assert said.status == 200
+    rows = {one["id"]: one for one in said.json["data"]}
+    assert list(rows) == sorted(rows)
+    assert (rows["atelier"]["on"], rows["atelier"]["reason"], rows["atelier"]["credential"]) == (True, None, None)
+    assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.known["atelier"].models})
+    assert {one["model"]: (one["well"], one["good"], one["bad"]) for one in rows["atelier"]["health"]} == {
+        "sketch": (True, 1, 0),
+        "clip": (False, 0, 3),
+    }
+    off = rows["fal"]
+    assert (off["on"], off["reason"], off["credential"], off["health"]) == (False, "FAL_KEY is not set", "FAL_KEY", [])
+
+
+async def test_only_operators_read_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        account = await first_account(gateway)
+        async with serving(Edge(gateway), gateway.settings) as served:
+            said = await served.ask("GET", "/v1/providers", key=account.plain.key)
+            assert said.code == "PERMISSION_DENIED"
