@@ -1,0 +1,108 @@
+"""Vidu publishes no client; its paths, fields and states are those that its documentation shows."""
+
+from typing import Any
+
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, film, house_of
+from tests.upstreams.lab import mp4
+from tests.upstreams.server import answers
+from tests.upstreams.vidu import Vidu, failed, problem
+
+BASE = "/ent/v2"
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "path", "upstream"),
+    [
+        ("vidu-q3", 0, "text2video", "viduq3-pro"),
+        ("vidu-q3", 1, "img2video", "viduq3-pro"),
+        ("vidu-q3", 2, "start-end2video", "viduq3-pro"),
+        ("vidu-q3-turbo", 2, "start-end2video", "viduq3-turbo"),
+        ("vidu/q3-reference", 1, "reference2video", "viduq3"),
+        ("vidu/q3-reference", 7, "reference2video", "viduq3"),
+    ],
+)
+async def test_films(open_house: OpenHouse, model: str, count: int, path: str, upstream: str) -> None:
+    vendor = Vidu()
+    async with house_of(open_house, "vidu", vendor, BASE) as house:
+        references = {"input_reference": [{"image_url": PICTURE}] * count} if count else {}
+        video = await film(house, model=model, seconds=5, size="1080x1920", **references)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == "0.275"
+        assert video["metadata"]["executed_model"] == f"vidu/{upstream}"
+    heard = vendor.heard("create")[0]
+    shape = {} if path in ("img2video", "start-end2video") else {"aspect_ratio": "9:16"}
+    pictures = {"images": [PICTURE] * count} if count else {}
+    assert heard.path == f"{BASE}/{path}"
+    assert heard.fields == {
+        "prompt": "a train", "duration": 5, "resolution": "1080p", "model": upstream, **shape, **pictures,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["vidu-q3", "vidu/q3-reference"])
+async def test_too_many_pictures(open_house: OpenHouse, model: str) -> None:
+    async with house_of(open_house, "vidu", Vidu(), BASE) as house:
+        with pytest.raises(Exception, match=r"takes at most|is not supported"):
+            await house.video(model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * 8)
+
+
+async def test_credits_are_what_is_paid_for(open_house: OpenHouse) -> None:
+    """Up to what was held: the rest would be the gateway's loss."""
+    vendor = Vidu()
+    async with house_of(open_house, "vidu", vendor, BASE) as house:
+        vendor.credits = 10
+        assert str((await film(house, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
+        vendor.credits = 1000
+        assert str((await film(house, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
+
+
+async def test_off_the_peak_is_refused(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "vidu", Vidu(), BASE) as house:
+        with pytest.raises(Exception, match="would change the price"):
+            await house.video(model="vidu-q3", seconds=5, off_peak=True)
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("CreationPolicyViolation"), "CONTENT_POLICY_VIOLATION"),
+        (failed("AuditSubmitIllegal"), "CONTENT_POLICY_VIOLATION"),
+        (failed("SystemError"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"state": "success", "creations": []}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    vendor = Vidu()
+    vendor.fates.append(("created", fate))
+    async with house_of(open_house, "vidu", vendor, BASE) as house:
+        video = await film(house, model="vidu-q3", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "code"),
+    [
+        ("AuditSubmitIllegal", 400, "CONTENT_POLICY_VIOLATION"),
+        ("QuotaExceeded", 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ("CreditInsufficient", 400, "ALL_PROVIDERS_EXHAUSTED"),
+        ("FieldInvalid", 400, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_refused_at_the_door(open_house: OpenHouse, reason: str, status: int, code: str) -> None:
+    vendor = Vidu()
+    vendor.next("create", answers(problem(reason, "No.", status), status))
+    async with house_of(open_house, "vidu", vendor, BASE) as house:
+        assert (await film(house, model="vidu-q3", seconds=5))["error"]["code"] == code
+
+
+async def test_cancel(open_house: OpenHouse) -> None:
+    vendor = Vidu(usual=("created",))
+    async with house_of(open_house, "vidu", vendor, BASE) as house:
+        started = await house.video(model="vidu-q3", seconds=5)
+        await vendor.desks["create"].reached(1)
+        await house.cancel(started.json["id"])
+        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+    assert [job.cancelled for job in vendor.jobs.values()] == [True]
