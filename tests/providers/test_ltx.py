@@ -1,0 +1,89 @@
+"""LTX publishes no client; its paths, fields and errors are those that its documentation shows."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, film, house_of
+from tests.upstreams.lab import mp4, png
+from tests.upstreams.ltx import Ltx, failed, problem
+from tests.upstreams.server import answers
+
+UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "told", "cost"),
+    [
+        ("ltx-2.5-fast", {"seconds": 5}, {"duration": 5, "resolution": "1280x720"}, "0.45"),
+        ("ltx-2.5-fast", {"seconds": 7, "size": "3840x2160"}, {"duration": 8, "resolution": "3840x2160"}, "2.4"),
+        ("ltx-2.5-pro", {"seconds": 4, "resolution": "1080p"}, {"duration": 4, "resolution": "1920x1080"}, "0.68"),
+        ("ltx-2.5-pro", {"seconds": 4, "size": "3840x2160"}, {"duration": 4, "resolution": "1920x1080"}, "0.68"),
+        ("ltx-2.3-fast", {"seconds": 4, "size": "9:16"}, {"duration": 6, "resolution": "1080x1920"}, "0.36"),
+        ("ltx-2.3-fast", {"seconds": 6, "size": "720x1280"}, {"duration": 6, "resolution": "720x1280"}, "0.18"),
+        ("ltx-2.3-pro", {"seconds": 10, "size": "2560x1440"}, {"duration": 10, "resolution": "2560x1440"}, "1.6"),
+    ],
+)
+async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], told: dict[str, Any], cost: str) -> None:
+    vendor = Ltx()
+    async with house_of(open_house, "ltx", vendor) as house:
+        video = await film(house, model=model, **said)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == cost
+    upstream = model.replace(".", "-")
+    assert vendor.heard("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
+
+
+@pytest.mark.parametrize(("pictures", "size"), [([PICTURE], "1920x1080"), ([UPRIGHT, PICTURE], "1080x1920")])
+async def test_films_of_pictures(open_house: OpenHouse, pictures: list[str], size: str) -> None:
+    vendor = Ltx()
+    async with house_of(open_house, "ltx", vendor) as house:
+        references = [{"image_url": one} for one in pictures]
+        video = await film(house, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references)
+        assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.85")
+    last = {"last_frame_uri": pictures[1]} if len(pictures) > 1 else {}
+    assert vendor.heard("create")[0].fields == {
+        "prompt": "a train", "duration": 5, "resolution": size, "model": "ltx-2-5-pro", "image_uri": pictures[0], **last
+    }  # fmt: skip
+    assert {call.path.rsplit("/", 1)[0] for call in vendor.heard("show")} == {"/v2/image-to-video"}
+
+
+async def test_retired_models_say_what_replaces_them(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "ltx", Ltx()) as house:
+        with pytest.raises(Exception, match=r"`ltx-2` was retired; use `ltx-2\.3-fast`"):
+            await house.video(model="ltx-2", seconds=6)
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (failed("content_filtered_error"), "CONTENT_POLICY_VIOLATION"),
+        (failed("api_error"), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"status": "completed", "result": None}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+    vendor = Ltx()
+    vendor.fates.append(("pending", fate))
+    async with house_of(open_house, "ltx", vendor) as house:
+        video = await film(house, model="ltx-2.3-pro", seconds=6)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "code"),
+    [
+        ("content_filtered_error", 422, "CONTENT_POLICY_VIOLATION"),
+        ("insufficient_funds_error", 402, "ALL_PROVIDERS_EXHAUSTED"),
+        ("concurrency_limit_error", 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ("invalid_request_error", 400, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_refused_at_the_door(open_house: OpenHouse, kind: str, status: int, code: str) -> None:
+    vendor = Ltx()
+    vendor.next("create", answers(problem(kind, "No."), status))
+    async with house_of(open_house, "ltx", vendor) as house:
+        assert (await film(house, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code
