@@ -46,7 +46,23 @@ DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cos
 SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
 WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first;
 
--- name: sum_requests
+-- name: sum_requests [sqlite]
+-- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
+-- from their rows; in one statement, so that none ends between two looks.
+SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status, COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
+FROM usage_slots
+WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND slot >= :first AND slot < :end
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests INDEXED BY requests_by_status
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :left AND id < :right GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :left GROUP BY key_id, status
+UNION ALL
+SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
+WHERE org_id = :org_id AND id > :right AND id < :high GROUP BY key_id, status;
+
+-- name: sum_requests [postgres]
 -- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
 -- from their rows; in one statement, so that none ends between two looks.
 SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status, COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
