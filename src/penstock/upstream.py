@@ -225,12 +225,13 @@ class Upstream:
         return await self._wire.send(outgoing, total_seconds=seconds)
 
     async def _follow(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
-        slug, name = target.provider.slug, target.provider.name
+        slug, name, op = target.provider.slug, target.provider.name, target.model.op
+        body = op.poll_body(ref) if op.poll_body and template == op.poll else None
         try:
-            reply = await self._send(self._address(target, template, ref), 60)
+            reply = await self._send(self._address(target, template, ref, body), 60)
         except (NotSent, Unknown) as problem:
             raise Failed(slug, "timeout", f"{name} did not say how the job is.") from problem
-        return self._read(target, reply, target.model.op.read_later)
+        return self._read(target, reply, op.read_later)
 
     async def _fetched(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
         """What a finished job came to. Where that lives apart, it is also where a failure is told, as an HTTP error;

@@ -191,7 +191,7 @@ async def test_following_a_job_stays_at_home(option: Option, template: str, bad:
     op = replace(option.model.op, poll=template, fetch=None)
     target = replace(option, model=replace(option.model, op=op))
     with suppress(Failed):
-        await carrier(script).poll(target, dict.fromkeys(re.findall(r"{(\w+)}", template), bad))
+        await carrier(script).poll(target, {"id": bad} | dict.fromkeys(re.findall(r"{(\w+)}", template), bad))
     assert all(urlsplit(url)[:2] == urlsplit(option.provider.base_url)[:2] for url in script.urls)
 
 

@@ -210,11 +210,12 @@ class Operation:
     params: tuple[Param, ...]
     read: Callable[[Reply], Result]
     poll: str | None = None
+    poll_body: Callable[[Mapping[str, str]], Any] | None = None  # made from the job's ref, sent as JSON
     # How answers about a job are read, where one of them cannot be told from an answer to a submission by itself.
     read_later: Callable[[Reply], Result] | None = None
     fetch: str | None = None  # a last GET, for providers whose status and result live apart
     cancel: str | tuple[str, ...] | None = None  # several where jobs that wait and jobs that run are ended apart
-    cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # made from the job's ref, sent as JSON
+    cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # likewise
     deposit: Deposit | None = None
     reads_errors: bool = False  # a job that failed is told of under an HTTP error, in the form of all the others
     body: Literal["json", "form", "msgpack"] = "json"
