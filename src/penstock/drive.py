@@ -160,7 +160,13 @@ async def _complete(
     now = gateway.clock.now_ms()
     until = now + job.row["retention_seconds"] * 1000
     keeps = settled.stand == "recorded" and job.plan.records is not None
-    copies = await gateway.replay.shelve(job.plan.records or "", files) if keeps else []
+    try:
+        copies = await gateway.replay.shelve(job.plan.records or "", files) if keeps else []
+        outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
+    except StorageUnavailable as problem:
+        if job.request.task == "video":
+            raise  # it can be fetched again
+        raise NoRoom from problem
 
     async def write(tx: Transaction) -> None:
         await held(tx, job)
@@ -186,7 +192,6 @@ async def _complete(
         await _announce(gateway, tx, job.row, "completed", now, outputs=outputs)
         failpoint("settle.in_tx")
 
-    outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
     await written(gateway, write)
     failpoint("settle.after_commit")
     source = settled.provider if made else settled.stand

@@ -122,7 +122,7 @@ class Gather:
         return stored
 
     async def shelve(self, kept: Kept, data: bytes) -> None:
-        await self._shelf.put(key_of(kept.media_id), data, kept.content_type)
+        await self._put(kept.media_id, data, kept.content_type)
 
     async def inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[Reference]]:
         """The request's pictures, read back for a provider; a mask in the polarity that it wants."""

@@ -10,6 +10,7 @@ from penstock.gateway import Gateway
 from penstock.gather import Unusable
 from penstock.job import Job, held
 from penstock.schema import Settled, Shelved
+from penstock.shelf import Missing
 from penstock.store.base import Row, Transaction
 from penstock.upstream import Failed, OutcomeUnknown
 from penstock.values import NOTHING
@@ -87,7 +88,10 @@ async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[Settled, li
     known = msgspec.json.decode(found["result"], type=replay.Recorded)
     files = []
     for position, row in enumerate(await gateway.replay.files(found["id"])):
-        data = await gateway.replay.read(row)
+        try:
+            data = await gateway.replay.read(row)
+        except Missing:
+            raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
         kept = msgspec.structs.replace(known.files[position], media_id=_media_id(job, position))
         await gateway.gather.shelve(kept, data)
         files.append(Shelved(kept=kept, sha256=row["sha256"], data=data))

@@ -396,6 +396,20 @@ async def test_no_room_for_an_image(open_house: OpenHouse) -> None:
 
 
 @sqlite_only
+async def test_no_room_for_a_recording(open_house: OpenHouse) -> None:
+    """Neither for what is recorded nor for what is replayed; and a recording may lose its files."""
+    async with open_house() as house:
+        ask = {"x-service-replay": "replay-or-record"}
+        with full(house), pytest.raises(StorageUnavailable):
+            await house.image(headers=ask)
+        await house.image(headers=ask)
+        with full(house), pytest.raises(Problem, match="gone"):
+            await house.image(headers=ask)
+        assert await house.image(headers=ask)
+        assert len(house.lab.images) == 2
+
+
+@sqlite_only
 async def test_no_room_for_a_video_yet(open_house: OpenHouse) -> None:
     """It waits for hours, unbilled, and is there as soon as there is room."""
     async with open_house() as house:
