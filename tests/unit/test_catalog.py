@@ -11,7 +11,7 @@ from penstock.catalog import Catalog, Option, Route, able
 from penstock.configured import Misconfigured
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers import compatible
-from penstock.providers.spec import Model, Price, Provider, converted, passthrough, refused
+from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import Choice, Request
 from penstock.settings import Settings
 
@@ -281,61 +281,6 @@ def test_d7_the_routers_own_models_are_listed_and_its_wildcard_is_not() -> None:
     assert [one["id"] for one in catalog(ROUTER, router="hub").list()] == ["hub/named"]
 
 
-# ----------------------------------------------------------------------------------------------------------- describing
-
-
-def test_d7_a_model_object() -> None:
-    known = catalog(models={"two/fox": {"price": {"unit": "image", "usd": "0.02", "when": {}, "note": "x"}}})
-    assert known.describe("fox") == {
-        "id": "fox",
-        "object": "model",
-        "created": 1_767_225_600,
-        "owned_by": "one",
-        "name": "fox",
-        "description": "",
-        "modality": "image",
-        "modes": ["text-to-image"],
-        "providers": ["one", "two"],
-        "pricing": [
-            {"provider": "one", "task": "image", "unit": "image", "usd": "0.04"},
-            {"provider": "two", "task": "image", "unit": "image", "usd": "0.02"},
-        ],
-    }
-    assert known.describe("vulpes")["id"] == "fox"
-    assert known.describe("two/own")["owned_by"] == "two"
-
-
-def test_d7_the_list_has_each_id_once() -> None:
-    assert [one["id"] for one in catalog().list()] == ["fox", "film", "two/own"]
-    assert not any("schema" in one for one in catalog().list())
-    assert all(one["schema"]["properties"]["prompt"] for one in catalog().list(schema=True))
-
-
-@pytest.mark.parametrize(
-    ("row", "modes"),
-    [
-        (None, ["text-to-video"]),
-        (refused("input_reference")[0], ["text-to-video"]),
-        (passthrough("input_reference"), ["text-to-video", "image-to-video"]),
-        (converted("input_reference", to="x", by=str, required=True), ["image-to-video"]),
-    ],
-)
-def test_d7_modes_of_videos_follow_from_the_table(row: Any, modes: list[str]) -> None:
-    op = replace(OPS["video"], params=(row,) if row else ())
-    known = catalog(provider("one", Model(id="film", upstream="f", op=op, prices=PRICE)))
-    assert known.describe("film")["modes"] == modes
-
-
-def test_d7_conditions_of_prices_are_shown() -> None:
-    prices = (
-        Price(unit="second", usd="0.5", when={"resolution": "1080p"}),
-        Price(unit="second", usd="0.1", input_usd="0.01"),
-    )
-    shown = catalog(provider("one", model("film", "video", prices=prices))).describe("film")["pricing"]
-    assert shown[0]["when"] == {"resolution": "1080p"}
-    assert shown[1]["input_usd"] == "0.01"
-
-
 # --------------------------------------------------------------------------------------------------------------- others
 
 
@@ -381,7 +326,9 @@ def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
     assert slugs(catalog(environ={}).known_route("film", VIDEO)) == ["one"]
     with pytest.raises(ModelNotFound):
         catalog().known_route("wolf", IMAGE)
-    assert catalog().mock("video").executed_model == "atelier/clip"
+    stand_ins = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
+    assert {task: catalog().mock(task).model.upstream for task in stand_ins} == stand_ins
+    assert catalog().mock("edit", has_pictures=False).model.upstream == "sketch"
 
 
 def test_public_ids() -> None:
