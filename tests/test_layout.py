@@ -55,7 +55,8 @@ ONLY_IN = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 120
-NOT_PROVIDERS = {"__init__", "spec", "compatible"}  # the last is OpenAI's shapes, for whoever speaks them
+# OpenAI's shapes, for whoever speaks them, and graphs that one provider sends.
+NOT_PROVIDERS = {"__init__", "spec", "compatible", "graphs"}
 LONG_PROVIDERS = {"atelier", "fal", "replicate"}  # it describes models of its own; they resell those of a dozen makers
 
 PRINTING = {"commands"}
