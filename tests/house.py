@@ -254,6 +254,8 @@ class Ground:
     database: str
     clock: ManualClock = field(default_factory=ManualClock)
     key: str = ""
+    words: dict[str, Any] = field(default_factory=dict)  # more to be said about the lab in penstock.toml
+    environ: dict[str, str] = field(default_factory=lambda: {KEY_ENV: KEY})
 
     @asynccontextmanager
     async def open(
@@ -270,7 +272,7 @@ class Ground:
             near: tuple[Lab, Lab] = await stack.enter_async_context(neighbours()) if labs is None else labs
             chosen = self.settings(near, annex, said)
             clock = clock or self.clock
-            gateway = await stack.enter_async_context(opened_gateway(chosen, clock, {KEY_ENV: KEY}))
+            gateway = await stack.enter_async_context(opened_gateway(chosen, clock, self.environ))
             self.key = (await first_start(gateway)).key or self.key
             if works:
                 await stack.enter_async_context(working(gateway))
@@ -283,7 +285,7 @@ class Ground:
                 assert not breaches, breaches
 
     def settings(self, labs: tuple[Lab, Lab], annex: bool, said: Mapping[str, Any]) -> Settings:
-        providers = {"lab": labs[0].settings()}
+        providers = {"lab": labs[0].settings(**self.words)}
         if annex:
             providers["annex"] = labs[1].settings(priority=1)
         usual: dict[str, Any] = {"data": self.data, "database": self.database, "secret": MASTER, "providers": providers}

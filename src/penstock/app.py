@@ -15,6 +15,7 @@ import structlog
 from penstock import billing, late, providers
 from penstock.auth import Auth
 from penstock.billing import Billing
+from penstock.callbacks import Callbacks
 from penstock.catalog import Catalog
 from penstock.clock import Clock, end
 from penstock.drive import drive
@@ -81,6 +82,8 @@ async def opened_gateway(
         stack.push_async_callback(workshop.close)
         shelf = open_shelf(settings.media, settings.media_options, settings.data)
         await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
+        catalog = Catalog(providers.discover(), settings, environ)
+        jobs = Jobs(store, clock, settings)
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -89,12 +92,13 @@ async def opened_gateway(
             auth=Auth(store, vault, clock),
             ledger=Ledger(store, clock),
             billing=Billing(store),
-            catalog=Catalog(providers.discover(), settings, environ),
+            catalog=catalog,
             health=Health(clock),
             upstream=Upstream(wire, workshop, settings),
             gather=Gather(shelf, pool, wire, settings, unfinished),
             media=Media(store, shelf, vault, clock),
-            jobs=Jobs(store, clock, settings),
+            jobs=jobs,
+            callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=Secrets(store, vault, clock),
             deliveries=Deliveries(store, wire, vault, clock, settings),
             settling=Settling(store, clock),

@@ -99,7 +99,8 @@ async def _inputs(gateway: Gateway, job: Job, share: Share) -> Mapping[str, Sequ
 async def _submitted(
     gateway: Gateway, job: Job, share: Share, attempt_id: str, inputs: Mapping[str, Sequence[Reference]]
 ) -> Result:
-    result = await gateway.upstream.submit(share.option, job.request, share.count, inputs)
+    callback = gateway.callbacks.address(share.option, attempt_id)
+    result = await gateway.upstream.submit(share.option, job.request, share.count, inputs, callback)
     failpoint("submit.response_read")
     if not result.done:
         try:

@@ -100,6 +100,11 @@ class Catalog:
         """Display names by slug."""
         return {slug: provider.name for slug, provider in self.known.items()}
 
+    def callback_secrets(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """What providers sign their callbacks with, by slug, as far as we were told."""
+        names = {slug: provider.callback_key for slug, provider in self.on.items()}
+        return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
+
     # ------------------------------------------------------------------------------------------------------- routing
 
     def route(self, model: str, tasks: Sequence[str], well: Callable[[str, str], bool]) -> Route:

@@ -9,7 +9,9 @@ from typing import Any, get_args
 from penstock.providers.compatible import OPERATIONS, error_kind, error_text
 from penstock.providers.spec import Model, Price, Provider, Unit, bearer
 
-_PROVIDER_WORDS = {"speaks", "base_url", "key_env", "models", "name", "priority"}
+_PROVIDER_WORDS = {
+    "speaks", "base_url", "key_env", "models", "name", "priority", "callback_field", "callback_key_env",
+}  # fmt: skip
 _MODEL_WORDS = {"id", "upstream", "task", "price", "name", "description", "priority", "weight", "aliases", "enabled"}
 _PRICE_WORDS = set("unit usd output_usd input_usd each_usd other_usd when above most note".split())
 _CHANGE_WORDS = {"price", "priority", "weight", "aliases", "enabled"}
@@ -60,6 +62,7 @@ def _described(slug: str, written: Any) -> Provider:
         models=_models(where, slug, table, _whole(where, table, "priority", 0)),
         error=error_text,
         kind=error_kind,
+        callback_key=_word(where, table, "callback_key_env", None),
     )
 
 
@@ -68,6 +71,8 @@ def _models(where: str, slug: str, table: Mapping[str, Any], priority: int) -> t
     if not isinstance(written, list):
         raise Misconfigured(f"{where}: models must be a list of tables")
     models = tuple(_model(where, slug, one, priority) for one in written)
+    if callback_field := _word(where, table, "callback_field", None):
+        models = tuple(replace(one, op=replace(one.op, callback_field=callback_field)) for one in models)
     names = [(model.id, model.op.task) for model in models]
     if twice := sorted({f"{name} ({task})" for name, task in names if names.count((name, task)) > 1}):
         raise Misconfigured(f"{where}: described twice: {', '.join(twice)}")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from penstock.auth import Auth
 from penstock.billing import Billing
+from penstock.callbacks import Callbacks
 from penstock.catalog import Catalog
 from penstock.clock import Clock
 from penstock.gather import Gather
@@ -37,6 +38,7 @@ class Gateway:
     gather: Gather
     media: Media
     jobs: Jobs
+    callbacks: Callbacks
     webhooks: Secrets
     deliveries: Deliveries
     settling: Settling

@@ -1,8 +1,10 @@
 """Canonical request to provider request, by table; pure."""
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -234,10 +236,23 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
     target[last] = value
 
 
-def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str) -> Outgoing:
+def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Mapping[str, Any]:
+    """The body with our address in it, where the provider looks for it there."""
+    if not callback or not op.callback_field or op.callback_field.startswith("?"):
+        return fields
+    told = copy.deepcopy(dict(fields))
+    for name, value in (*op.callback_also.items(), (op.callback_field, callback)):
+        _put(told, name, value)
+    return told
+
+
+def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "") -> Outgoing:
     """The whole HTTP request for a submission."""
     method, path = model.op.send.split(" ", 1)
     url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
+    if callback and (model.op.callback_field or "").startswith("?"):
+        url += f"{model.op.callback_field}={quote(callback, safe='')}"
+    fields = with_callback(model.op, fields, callback)
     headers = {**provider.headers, **provider.auth(key)}
     if model.op.body == "form":
         return Outgoing(method, url, headers, form=tuple(_form(fields)))

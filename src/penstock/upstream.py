@@ -89,7 +89,12 @@ class Upstream:
         self._settings = settings
 
     async def submit(
-        self, target: Target, request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]
+        self,
+        target: Target,
+        request: Request,
+        count: int,
+        inputs: Mapping[str, Sequence[Reference]],
+        callback: str = "",
     ) -> Result:
         """Send a generation once. Raises Failed, or OutcomeUnknown when it may have been heard."""
         provider, model = target.provider, target.model
@@ -97,8 +102,9 @@ class Upstream:
             inputs = await self._deposited(target, model.op.deposit, inputs)
         values = translate.canonical(request, count, inputs)
         values["chance"] = secrets.randbits(32)  # for models whose luck is in what they are told
-        outgoing = translate.outgoing(provider, model, translate.body(model, values, request.extras), target.key)
+        fields = translate.body(model, values, request.extras)
         try:
+            outgoing = translate.outgoing(provider, model, fields, target.key, callback)
             reply = await self._send(outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown) as problem:
             raise self._silence(provider, problem) from None

@@ -29,6 +29,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 HEADER_BYTES = 32 * 1024
 HEADER_LINES = 100
 _IDLE_BODY_BYTES = 64 * 1024  # what a call that takes no body may send all the same
+_NOTE_BYTES = 1024 * 1024  # from somebody without a key
 _DEEPEST = 64
 # Brackets and commas: what decoding a body costs is counted in values, not bytes, and all callers share one loop.
 _MOST_MARKS = 250_000
@@ -121,6 +122,9 @@ async def body(
         if has_body(headers):
             await _whole(headers, receive, _IDLE_BODY_BYTES, limits)
         return NO_BODY
+    if takes == "note":
+        raw = await _whole(headers, receive, _NOTE_BYTES, limits)
+        return Body(raw, size_bytes=len(raw))
     kind = headers.get("content-type", "application/json")
     name = kind.partition(";")[0].strip().lower()
     if name == "application/json" and "json" in takes:

@@ -9,7 +9,7 @@ from penstock.schema import Answer, Call, Table
 
 Endpoint = Callable[[Gateway, Call], Awaitable[Answer]]
 Access = Literal["key", "admin", "open", "signed"]
-Takes = Literal["nothing", "json", "form", "json or form"]
+Takes = Literal["nothing", "note", "json", "form", "json or form"]  # a note is short, and read by the endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

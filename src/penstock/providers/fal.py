@@ -49,7 +49,8 @@ def kind(reply: Reply) -> Kind | None:
 
 def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **more: Any) -> Model:
     op = Operation(task=task, params=whole(task, *rows), send="POST /{model}", poll="GET {status_url}", read=read,
-                   fetch="GET {response_url}", cancel="PUT {cancel_url}", priced_extras=PRICED, **more)
+                   fetch="GET {response_url}", cancel="PUT {cancel_url}", priced_extras=PRICED,
+                   callback_field="?fal_webhook", **more)
     return Model(id=name, upstream=path, op=op, prices=prices, priority=10)
 
 

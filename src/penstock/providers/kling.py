@@ -76,7 +76,8 @@ FIVE, FIFTEEN = lasting(5, 10, form=number_word, default=5), lasting(*range(3, 1
 SOUND = passthrough("sound", one_of=("on", "off"))
 PICTURES = converted("input_reference", ("image", "image_tail"), ends(plain_base64), required=True, most=2)
 WORDS = Operation(task="video", send="POST /v1/videos/text2video", poll="GET /v1/videos/text2video/{id}", read=read,
-                  model_field="model_name", params=(), priced_extras=frozenset({"mode", "sound", "multi_prompt"}))
+                  model_field="model_name", params=(), callback_field="callback_url",
+                  priced_extras=frozenset({"mode", "sound", "multi_prompt"}))
 MOVES = replace(WORDS, send="POST /v1/videos/image2video", poll="GET /v1/videos/image2video/{id}")
 
 
@@ -89,7 +90,7 @@ def films(name: str, upstream: str, mode: str, seconds: Param, *rows: Param, pri
 
 
 PROVIDER = Provider(
-    # Callbacks follow Standard Webhooks where the console has a secret, and are unsigned otherwise.
+    callback_key="KLING_WEBHOOK_SECRET",  # where the console has one; otherwise they are unsigned
     slug="kling", name="Kling", docs="https://klingai.com/document-api", base_url="https://api-singapore.klingai.com",
     key="KLING_API_KEY", auth=auth, error=error, kind=kind,
     models=(

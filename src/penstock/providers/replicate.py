@@ -78,6 +78,7 @@ JOB = Operation(
     task="image", send="POST /models/{model}/predictions", poll="GET /predictions/{id}", read=read, params=(),
     cancel="POST /predictions/{id}/cancel", shape=under("input"), poll_seconds=1.0,
     priced_extras=frozenset({"google_search", "image_search"}),
+    callback_field="webhook", callback_also={"webhook_events_filter": ["completed"]},
     deposit=Deposit(send="POST /files", form=picture, read=lambda reply: str(reply.json["urls"]["get"])),
 )
 
@@ -113,7 +114,7 @@ HAILUO = (PROMPT, lasting(6, 10, default=6), shaped("", "768p", "1080p"),
           converted("input_reference", "first_frame_image", first(left), most=1))
 IMAGE, MP, BFL = "image", "started_megapixel", "black-forest-labs/flux-"
 PROVIDER = Provider(
-    # Callbacks follow Standard Webhooks, with the secret that GET /webhooks/default/secret tells.
+    callback_key="REPLICATE_WEBHOOK_SECRET",  # which GET /webhooks/default/secret tells
     slug="replicate", name="Replicate", docs="https://replicate.com/docs/reference/http", key="REPLICATE_API_TOKEN",
     base_url="https://api.replicate.com/v1", auth=bearer, error=error,
     models=(

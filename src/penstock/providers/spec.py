@@ -225,6 +225,10 @@ class Operation:
     priced_extras: frozenset[str] = frozenset()  # undeclared fields that would change the price: refused
     resubmits: bool = False  # sending twice makes one job or costs nothing, so an unknown outcome may be retried
     poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
+    # Where our address goes if the provider is to call when a job ends: a field of the body (dots nest) or, after `?`,
+    # of the query; and what else is sent then. Polling remains the truth.
+    callback_field: str | None = None
+    callback_also: Mapping[str, Any] = field(default_factory=dict)
     # Quirks that an engine module reads: chat's, or `mask`, the colour of the edited area where it is not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -311,6 +315,7 @@ class Provider:
     error: Callable[[Reply], str | None] | None = None  # its own words for a failure
     kind: Callable[[Reply], Kind | None] | None = None  # where the status alone would mislead
     base_url_env: str | None = None  # self-hosted: the environment's name for its address
+    callback_key: str | None = None  # the environment's name for what signs its callbacks, as Standard Webhooks say
     domain: str | None = None  # jobs may be followed to any https host of this domain, with the credential
     retired: Mapping[str, str] = field(default_factory=dict)  # ids that were shut down, and what replaces them
 

@@ -53,7 +53,7 @@ TIERS = ("720p", "540p", "1080p")
 SHAPE = shaped("16:9 9:16 1:1 4:3 3:4", *TIERS)
 WORDS = Operation(task="video", send="POST /text2video", poll="GET /tasks/{id}/creations", read=read,
                   cancel="POST /tasks/{id}/cancel", cancel_body=lambda ref: {"id": ref["id"]},
-                  params=whole("video", PROMPT, LONG, SHAPE),
+                  params=whole("video", PROMPT, LONG, SHAPE), callback_field="callback_url",
                   # Off the peak it is half the price, and perhaps two days later.
                   priced_extras=frozenset({"off_peak", "images", "subjects", "videos"}))
 

@@ -112,6 +112,14 @@ WHERE id = :id AND state IN ('intent', 'submitted');
 -- Everything that was tried for a generation, in order.
 SELECT * FROM attempts WHERE request_id = :request_id ORDER BY id;
 
+-- name: get_attempt
+-- One attempt, for whoever proved to know of it.
+SELECT id, request_id FROM attempts WHERE id = :id;
+
+-- name: get_attempt_by_upstream_id
+-- The attempt that a provider knows under this name.
+SELECT id, request_id FROM attempts WHERE provider = :provider AND upstream_id = :upstream_id;
+
 -- name: count_sent_attempts
 -- How many attempts may be known to a provider.
 SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state IN ('intent', 'submitted', 'made');

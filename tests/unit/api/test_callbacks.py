@@ -1,0 +1,32 @@
+"""The door for providers' callbacks: a short note, no key, nothing told to who has no business there."""
+
+from pathlib import Path
+
+from penstock.api.edge import Edge
+from tests.api.gateways import opened
+from tests.api.talk import serving
+
+
+async def test_strangers_learn_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        bodies = set()
+        for path in ("/callbacks/fal/x", "/callbacks/nobody/x", "/callbacks/fal/account", "/callbacks/fal/att_1-sig"):
+            said = await served.ask("POST", path, body=b"{}")
+            assert said.status == 403
+            bodies.add(said.body)
+        assert len(bodies) == 1
+
+
+async def test_notes_are_short(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        assert (await served.ask("POST", "/callbacks/fal/x", body=b"x" * (1024**2 + 1))).status == 413
+
+
+async def test_any_kind_of_body_will_do(tmp_path: Path) -> None:
+    """It is not read unless it has to be."""
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        token = f"att_1-{gateway.media._vault.sign('callback' + chr(10) + 'fal' + chr(10) + 'att_1')}"
+        for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
+            headers = {"content-type": kind}
+            said = await served.ask("POST", f"/callbacks/fal/{token}", body=b"\xff not json", headers=headers)
+            assert (said.status, said.body) == (204, b"")
