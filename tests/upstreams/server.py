@@ -163,7 +163,7 @@ class Vendor:
     _routes: ClassVar[list[tuple[str, re.Pattern[str], str]]] = []
 
     def __init_subclass__(cls) -> None:
-        found = [(name, one.route) for name, one in vars(cls).items() if hasattr(one, "route")]
+        found = [(name, one.route) for base in cls.__mro__ for name, one in vars(base).items() if hasattr(one, "route")]
         cls._routes = [(told.split()[0], _pattern(told.split()[1]), name) for name, told in found]
 
     def __init__(self, usual: Sequence[Any] | None = None) -> None:

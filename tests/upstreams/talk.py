@@ -12,9 +12,15 @@ INPUT_USD, OUTPUT_USD = Decimal("0.000001"), Decimal("0.000002")
 
 
 def answer(
-    fields: dict[str, Any], name: str, thought: int = 0, more: Mapping[str, Any] | None = None
+    fields: dict[str, Any],
+    name: str,
+    thought: int = 0,
+    more: Mapping[str, Any] | None = None,
+    joined: bool = False,
 ) -> tuple[Ware, Decimal]:
-    """The completion, and what it costs. Tokens of thought are in the total alone; `more` goes with what was used."""
+    """The completion, and what it costs. Tokens of thought are in the total alone; `more` goes with what was used,
+    which a stream may tell with its last words.
+    """
     words = _last_words(fields["messages"])
     usage: dict[str, Any] = _usage(fields["messages"], words)
     usage |= {"total_tokens": usage["total_tokens"] + thought, **(more or {})}
@@ -22,7 +28,7 @@ def answer(
     head = {"id": name, "created": int(time.time()), "model": fields["model"], "system_fingerprint": None}
     if fields.get("stream"):
         wants_usage = (fields.get("stream_options") or {}).get("include_usage")
-        return Ware(events=[*_events(head, words, usage if wants_usage else None), b"[DONE]"]), usd
+        return Ware(events=[*_events(head, words, usage if wants_usage else None, joined), b"[DONE]"]), usd
     message = {"role": "assistant", "content": " ".join(words), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return Ware({**head, "object": "chat.completion", "choices": [choice], "usage": usage}), usd
@@ -43,14 +49,17 @@ def _usage(messages: list[dict[str, Any]], words: list[str]) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": len(words), "total_tokens": prompt + len(words)}
 
 
-def _events(head: dict[str, Any], words: list[str], usage: dict[str, Any] | None) -> Iterator[bytes]:
-    def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
+def _events(head: dict[str, Any], words: list[str], usage: dict[str, Any] | None, joined: bool) -> Iterator[bytes]:
+    def chunk(delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return encoded({**head, "object": "chat.completion.chunk", "choices": [choice]})
+        return encoded({**head, "object": "chat.completion.chunk", "choices": [choice], **more})
 
     yield chunk({"role": "assistant", "content": ""})
     for number, word in enumerate(words):
         yield chunk({"content": word if number == 0 else f" {word}"})
+    if joined:
+        yield chunk({}, "stop", usage=usage)
+        return
     yield chunk({}, "stop")
     if usage is not None:
         yield encoded({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})

@@ -1,0 +1,72 @@
+"""Together AI: OpenAI's client, for which it offers itself, against the simulated vendor; then the whole gateway."""
+
+import json
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, edit, house_of, image, talk
+from tests.upstreams.lab import KEY
+from tests.upstreams.server import serving_beside
+from tests.upstreams.together import Together
+
+
+@pytest.fixture
+def client() -> Iterator[openai.OpenAI]:
+    with (
+        serving_beside(Together()) as vendor,
+        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
+    ):
+        yield client
+
+
+def test_client_paints(client: openai.OpenAI) -> None:
+    size = {"width": 128, "height": 64, "response_format": "base64", "steps": 4}
+    made = client.images.generate(model="black-forest-labs/FLUX.1-schnell", prompt="a fox", n=2, extra_body=size)
+    assert made.data
+    assert [bool(one.b64_json) for one in made.data] == [True, True]
+    with pytest.raises(openai.UnprocessableEntityError, match="NSFW"):
+        client.images.generate(model="m", prompt="nsfw", extra_body=size)
+
+
+def test_client_talks(client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model="zai-org/GLM-5.3", messages=[{"role": "user", "content": "Say hello."}], stream=True
+    )
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Say hello."
+    assert chunks[-1].usage
+
+
+async def test_pictures(open_house: OpenHouse) -> None:
+    together = Together()
+    async with house_of(open_house, "together", together, "/v1") as house:
+        record = await image(house, model="flux-schnell", n=5, size="1024x1024")
+        assert (record["status"], str(record["cost"])) == ("completed", "0.014155776"), "5 of 1.048576 megapixels"
+        assert (await edit(house, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
+    first, second, third = (one.fields for one in together.heard("generate"))
+    assert first == {
+        "model": "black-forest-labs/FLUX.1-schnell", "prompt": "a pear", "n": 4, "width": 1024, "height": 1024,
+        "steps": 4, "response_format": "base64", "output_format": "png",
+    }  # fmt: skip
+    assert (second["n"], third["image_url"]) == (1, PICTURE)
+
+
+async def test_unfit_pictures(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "together", Together(), "/v1") as house:
+        record = await image(house, model="flux-schnell", prompt="nsfw")
+        assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_chats(open_house: OpenHouse) -> None:
+    together = Together()
+    async with house_of(open_house, "together", together, "/v1") as house:
+        text, record = await talk(house, model="z-ai/glm-5.3", stop=".", user="u-17", logprobs=False)
+        assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
+        assert str(record["cost"]) == "0.0000174"  # 3 at 1.4 and 3 at 4.4 dollars a million
+        _, record = await talk(house, model="z-ai/glm-5.3", stream=True)
+        assert str(record["cost"]) == "0.0000174"
+    assert together.heard("chat")[0].fields["stop"] == ["."]
