@@ -41,7 +41,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Options in the order they are to be tried; a forced one stands alone."""
+    """Options in the order they are to be tried; forced ones are endpoints of the one provider that was named."""
 
     options: tuple[Option, ...]
     forced: bool = False
@@ -127,7 +127,7 @@ class Catalog:
                 -(random.random() ** (1 / one.model.weight)),  # noqa: S311 - spreads load, guards nothing
             ),
         )
-        return Route(tuple(ordered[:1] if forced else ordered), forced)
+        return Route(tuple(ordered), forced)
 
     def _found(self, model: str) -> tuple[list[Option], bool]:
         """A public id, or `{provider}/{its model or a public id}`, which forces that provider."""
@@ -293,7 +293,9 @@ def pricing(price: Price) -> dict[str, Any]:
 
 
 def able(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:
-    """The route without options whose model cannot do what was asked; the first refusal when none can."""
+    """The route without options whose model cannot do what was asked; the first refusal when none can. Where a provider
+    was named, the first of its endpoints that can is left.
+    """
     fitting: list[Option] = []
     refusal: InvalidRequest | None = None
     for option in route.options:
@@ -305,4 +307,6 @@ def able(route: Route, request: Request, check: Callable[[Model, Request], None]
             fitting.append(option)
     if not fitting and refusal:
         raise refusal
-    return route if refusal is None else replace(route, options=tuple(fitting))
+    if refusal is None and not route.forced:
+        return route
+    return replace(route, options=tuple(fitting[:1] if route.forced else fitting))

@@ -322,6 +322,22 @@ def test_options_that_cannot_do_it_are_left_out() -> None:
         able(found, wanted, nobody)
 
 
+def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> None:
+    """Films from words and from pictures may be made at two addresses."""
+    words, moves = model("film", "video", "words"), model("film", "video", "moves")
+    other = provider("two", model("film", "video"))
+    found = route(catalog(provider("one", words, moves), other), "one/film", VIDEO)
+    wanted = Request(task="video", model="film", values={})
+    for upstream in ("words", "moves"):
+
+        def check(one: Model, request: Request, upstream: str = upstream) -> None:
+            if one.upstream != upstream:
+                raise InvalidRequest("not here")
+
+        assert [one.executed_model for one in able(found, wanted, check).options] == [f"one/{upstream}"]
+    assert len(able(found, wanted, lambda one, request: None).options) == 1
+
+
 def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
     assert slugs(catalog(environ={}).known_route("film", VIDEO)) == ["one"]
     with pytest.raises(ModelNotFound):

@@ -1,0 +1,343 @@
+"""One id, two vendors: when the second is asked, when nobody may be asked again, and who pays how much."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import providers
+from penstock.errors import Problem
+from tests.house import House, OpenHouse
+from tests.ports import unused_port
+from tests.providers.journeys import film, houses_of
+from tests.upstreams import faults
+from tests.upstreams.bfl import MODERATED, Flux
+from tests.upstreams.exchange import Exchange, Ware
+from tests.upstreams.fal import Fal
+from tests.upstreams.lab import KEY, KEY_ENV, png
+from tests.upstreams.server import Act, Vendor, answers, route, serving
+from tests.upstreams.vidu import Vidu, failed, problem
+
+# The picture's maker has it for 0.03, its reseller for 0.05; the film's for 0.1 a second and for 0.154.
+PICTURE, FILM = "flux-2-flex", "vidu-q3"
+WHOLE = 10_000_000_000
+
+
+def pictures(open_house: OpenHouse, first: Flux, second: Fal) -> AbstractAsyncContextManager[House]:
+    return houses_of(open_house, {"bfl": (first, ""), "fal": (second, "")})
+
+
+def films(open_house: OpenHouse, first: Vidu, second: Fal) -> AbstractAsyncContextManager[House]:
+    return houses_of(open_house, {"vidu": (first, "/ent/v2"), "fal": (second, "")})
+
+
+async def picture(house: House, **body: Any) -> dict[str, Any]:
+    """The answer to a caller who waits, while time passes."""
+    task = asyncio.create_task(house.image(**{"model": PICTURE, **body}))
+
+    async def done() -> bool:
+        return task.done()
+
+    await house.until(done)
+    answer: dict[str, Any] = task.result()
+    return answer
+
+
+async def billed(house: House, request_id: str, cost: int) -> None:
+    """Once, at this price, and nothing is held any more."""
+    moved = await house.transfers(request_id)
+    assert {"hold", "post"} == moved.keys()
+    assert moved["post"] == cost
+    assert await house.money() == (WHOLE - cost, 0)
+
+
+# --------------------------------------------------------------------------------------------------- a definite failure
+
+
+def wrong(status: int, **headers: str) -> Act:
+    return answers({"detail": "No.", "message": "No.", "reason": "Whatever"}, status, **headers)
+
+
+REFUSED_BUT_NOT_FOR_CONTENT = [wrong(status) for status in (400, 401, 402, 403, 404, 429, 500, 503)]
+
+
+@pytest.mark.parametrize("act", REFUSED_BUT_NOT_FOR_CONTENT)
+async def test_picture_goes_to_the_second(open_house: OpenHouse, act: Act) -> None:
+    first, second = Flux(), Fal()
+    first.next("submit", act)
+    async with pictures(open_house, first, second) as house:
+        answer = await picture(house)
+        metadata = answer["metadata"]
+        assert (metadata["executed_model"], str(metadata["cost"])) == ("fal/fal-ai/flux-2-flex", "0.05")
+        assert metadata["model"] == PICTURE
+        assert [one["outcome"] for one in metadata["attempts"]][1:] == ["made"]
+        assert [one["provider"] for one in metadata["attempts"]] == ["bfl", "fal"]
+        await billed(house, answer["id"], 50_000_000)
+    assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 1)
+
+
+@pytest.mark.parametrize("fate", ["Error", {"status": "Ready", "result": None}])
+async def test_picture_that_failed_later_goes_to_the_second(open_house: OpenHouse, fate: Any) -> None:
+    first, second = Flux(), Fal()
+    first.fates.append(("Pending", fate))
+    async with pictures(open_house, first, second) as house:
+        answer = await picture(house)
+        assert answer["metadata"]["provider"] == "fal"
+        await billed(house, answer["id"], 50_000_000)
+
+
+@pytest.mark.parametrize("act", REFUSED_BUT_NOT_FOR_CONTENT)
+async def test_film_goes_to_the_second(open_house: OpenHouse, act: Act) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", act)
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        metadata = video["metadata"]
+        assert (video["status"], str(metadata["cost"])) == ("completed", "0.77")
+        assert metadata["executed_model"] == "fal/fal-ai/vidu/q3/text-to-video"
+        await billed(house, video["id"], 770_000_000)
+    assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 1)
+
+
+@pytest.mark.parametrize("fate", [failed("SystemError"), {"state": "success", "creations": []}])
+async def test_film_that_failed_later_goes_to_the_second(open_house: OpenHouse, fate: Any) -> None:
+    first, second = Vidu(), Fal()
+    first.fates.append(("created", "processing", fate))
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
+        await billed(house, video["id"], 770_000_000)
+
+
+async def test_vendor_that_cannot_be_reached(open_house: OpenHouse) -> None:
+    async with serving(Fal()) as second:
+        first = {"base_url": f"http://127.0.0.1:{unused_port()}/ent/v2", "key_env": KEY_ENV}
+        both = {"vidu": first, "fal": {"base_url": second.url, "key_env": KEY_ENV}}
+        async with open_house(providers=both) as house:
+            video = await film(house, model=FILM, seconds=5)
+            assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
+
+
+async def test_first_vendor_is_paid_what_it_says(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.credits = 90
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        assert (video["metadata"]["executed_model"], str(video["metadata"]["cost"])) == ("vidu/viduq3-pro", "0.45")
+        await billed(house, video["id"], 450_000_000)
+    assert not second.heard("submit")
+
+
+async def test_nobody_is_left(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", wrong(500))
+    second.next("submit", wrong(503))
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
+        assert await house.money() == (WHOLE, 0)
+
+
+async def test_vendor_that_was_asked_for_by_name_stands_alone(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", wrong(500))
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=f"vidu/{FILM}", seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_ERROR")
+    assert not second.heard("submit")
+
+
+# ------------------------------------------------------------------------------------------- nobody may be asked again
+
+IN_DOUBT = {
+    "dropped": faults.dropped,
+    "truncated": faults.truncated(5),
+    "nonsense": faults.nonsense,
+    "no name": faults.raw(b'{"state": "created", "polling_url": 1}'),
+    "gateway": faults.raw(b"<html>502</html>", "text/html", 502),
+    "gateway in time": faults.raw(b"", "text/plain", 504),
+}
+
+
+@pytest.mark.parametrize("doubt", IN_DOUBT)
+async def test_film_that_may_have_been_begun_is_not_begun_twice(open_house: OpenHouse, doubt: str) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", IN_DOUBT[doubt])
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
+        assert await house.money() == (WHOLE, 0)
+    assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 0)
+
+
+@pytest.mark.parametrize("doubt", IN_DOUBT)
+async def test_picture_that_may_have_been_begun_is_not_begun_twice(open_house: OpenHouse, doubt: str) -> None:
+    first, second = Flux(), Fal()
+    first.next("submit", IN_DOUBT[doubt])
+    async with pictures(open_house, first, second) as house:
+        with pytest.raises(Problem) as caught:
+            await picture(house)
+        assert caught.value.should_retry is False
+        assert await house.money() == (WHOLE, 0)
+    assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 0)
+
+
+# -------------------------------------------------------------------------------------------------- a matter of content
+
+
+async def test_refusal_at_the_door_is_final(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", answers(problem("AuditSubmitIllegal", "The prompt was not approved.", 400), 400))
+    async with films(open_house, first, second) as house:
+        video = await film(house, model=FILM, seconds=5)
+        assert (video["status"], video["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
+        assert await house.money() == (WHOLE, 0)
+    assert not second.heard("submit")
+
+
+async def test_refusal_of_what_was_made_is_final(open_house: OpenHouse) -> None:
+    first, second = Flux(), Fal()
+    first.fates.append(("Pending", MODERATED))
+    async with pictures(open_house, first, second) as house:
+        with pytest.raises(Problem) as caught:
+            await picture(house)
+        assert caught.value.code == "CONTENT_POLICY_VIOLATION"
+        assert house.gateway.health.well("bfl", PICTURE), "to say no is no sign of illness"
+    assert not second.heard("submit")
+
+
+# -------------------------------------------------------------------------------------------------------------- illness
+
+
+async def start(house: House, vendor: Vendor, name: str, count: int) -> str:
+    """One more film, up to the moment when this vendor has heard of so many; no time passes."""
+    started = await house.video(model=FILM, seconds=5)
+    await vendor.desks[name].reached(count)
+    video_id: str = started.json["id"]
+    return video_id
+
+
+async def test_unwell_vendor_comes_last_until_it_had_time_to_recover(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", *[wrong(500)] * 3)
+    async with films(open_house, first, second) as house:
+        videos = [await start(house, second, "submit", number + 1) for number in range(3)]
+        assert (len(first.heard("create")), house.gateway.health.well("vidu", "viduq3-pro")) == (3, False)
+        videos.append(await start(house, second, "submit", 4))
+        assert len(first.heard("create")) == 3, "the fourth film was the second vendor's from the start"
+        house.clock.advance(11)
+        videos.append(await start(house, first, "create", 4))
+        ended = [await house.finished(video) for video in videos]
+        assert [one["metadata"]["provider"] for one in ended] == ["fal"] * 4 + ["vidu"]
+        assert [len(await house.attempts(video)) for video in videos] == [2, 2, 2, 1, 1]
+        assert house.gateway.health.well("vidu", "viduq3-pro")
+
+
+async def test_retry_after_is_honoured(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", wrong(429, retry_after="60"))
+    async with films(open_house, first, second) as house:
+        videos = [await start(house, second, "submit", 1)]
+        house.clock.advance(50)
+        videos.append(await start(house, second, "submit", 2))
+        assert len(first.heard("create")) == 1
+        house.clock.advance(11)
+        videos.append(await start(house, first, "create", 2))
+        ended = [await house.finished(video) for video in videos]
+        assert [one["metadata"]["provider"] for one in ended] == ["fal", "fal", "vidu"]
+
+
+async def test_unwell_vendor_is_better_than_none(open_house: OpenHouse) -> None:
+    first, second = Vidu(), Fal()
+    first.next("create", wrong(429, retry_after="60"))
+    async with films(open_house, first, second) as house:
+        waiting = await start(house, second, "submit", 1)
+        second.next("submit", wrong(503))
+        later = await start(house, first, "create", 2)
+        ended = [await house.finished(video) for video in (waiting, later)]
+        assert [one["metadata"]["provider"] for one in ended] == ["fal", "vidu"]
+        assert {one["provider"]: one["choice"] for one in await house.attempts(later)} == {"fal": 0, "vidu": 1}
+
+
+# --------------------------------------------------------------------------------------------------------- a new vendor
+
+ACME = '''
+"""Acme: pictures of anything, as long as it is an anvil."""
+
+from penstock.convert import joined, pixels
+from penstock.providers.spec import (
+    File, Model, Operation, Provider, Result, bearer, converted, passthrough, priced, whole,
+)
+
+usd = priced("acme.example/prices, read 2026-11-15")
+
+
+def read(reply):
+    return Result(files=tuple(File(url=one) for one in reply.json["pictures"]))
+
+
+ANVIL = Operation(task="image", send="POST /draw", read=read, model_field="brush", params=whole(
+    "image", passthrough("prompt", required=True), converted("frame", "size", joined(pixels(multiple=32), "*"))))
+PROVIDER = Provider(
+    slug="acme", name="Acme", docs="https://acme.example", base_url="https://api.acme.example", key="ACME_KEY",
+    auth=bearer, models=(
+        Model(id="acme/anvil", upstream="anvil-9", op=ANVIL, prices=(usd("0.07", "image"),)),
+        Model(id="flux-2-flex", upstream="flux", op=ANVIL, prices=(usd("0.04", "image"),), priority=5),
+    ),
+)
+'''
+
+
+class Acme(Vendor):
+    credential = ("authorization", f"Bearer {KEY}")
+
+    @route("POST /draw")
+    def draw(self, call: Exchange) -> Ware:
+        width, height = map(int, call.heard.fields["size"].split("*"))
+        return Ware({"pictures": [self.put(png(width, height), "image/png")]})
+
+
+def in_the_folder(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """As if it lay beside the others."""
+    (place / "acme.py").write_text(ACME)
+    monkeypatch.setattr(providers, "__path__", [*providers.__path__, str(place)])
+
+
+def in_a_package(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """What an installer makes of one module and a line that names it."""
+    (place / "acme_films.py").write_text(ACME)
+    about = place / "acme_films-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-films\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\nacme = acme_films:PROVIDER\n")
+    monkeypatch.syspath_prepend(place)
+
+
+@pytest.mark.parametrize("added", [in_the_folder, in_a_package])
+async def test_new_vendor_is_one_file(
+    open_house: OpenHouse,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    added: Callable[[pytest.MonkeyPatch, Path], None],
+) -> None:
+    (place := tmp_path / "added").mkdir()
+    for name in ("penstock.providers.acme", "acme_films"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    added(monkeypatch, place)
+    assert [file.name for file in place.rglob("*.py")] in (["acme.py"], ["acme_films.py"])
+    acme, flux, fal = Acme(), Flux(), Fal()
+    flux.next("submit", wrong(500))
+    async with houses_of(open_house, {"acme": (acme, ""), "bfl": (flux, ""), "fal": (fal, "")}) as house:
+        assert "acme/anvil" in [one["id"] for one in house.gateway.catalog.list()]
+        anvil = await picture(house, model="acme/anvil", size="70x64")
+        assert (anvil["metadata"]["executed_model"], str(anvil["metadata"]["cost"])) == ("acme/anvil-9", "0.07")
+        assert acme.heard("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}
+        shared = await picture(house)
+        assert (shared["metadata"]["executed_model"], str(shared["metadata"]["cost"])) == ("acme/flux", "0.04")
+        with pytest.raises(Problem, match=r"`mask` is not supported|cannot do image edits"):
+            await house.edit(model="acme/anvil", image="data:image/png;base64,")
+    assert not fal.heard("submit"), "by their priorities: the maker, the new vendor, the reseller"
