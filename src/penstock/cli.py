@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from penstock.commands import keys, look, orgs, recordings, serve, webhooks
+from penstock.commands import keys, look, orgs, providers, recordings, serve, webhooks
 from penstock.errors import Problem
 from penstock.store.base import StorageMisconfigured
 
@@ -16,6 +16,7 @@ app.command()(serve.worker)
 app.command()(look.models)
 app.command("settings")(look.show_settings)
 app.command()(look.audit)
+app.add_typer(providers.app, name="providers")
 app.add_typer(keys.app, name="keys")
 app.add_typer(orgs.orgs, name="orgs")
 app.add_typer(orgs.credit, name="credit")

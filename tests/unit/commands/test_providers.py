@@ -1,0 +1,162 @@
+"""Providers on the command line: listed, seen through a running gateway, tried for real against simulated vendors."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.commands.providers import _pulse
+from tests.commanding import Ended, done, penstock
+from tests.stories.serving import Ground
+from tests.upstreams import faults
+from tests.upstreams.lab import KEY, KEY_ENV, Lab, laboratory_beside
+
+NO_KEY = {"FAL_KEY": "", "PENSTOCK_KEY": ""}
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with laboratory_beside() as lab:
+        yield lab
+
+
+@contextmanager
+def described(data: Path, lab: Lab) -> Iterator[Path]:
+    """A data folder whose penstock.toml knows the lab."""
+    Ground(data, "", lab)._describe()
+    yield data
+
+
+def check(data: Path, lab: Lab, *words: str | Path) -> Ended:
+    with described(data, lab):
+        return penstock("providers", "check", "lab", "--data", data, *words, **{KEY_ENV: KEY})
+
+
+def test_every_provider_is_listed_with_what_it_lacks(tmp_path: Path) -> None:
+    rows = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, **NO_KEY).lines}
+    assert rows["atelier"] == ["Atelier", "on", "", "", "5"]
+    assert rows["fal"][1:4] == ["off", "FAL_KEY is not set", "FAL_KEY"]
+    assert int(rows["fal"][4]) > 1
+    with_key = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, FAL_KEY="x").lines}
+    assert with_key["fal"][1:3] == ["on", ""]
+    disabled = done("providers", "--data", tmp_path, PENSTOCK_DISABLED_PROVIDERS="atelier").lines
+    assert next(row for row in disabled if row[0] == "atelier")[2:4] == ["off", "switched off in the settings"]
+
+
+def test_a_running_gateway_tells_how_they_are(tmp_path: Path, lab: Lab) -> None:
+    ground = Ground(tmp_path / "data", "", lab)
+    with ground.serving() as served:
+        assert served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
+        seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
+        refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")
+    rows = {row[0]: row for row in seen.lines}
+    assert rows["lab"][-1] == "1 good, 0 bad"
+    assert rows["atelier"][-1] == "not called yet"
+    assert refused.status == 1
+    assert "AUTHENTICATION_FAILED" in refused.err
+    assert served.key not in seen.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--url", "http://127.0.0.1:9"), "--key or PENSTOCK_KEY"),
+        (("--url", "ftp://x", "--key", "k"), "http:// or https://"),
+        (("--url", "http://127.0.0.1:9", "--key", "k"), "penstock: "),
+    ],
+)
+def test_a_gateway_that_cannot_be_asked(words: tuple[str, ...], told: str) -> None:
+    ended = penstock("providers", *words, **NO_KEY)
+    assert (ended.status, ended.out) == (1, "")
+    assert told in ended.err
+
+
+def test_health_in_a_few_words() -> None:
+    rows = [
+        {"model": "a", "well": True, "good": 3, "bad": 0, "last_problem": None},
+        {"model": "b", "well": False, "good": 1, "bad": 4, "last_problem": "busy"},
+    ]
+    assert _pulse(rows) == "4 good, 4 bad, b unwell (busy)"
+
+
+# --------------------------------------------------------------------------------------------------------------- trials
+
+
+def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: Lab) -> None:
+    ended = check(tmp_path / "data", lab, "--yes")
+    assert ended.status == 0, ended
+    quoted, told = ended.out.splitlines()
+    assert quoted.startswith("lab/lab/talk (chat): at most 0.000")
+    assert "lab works: " in told
+    assert f"{lab.bill_usd:f} USD" in told
+    assert len(lab.invoice) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "made"), [("picture", "a picture of "), ("touch", "a picture of "), ("film", "a film of ")]
+)
+def test_a_model_can_be_named(tmp_path: Path, lab: Lab, model: str, made: str) -> None:
+    ended = check(tmp_path / "data", lab, "--yes", "--model", model)
+    assert ended.status == 0, ended
+    assert f"lab works: {made}" in ended.out
+    assert len(lab.invoice) == 1
+
+
+def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: Lab) -> None:
+    ended = check(tmp_path / "data", lab, "--yes", "--record", tmp_path / "kept")
+    assert ended.status == 0, ended
+    path = Path(ended.out.splitlines()[-1])
+    document = json.loads(path.read_text())
+    assert (path.parent, document["provider"]) == (tmp_path / "kept", "lab")
+    assert KEY not in path.read_text()
+    assert done("record", "import", path, "--data", tmp_path / "other").out.strip() == document["id"]
+
+
+def test_conversations_are_not_recorded(tmp_path: Path, lab: Lab) -> None:
+    ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/talk", "--record", tmp_path / "kept")
+    assert ended.status == 1
+    assert "conversations are not recorded" in ended.err
+    assert len(lab.invoice) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "act"), [("picture", faults.error(500, "out of paint")), ("film", faults.film("in_progress", "failed"))]
+)
+def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: Lab, model: str, act: Any) -> None:
+    (lab.images if model == "picture" else lab.videos).next(act)
+    ended = check(tmp_path / "data", lab, "--yes", "--model", model)
+    assert ended.status == 1
+    assert "lab does not work: UPSTREAM_ERROR: " in ended.err
+
+
+@pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("", 0), ("y\n", 1)])
+def test_nothing_is_spent_unasked(
+    tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, said: str, calls: int
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    ended = check(tmp_path / "data", lab, "--model", "picture")
+    assert (ended.status == 0) is (calls > 0)
+    assert len(lab.invoice) == calls
+
+
+def test_the_operators_books_are_left_alone(tmp_path: Path, lab: Lab) -> None:
+    check(tmp_path / "data", lab, "--yes", "--model", "picture")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["penstock.toml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nonesuch",), "no such provider: nonesuch; known are "),
+        (("fal",), "fal is off: FAL_KEY is not set"),
+        (("atelier", "--model", "nonesuch"), "atelier has no model to try"),
+    ],
+)
+def test_what_cannot_be_tried(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    ended = penstock("providers", "check", *words, "--yes", "--data", tmp_path, **NO_KEY)
+    assert (ended.status, ended.out) == (1, "")
+    assert told in ended.err
