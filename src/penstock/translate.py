@@ -95,8 +95,8 @@ def _inside(row: Param, value: float) -> bool:
 
 def _range(row: Param) -> str:
     if row.low is None:
-        return f"at most {row.high:g}"
-    return f"at least {row.low:g}" if row.high is None else f"from {row.low:g} to {row.high:g}"
+        return f"at most {row.high}"
+    return f"at least {row.low}" if row.high is None else f"from {row.low} to {row.high}"
 
 
 def check_inputs(model: Model, counts: Mapping[str, int]) -> None:

@@ -151,6 +151,8 @@ def test_an_image_says_only_what_was_said() -> None:
          "negative_prompt"),
         (passthrough("seconds", low=2, high=10), {"seconds": 1},
          "`seconds` of lab/brush must be from 2 to 10.", "seconds"),
+        (passthrough("scale_factor", low=0.5, high=2**32), {"scale_factor": 0.1},
+         "`scale_factor` of lab/brush must be from 0.5 to 4294967296.", "scale_factor"),
         (passthrough("seconds", high=10), {"seconds": 10.5}, "`seconds` of lab/brush must be at most 10.", "seconds"),
         (passthrough("scale_factor", low=2), {"scale_factor": 1.5}, "`scale_factor` of lab/brush must be at least 2.",
          "scale_factor"),
