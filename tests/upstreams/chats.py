@@ -15,7 +15,7 @@ class Chats(Vendor):
     roles: tuple[str, ...] = ("system", "user", "assistant", "tool")
     named = True  # messages may say who speaks
 
-    @route("POST /v1/chat/completions")
+    @route("POST /{at*}/chat/completions")
     def chat(self, call: Exchange) -> Ware:
         return self._answer(call.heard.fields)
 
