@@ -119,7 +119,8 @@ http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}
 fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
 upstream lab {{ server 127.0.0.1:{UPSTREAM_PORT}; keepalive 256; }}
 server {{ listen 127.0.0.1:{PORT}; keepalive_requests 1000000;
-location / {{ proxy_pass http://lab; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }} }} }}
+location / {{ proxy_pass http://lab; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }}
+}} }}
 """
     )
     return ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
