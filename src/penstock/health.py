@@ -8,6 +8,7 @@ from penstock.clock import Clock
 _BAD_IN_A_ROW = 3
 _FIRST_PAUSE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
+_MOST_PULSES = 4096  # callers choose the names of a router's models; the oldest are forgotten
 
 
 @dataclass(slots=True)
@@ -35,16 +36,14 @@ class Health:
 
     def answered(self, provider: str, upstream: str) -> None:
         """A success, or a refusal that says nothing about the provider's health."""
-        pulse = self.pulses.get((provider, upstream))
-        if pulse is None:
-            pulse = self.pulses[provider, upstream] = Pulse()
+        pulse = self._pulse(provider, upstream)
         pulse.good += 1
         pulse.bad_in_a_row = 0
         pulse.pause_seconds = _FIRST_PAUSE_SECONDS
         pulse.well_after = 0.0
 
     def failed(self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None) -> None:
-        pulse = self.pulses.setdefault((provider, upstream), Pulse())
+        pulse = self._pulse(provider, upstream)
         pulse.bad += 1
         pulse.bad_in_a_row += 1
         pulse.last_problem = problem
@@ -55,6 +54,14 @@ class Health:
             # Calls that were under way together fail together: one outage, one pause.
             pulse.well_after = now + pulse.pause_seconds
             pulse.pause_seconds = min(2 * pulse.pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+    def _pulse(self, provider: str, upstream: str) -> Pulse:
+        pulse = self.pulses.get((provider, upstream))
+        if pulse is None:
+            if len(self.pulses) >= _MOST_PULSES:
+                del self.pulses[next(iter(self.pulses))]
+            pulse = self.pulses[provider, upstream] = Pulse()
+        return pulse
 
     def report(self) -> list[dict[str, object]]:
         """One row per provider and model that was called, for operators."""

@@ -107,6 +107,15 @@ def test_a_short_retry_after_does_not_cut_a_pause_short() -> None:
     assert pause_seconds(sick, clock) == 10
 
 
+def test_memory_is_bounded_whatever_models_callers_invent() -> None:
+    sick, _ = health()
+    for number in range(10_000):
+        sick.answered("hub", f"acme/{number}")
+        sick.failed("hub", f"acme/{number}", "broken")
+    assert len(sick.pulses) == 4096
+    assert [one["model"] for one in sick.report() if one["model"] in ("acme/0", "acme/9999")] == ["acme/9999"]
+
+
 def test_report_for_operators() -> None:
     sick, clock = health()
     sick.answered("zoo", "zebra")
