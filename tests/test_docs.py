@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from docs import generate
+from penstock.providers import discover
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -25,6 +26,35 @@ def project() -> dict[str, Any]:
 def test_generated_page_is_current(path: Path) -> None:
     assert path.exists(), "run `make docs`"
     assert path.read_text() == generate.pages()[path], "run `make docs`"
+
+
+# -------------------------------------------------------------------------------------------------------------- quotes
+
+GUIDE = ROOT / "docs" / "add-a-provider.md"
+
+
+def quoted(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_guide_quotes_a_provider_as_it_is() -> None:
+    source = (ROOT / "src" / "penstock" / "providers" / "luma.py").read_text()
+    assert len(quoted("python")) > 5
+    assert [block for block in quoted("python") if block not in source] == []
+
+
+def test_the_guide_quotes_a_recording_as_it_is() -> None:
+    assert quoted("json") == [(ROOT / "tests" / "providers" / "luma" / "busy.json").read_text()]
+
+
+def test_the_page_about_providers_leaves_none_out() -> None:
+    page = generate.pages()[ROOT / "docs" / "providers.md"]
+    for provider in discover():
+        assert f"## {provider.name}\n\n`{provider.slug}`" in page
+        for model in provider.models:
+            assert f"| `{model.id}` |" in page
+            assert all(price.note.strip(" .") in page for price in model.prices)
+            assert all(f"`{to}`" in page for row in model.op.params for to in row.to)
 
 
 # --------------------------------------------------------------------------------------------------------------- links
