@@ -1,0 +1,120 @@
+"""OpenAI's shapes, for whoever speaks them: tables of chat models, messages, readers and errors."""
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.providers.compatible import (
+    CHAT,
+    OPERATIONS,
+    REFUSALS,
+    STATUS,
+    chats,
+    error_kind,
+    error_text,
+    heard,
+    read_images,
+    read_video,
+    talk,
+    upload,
+)
+from penstock.providers.spec import Price, Reply, Upload, refused
+from penstock.values import Reference
+
+
+def reply(said: Any, status: int = 200) -> Reply:
+    return Reply(status, {"x-request-id": "r-1"}, json.dumps(said).encode())
+
+
+# ----------------------------------------------------------------------------------------------------------------- chat
+
+TABLE = """
+    large            2    10   0.2  >200000  4  15  0.4
+    small-1.5=small  0.5  2
+    other/model=m    1    3
+"""
+
+
+def test_table_of_chats() -> None:
+    large, small, other = chats("acme", "a page, 2026-11", TABLE, priority=10)
+    assert [(one.id, one.upstream) for one in (large, small, other)] == [
+        ("acme/large", "large"), ("acme/small-1.5", "small"), ("other/model", "m"),
+    ]  # fmt: skip
+    note = "a page, 2026-11"
+    assert small.prices == (Price(unit="token", usd="0.000002", input_usd="0.0000005", note=note),)
+    assert large.prices == (
+        Price(unit="token", usd="0.000015", input_usd="0.000004", other_usd={"cached": "0.0000004"}, above=200_000,
+              note=note),
+        Price(unit="token", usd="0.00001", input_usd="0.000002", other_usd={"cached": "0.0000002"}, note=note),
+    )  # fmt: skip
+    assert {one.priority for one in (large, small, other)} == {10}
+    assert large.op is CHAT
+
+
+def test_chat_differs_only_where_it_says_so() -> None:
+    op = talk(*refused("logprobs"), priced_extras=frozenset({"plugins"}))
+    assert (op.send, op.task, op.priced_extras) == (CHAT.send, "chat", frozenset({"plugins"}))
+    assert [row.name for row in op.params] == ["logprobs"]
+
+
+def test_messages_are_heard_without_names_and_in_other_roles() -> None:
+    said = [{"role": "developer", "content": "Be brief.", "name": "x"}, {"role": "user", "content": "developer"}]
+    row = heard("name", developer="system")
+    assert row.by is not None
+    assert row.by(said) == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "developer"}]
+    assert said[0]["role"] == "developer", "what the caller said stays as it is, for the next provider"
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+
+
+def test_images() -> None:
+    data = [{"b64_json": "b25l", "revised_prompt": "a red fox"}, {"url": "https://lab.example/a.png"}, {"b64_json": ""}]
+    usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8}
+    result = read_images(reply({"data": data, "usage": usage}))
+    assert [(file.data, file.url, file.revised_prompt) for file in result.files] == [
+        ("b25l", None, "a red fox"), (None, "https://lab.example/a.png", None),
+    ]  # fmt: skip
+    assert (result.usage, result.upstream_id) == ({"input": 3, "output": 5}, "r-1")
+
+
+@pytest.mark.parametrize("status", STATUS)
+def test_videos_in_every_state(status: str) -> None:
+    result = read_video(reply({"id": "v", "status": status, "progress": 40}))
+    assert (result.status, result.ref, result.progress) == (STATUS[status], {"id": "v"}, 0.4)
+    assert bool(result.files) == (result.status == "completed")
+
+
+@pytest.mark.parametrize("code", [*REFUSALS, "out_of_memory"])
+def test_videos_that_were_refused(code: str) -> None:
+    result = read_video(reply({"id": "v", "status": "failed", "error": {"code": code, "message": "No."}}))
+    assert (result.kind, result.message) == ("broken" if code == "out_of_memory" else "refused", "No.")
+
+
+def test_uploads_are_named_for_what_they_are() -> None:
+    assert upload(Reference(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
+
+
+def test_every_task_has_an_operation() -> None:
+    assert all(op.task == task for task, op in OPERATIONS.items())
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "kind"),
+    [
+        ({"error": {"message": "No.", "code": "moderation_blocked"}}, "No.", "refused"),
+        ({"error": {"message": "No.", "code": "rate_limit_exceeded"}}, "No.", None),
+        ({"error": {"message": "No.", "code": "insufficient_quota"}}, "No.", "broken"),
+        ({"error": "No."}, "No.", None),
+        ([{"error": {"message": "No.", "status": "NOT_FOUND"}}], "No.", None),
+        ([{"error": {"message": "No.", "status": "FAILED_PRECONDITION"}}], "No.", "broken"),
+        ({"error": {"message": "No.", "details": [{"reason": "API_KEY_INVALID"}]}}, "No.", "broken"),
+        ({"error": {"message": None, "code": 7}}, None, None),
+    ],
+)
+def test_errors(said: Any, text: str | None, kind: str | None) -> None:
+    assert (error_text(reply(said, 400)), error_kind(reply(said, 400))) == (text, kind)
