@@ -38,7 +38,7 @@ def test_one_cursor_at_most() -> None:
         check_cursors(asked(ID, ID), "key", "key")
 
 
-@pytest.mark.parametrize("cursor", ["x", "key_x", new_id("req", 1), "é"])
+@pytest.mark.parametrize("cursor", ["x", "key_x", "req_" + "0" * 32, "é"])
 def test_what_cannot_be_an_id_is_as_unknown_as_any_other(cursor: str) -> None:
     with pytest.raises(NotFound, match="No such key"):
         check_cursors(asked(after=cursor), "key", "key")
