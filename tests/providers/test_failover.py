@@ -42,7 +42,7 @@ async def picture(house: House, **body: Any) -> dict[str, Any]:
     async def done() -> bool:
         return task.done()
 
-    await house.until(done)
+    await house.until(done, step_seconds=0.1)  # slowly: whoever waits for a picture does so for a minute or two
     answer: dict[str, Any] = task.result()
     return answer
 
