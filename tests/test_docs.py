@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from docs import generate
+from penstock.metrics import Figures, Metrics
 from penstock.providers import discover
+from penstock.values import Nanos
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -55,6 +57,20 @@ def test_the_page_about_providers_leaves_none_out() -> None:
             assert f"| `{model.id}` |" in page
             assert all(price.note.strip(" .") in page for price in model.prices)
             assert all(f"`{to}`" in page for row in model.op.params for to in row.to)
+
+
+def test_operators_are_told_of_every_metric() -> None:
+    """All names that the exposition can have, out of one with something in each."""
+    metrics = Metrics()
+    metrics.answered("GET", "/x", 200, 0.1)
+    metrics.ended("lab", "image", "completed", Nanos(1))
+    health = [{"provider": "lab", "good": 1, "bad": 0, "well": True}]
+    figures = Figures(
+        jobs_running=0, pool_workers=0, pool_places=0, messages={}, writes=0, write_seconds=0, health=health
+    )
+    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text(figures).decode(), re.MULTILINE))
+    told = (ROOT / "docs" / "operations.md").read_text()
+    assert sorted(name for name in exposed if f"`{name}`" not in told) == []
 
 
 # --------------------------------------------------------------------------------------------------------------- links
