@@ -1,6 +1,6 @@
 """The story of a conversation: reserve, ask, pass the answer on, settle."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +18,7 @@ from penstock.metrics import NOBODY
 from penstock.providers.spec import Price
 from penstock.schema import Answer, Call, Quote, Request
 from penstock.settling import Ending, Entry
-from penstock.sse import Broken, Relay, Usage
+from penstock.sse import Broken, Relay, Usage, plainly
 from penstock.upstream import Failed, OutcomeUnknown
 from penstock.values import NOTHING, Nanos, nanos
 from penstock.verdict import Miss, verdict
@@ -27,6 +27,7 @@ from penstock.wire import NotSent, Unknown
 _IDLE_SECONDS = 60.0
 _BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like this
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_NO_WORDS: Mapping[bytes, bytes] = {}
 
 
 class _Completion(msgspec.Struct):
@@ -83,7 +84,7 @@ def _missed(gateway: Gateway, option: Option, problem: Failed | OutcomeUnknown) 
 
 
 async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
-    """The provider's answer goes out byte for byte; it is read only for what it says about use."""
+    """The provider's answer goes out byte for byte, but for odd words; it is read only for what it says about use."""
     reply = await gateway.upstream.ask(option, conversation.told(said, option.model), gateway.settings.upstream_seconds)
     try:
         completion = _read(reply.body)
@@ -95,9 +96,14 @@ async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
     if not completion.choices:
         raise Failed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
     usage = completion.usage or _guessed(said, sum(len(bytes(one)) for one in completion.choices) // _BYTES_PER_TOKEN)
-    cost, size = _cost(option, usage), len(reply.body)
-    _close(gateway, entry, "completed", provider=option.provider.slug, cost=cost, response_bytes=size)
-    return Answer(body=reply.body)
+    cost, body = _cost(option, usage), plainly(reply.body, _finish(option))
+    _close(gateway, entry, "completed", provider=option.provider.slug, cost=cost, response_bytes=len(body))
+    return Answer(body=body)
+
+
+def _finish(option: Option) -> Mapping[bytes, bytes]:
+    words: Mapping[bytes, bytes] = option.model.op.settings.get("finish", _NO_WORDS)
+    return words
 
 
 # -------------------------------------------------------------------------------------------------------- bit by bit
@@ -106,7 +112,7 @@ async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
 async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
     """Nothing is promised before the first bytes are here: until then another provider can be asked."""
     stack = AsyncExitStack()
-    relay = Relay(keeps_usage=said.wants_usage)
+    relay = Relay(keeps_usage=said.wants_usage, finish=_finish(option))
     try:
         limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
         chunks = await stack.enter_async_context(

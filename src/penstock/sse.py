@@ -1,5 +1,7 @@
 """Pass a stream of chat chunks on as it comes, learning from it what was used."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -8,6 +10,10 @@ import msgspec
 DONE = b"data: [DONE]\n\n"
 _MOST_EVENT_BYTES = 1024 * 1024
 _ABSURD_USD = 10**9
+
+
+# Quotes inside a text are escaped: this is never part of what was said.
+_FINISH = re.compile(rb'("finish_reason":\s*")([a-z_]+)"')
 
 
 class Broken(Exception):
@@ -70,6 +76,7 @@ class Relay:
     """Whole events out as soon as their last byte is in. Never holds back more than one unfinished event."""
 
     keeps_usage: bool  # the caller asked for the usage chunk
+    finish: Mapping[bytes, bytes] = field(default_factory=dict)  # the provider's words for why an answer ended, in ours
     events: int = 0
     usage: Usage | None = None
     done: bool = False
@@ -96,6 +103,7 @@ class Relay:
             ready = self._sifted(ready)
         else:
             self.events += ready.count(b"data:")
+        ready = plainly(ready, self.finish)
         self.size_bytes += len(ready)
         return ready
 
@@ -125,6 +133,13 @@ class Relay:
             return True
         self.usage = chunk.usage
         return self.keeps_usage or bool(chunk.choices)
+
+
+def plainly(answer: bytes, finish: Mapping[bytes, bytes]) -> bytes:
+    """The interface knows four reasons for the end of an answer; some providers have more."""
+    if not finish:
+        return answer
+    return _FINISH.sub(lambda found: found[1] + finish.get(found[2], found[2]) + b'"', answer)
 
 
 def _without_comments(events: bytes) -> bytes:

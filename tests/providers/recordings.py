@@ -41,7 +41,7 @@ from penstock.errors import InvalidRequest
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
-from penstock.sse import Broken, Relay, Usage
+from penstock.sse import Broken, Relay, Usage, plainly
 from penstock.upstream import Failed, OutcomeUnknown, Upstream
 from penstock.values import Reference
 from penstock.wire import Wire
@@ -284,12 +284,14 @@ async def _talked(upstream: Upstream, option: Option, told: Mapping[str, Any]) -
     talk = conversation.talk(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
     conversation.check(talk, option.model)
     fields = conversation.told(talk, option.model)
+    finish = option.model.op.settings.get("finish", {})
     if not talk.stream:
         answer = await upstream.ask(option, fields, 60)
         if answer.json.get("error"):
             raise upstream.objection(option, answer.body)
-        return {"status": "completed", "json": answer.json, "usage": _usage(answer.json.get("usage"))}
-    relay = Relay(keeps_usage=talk.wants_usage)
+        shown = json.loads(plainly(answer.body, finish))
+        return {"status": "completed", "json": shown, "usage": _usage(answer.json.get("usage"))}
+    relay = Relay(keeps_usage=talk.wants_usage, finish=finish)
     async with upstream.listen(option, fields, 60, 60) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sse import Broken, Relay, Usage
+from penstock.sse import Broken, Relay, Usage, plainly
 
 ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}\n\n'
 WORD = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}],"usage":null}\n\n'
@@ -139,3 +139,12 @@ def test_sizes_count_what_was_passed_on() -> None:
     relay = Relay(keeps_usage=False)
     passed = relay.feed(STREAM)
     assert relay.size_bytes == len(passed) < len(STREAM)
+
+
+def test_odd_reasons_for_the_end_are_told_in_plain_words() -> None:
+    """But never in what was said, where quotes are escaped."""
+    said = rb'data: {"choices":[{"delta":{"content":"\"finish_reason\":\"eos\""},"finish_reason": "eos"}]}' + b"\n\n"
+    relay = Relay(keeps_usage=False, finish={b"eos": b"stop"})
+    assert relay.feed(said) == said.replace(b'"finish_reason": "eos"', b'"finish_reason": "stop"')
+    assert relay.feed(LAST) == LAST
+    assert plainly(said, {}) is said

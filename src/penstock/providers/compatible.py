@@ -152,9 +152,9 @@ ONE_VOICE = heard(developer="system")
 ONE_LIMIT = renamed("max_completion_tokens", to="max_tokens")
 
 
-def talk(*rows: Param, **more: Any) -> Operation:
-    """A vendor's chat, where it differs from OpenAI's."""
-    return replace(CHAT, params=rows, **more)
+def talk(*rows: Param, finish: Mapping[bytes, bytes] | None = None, **more: Any) -> Operation:
+    """A vendor's chat, where it differs from OpenAI's; `finish` has its words for why an answer ended, and ours."""
+    return replace(CHAT, params=rows, settings={"finish": finish} if finish else {}, **more)
 
 
 def chats(vendor: str, note: str, table: str, op: Operation = CHAT, priority: int = 0) -> tuple[Model, ...]:

@@ -16,7 +16,7 @@ PROVIDER = Provider(
     models=chats("deepseek", "public price table, 2026-11, at its dearer hours", """
         deepseek-v4-pro    1.32  3.96  0.044
         deepseek-v4-flash  0.3   1.2   0.006
-    """, talk(ONE_VOICE, ONE_LIMIT)),
+    """, talk(ONE_VOICE, ONE_LIMIT, finish={b"insufficient_system_resource": b"length"})),
     retired={
         "deepseek/deepseek-chat": "deepseek/deepseek-v4-flash",
         "deepseek/deepseek-reasoner": "deepseek/deepseek-v4-pro",

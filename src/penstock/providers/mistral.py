@@ -6,7 +6,7 @@ from penstock.providers.spec import Provider, Reply, bearer, ignored, renamed
 # Its streams end with what was used unasked, and to ask is an unknown field; so is a name on a message.
 TALK = talk(
     heard("name", developer="system"), ONE_LIMIT, renamed("seed", "random_seed"),
-    *ignored("user", "stream_options", "logit_bias", "store"),
+    *ignored("user", "stream_options", "logit_bias", "store"), finish={b"model_length": b"length"},
 )  # fmt: skip
 
 

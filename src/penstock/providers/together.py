@@ -53,7 +53,7 @@ def edits(name: str, upstream: str, usd: str) -> Model:
 # What it knows of probabilities has another form, and streams end with what was used unasked.
 TALK = talk(
     ONE_VOICE, ONE_LIMIT, converted("stop", "stop", listed), *refused("logprobs", "top_logprobs"),
-    *ignored("user", "stream_options", "store", "metadata"),
+    *ignored("user", "stream_options", "store", "metadata"), finish={b"eos": b"stop"},
 )  # fmt: skip
 
 PROVIDER = Provider(
