@@ -157,6 +157,12 @@ class House:
     async def attempts(self, request_id: str) -> list[dict[str, Any]]:
         return await self.gateway.store.all("list_attempts", request_id=request_id)
 
+    @property
+    def scratch(self) -> list[str]:
+        """What lies about in the scratch folder, apart from the locks that say whose it is."""
+        folder = self.gateway.settings.data / "tmp"
+        return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+
     async def breaches(self) -> list[str]:
         return await audit(self.gateway.store, self.shelf, self.clock)
 

@@ -86,8 +86,10 @@ class Folder:
         path = self._path(key)
         try:
             source = await asyncio.to_thread(path.open, "rb")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise Missing(key) from None
+        except OSError as problem:
+            raise StorageUnavailable("The store of files cannot be read.") from problem
         with source:
             source.seek(start)
             while length > 0:
@@ -100,8 +102,10 @@ class Folder:
     async def delete(self, key: str) -> bool:
         try:
             await asyncio.to_thread(self._path(key).unlink)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as problem:
+            raise StorageUnavailable("The store of files cannot be changed.") from problem
         return True
 
     async def address(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:

@@ -1,7 +1,6 @@
 """One provider asked for one share: what each way of failing means for the caller, the money and the next provider."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -446,4 +445,4 @@ async def test_nothing_is_left_in_the_scratch_folder(open_house: OpenHouse) -> N
     async with open_house() as house:
         house.lab.contents.next(faults.cut(), faults.file(b"<html>", "video/mp4"))
         await house.finished((await house.video()).json["id"])
-        assert os.listdir(house.gateway.settings.data / "tmp") == []  # noqa: PTH208
+        assert house.scratch == []

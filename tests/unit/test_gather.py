@@ -2,7 +2,6 @@
 
 import base64
 import io
-import os
 from typing import Any
 
 import pytest
@@ -188,7 +187,7 @@ async def film(house: House) -> Source:
 async def test_a_film_goes_to_the_disk_as_it_comes(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
         assert await kept(house, File(url="x", private=True), VIDEO, await film(house)) == mp4()
-        assert os.listdir(house.gateway.settings.data / "tmp") == []  # noqa: PTH208
+        assert house.scratch == []
 
 
 @pytest.mark.parametrize("act", [faults.broken, faults.missing, faults.dropped, faults.cut(), faults.redirect("/x")])
@@ -197,7 +196,7 @@ async def test_trouble_on_the_way_may_pass(open_house: OpenHouse, act: Any) -> N
         house.lab.contents.always(act)
         with pytest.raises(Unfetched):
             await kept(house, File(url="x"), VIDEO, await film(house))
-        assert os.listdir(house.gateway.settings.data / "tmp") == []  # noqa: PTH208
+        assert house.scratch == []
 
 
 async def test_a_film_without_end(open_house: OpenHouse) -> None:
@@ -207,7 +206,7 @@ async def test_a_film_without_end(open_house: OpenHouse) -> None:
             house.lab.contents.next(faults.huge(8, announced=announced))
             with pytest.raises(Unusable, match="too large"):
                 await kept(house, File(url="x"), VIDEO, await film(house))
-        assert os.listdir(house.gateway.settings.data / "tmp") == []  # noqa: PTH208
+        assert house.scratch == []
 
 
 async def test_a_providers_address_inside_our_network(open_house: OpenHouse) -> None:
