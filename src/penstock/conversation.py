@@ -90,9 +90,10 @@ def told(said: Talk, model: Model) -> dict[str, Any]:
     for row in model.op.params:
         value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
         reports_usage &= row.name != "stream_options"
+        if value is not None and row.by:
+            value = row.by(value)
         if value is not None and row.to:
             name, _, inner = row.to[0].partition(".")
-            value = row.by(value) if row.by else value
             fields[name] = {**_table(fields.get(name)), inner: value} if inner else value
     if said.stream and reports_usage:
         fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}

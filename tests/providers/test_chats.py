@@ -7,12 +7,12 @@ import openai
 import pytest
 
 from penstock.errors import InvalidRequest, Problem
-from tests.house import OpenHouse
+from tests.house import Ground, OpenHouse
 from tests.providers.journeys import house_of, houses_of, talk
-from tests.upstreams.chats import Anthropic, Chats, DeepSeek, Groq, Mistral
+from tests.upstreams.chats import VLLM, Anthropic, Chats, DeepSeek, Groq, LlamaCpp, Mistral, Ollama
 from tests.upstreams.lab import KEY
 from tests.upstreams.openrouter import OpenRouter
-from tests.upstreams.server import Order, answers, serving_beside
+from tests.upstreams.server import Order, answers, serving, serving_beside
 from tests.upstreams.together import Together
 
 # Whatever OpenAI's own clients may send along, and no vendor is to stumble over.
@@ -161,3 +161,57 @@ async def test_vendors_own_id_and_prefix(open_house: OpenHouse) -> None:
             await talk(house, model="groq/openai/gpt-oss-20b")
         assert caught.value.code == "UPSTREAM_ERROR"
     assert (len(groq.heard("chat")), len(router.heard("chat"))) == (2, 1)
+
+
+# -------------------------------------------------------------------------------------------------- on one's own ground
+
+AT_HOME = [("OLLAMA_URL", Ollama, "ollama/gpt-oss:20b"), ("VLLM_URL", VLLM, "vllm/qwen/qwen3-8b"),
+           ("LLAMACPP_URL", LlamaCpp, "llamacpp/anything")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("env", "kind", "model"), AT_HOME)
+async def test_servers_of_ones_own(ground: Ground, env: str, kind: type[Chats], model: str) -> None:
+    """On when their address is known; they have whatever model they have, and charge nothing."""
+    async with serving(kind()) as vendor:
+        ground.environ[env] = vendor.url
+        async with ground.open() as house:
+            text, record = await talk(house, model=model, **LOADED, max_tokens=64)
+            assert json.loads(text)["model"] == model.partition("/")[2]
+            assert (record["status"], record["cost"]) == ("completed", 0)
+            text, record = await talk(house, model=model, stream=True)
+            assert text.endswith("data: [DONE]\n\n")
+            assert record["cost"] == 0
+    assert vendor.heard("chat")[0].path == "/v1/chat/completions"
+    assert "authorization" not in vendor.heard("chat")[0].headers
+
+
+async def test_ollama_has_no_say_in_tools(ground: Ground) -> None:
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    async with serving(Ollama()) as vendor:
+        ground.environ["OLLAMA_URL"] = vendor.url
+        async with ground.open() as house:
+            _, record = await talk(house, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
+            assert record["status"] == "completed"
+            with pytest.raises(InvalidRequest, match="`tool_choice` of gpt-oss:20b must be one of `auto`"):
+                await talk(house, model="ollama/gpt-oss:20b", tools=tools, tool_choice="required")
+            with pytest.raises(Problem, match="model 'other' not found"):
+                await talk(house, model="ollama/other")
+    assert "tool_choice" not in vendor.heard("chat")[0].fields
+
+
+async def test_model_that_is_being_loaded(ground: Ground) -> None:
+    async with serving(LlamaCpp()) as vendor:
+        vendor.loading = True
+        ground.environ["LLAMACPP_URL"] = vendor.url
+        async with ground.open() as house:
+            with pytest.raises(Problem, match="Loading model") as caught:
+                await talk(house, model="llamacpp/anything")
+            assert caught.value.headers["retry-after"] == "1", "a client may come back"
+
+
+async def test_words_of_an_older_server(ground: Ground) -> None:
+    async with serving(VLLM()) as vendor:
+        ground.environ["VLLM_URL"] = vendor.url
+        async with ground.open() as house:
+            with pytest.raises(Problem, match="best_of cannot be had"):
+                await talk(house, model="vllm/qwen/qwen3-8b", best_of=3)

@@ -1,7 +1,7 @@
-"""Four vendors on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
+"""Vendors on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.upstreams import talk
 from tests.upstreams.exchange import Exchange, Ware
@@ -10,7 +10,7 @@ from tests.upstreams.server import Vendor, route
 
 
 class Chats(Vendor):
-    credential = ("authorization", f"Bearer {KEY}")
+    credential: ClassVar[tuple[str, str] | None] = ("authorization", f"Bearer {KEY}")
     unknown: tuple[str, ...] = ()  # fields that it answers with an error
     roles: tuple[str, ...] = ("system", "user", "assistant", "tool")
     named = True  # messages may say who speaks
@@ -69,3 +69,40 @@ class Groq(Chats):
     unknown = ("logprobs", "top_logprobs", "logit_bias")
     roles = (*Chats.roles, "developer")
     named = False
+
+
+class Ollama(Chats):
+    """Without a key; knows what it has pulled."""
+
+    credential = None
+    unknown = ("tool_choice", "max_completion_tokens")
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        if fields["model"] != "gpt-oss:20b":
+            told = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
+            return Ware({"error": {**told, "code": None}}, 404)
+        return super()._talk(fields)
+
+
+class VLLM(Chats):
+    """Errors as they were before they had an envelope."""
+
+    credential = None
+    unknown = ("best_of",)
+
+    def _refusal(self, name: str) -> Ware:
+        return Ware(
+            {"object": "error", "message": f"{name} cannot be had", "type": "BadRequestError", "code": 400}, 400
+        )
+
+
+class LlamaCpp(Chats):
+    """Loads its model first."""
+
+    credential = None
+    loading = False
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        if self.loading:
+            return Ware({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
+        return super()._talk(fields)

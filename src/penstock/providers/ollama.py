@@ -1,0 +1,33 @@
+"""Ollama on your own machine: whatever model it has pulled, by its tag."""
+
+from penstock.providers.compatible import ONE_LIMIT, ONE_VOICE, error_kind, error_text, talk
+from penstock.providers.spec import Kind, Model, Price, Provider, Reply, converted, passthrough
+
+
+def unsaid(value: object) -> None:
+    """What it does anyway need not be asked for, and cannot be."""
+
+
+# It takes no wish as to tools, and answers once.
+TALK = talk(
+    ONE_VOICE, ONE_LIMIT, converted("tool_choice", "tool_choice", unsaid, one_of=("auto",)),
+    passthrough("n", one_of=(1,)), send="POST /v1/chat/completions",
+)  # fmt: skip
+
+
+def kind(reply: Reply) -> Kind | None:
+    return "busy" if reply.status == 503 else error_kind(reply)  # its queue is full
+
+
+PROVIDER = Provider(
+    slug="ollama",
+    name="Ollama",
+    docs="https://docs.ollama.com/api/openai-compatibility",
+    base_url="http://127.0.0.1:11434",
+    base_url_env="OLLAMA_URL",
+    error=error_text,
+    kind=kind,
+    models=(
+        Model(id="ollama/*", upstream="*", op=TALK, prices=(Price(unit="token", usd="0", note="your own hardware"),)),
+    ),
+)
