@@ -22,7 +22,8 @@ from tests.providers.recordings import KEY, Script, carrier, known, shown, trans
 # Fields that steer the gateway; no provider hears of them.
 OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
 FRAME = {"size", "aspect_ratio", "resolution"}
-OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai"}  # none has a vendor's price list
+# None of them has a vendor's price list.
+OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}
 EVIL = "https://evil.example"
 HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
 
