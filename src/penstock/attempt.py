@@ -15,7 +15,7 @@ from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.gather import NoRoom, Unfetched, Unusable
-from penstock.job import Job, Made, Share, cancel_asked, held, note
+from penstock.job import Job, Made, Share, cancel_asked, held, note, survived
 from penstock.jobs import LeaseLost
 from penstock.pool import WorkFailed
 from penstock.providers.spec import Result
@@ -162,14 +162,17 @@ async def _polled(
     """Wait and ask, as the provider hints or ever more slowly, more slowly still while asking fails."""
     op, clock, longest = share.option.model.op, gateway.clock, gateway.settings.poll_seconds_max
     pause, backoff, lost_since = min(op.poll_seconds, longest), 0.0, None
-    # After a restart everything is taken up at once; that is no reason to ask about everything at once.
-    least = 0.0 if job.attempts else _LEAST_OF_A_PAUSE
+    rounds = 0
     while not result.done:
         await _show(gateway, job, result)
+        if rounds:
+            await survived(gateway, job)
+        rounds += 1
         seconds = max(result.poll_after_seconds or pause, backoff)
+        # After a restart everything is taken up at once; that is no reason to ask about everything at once.
+        least = 0.0 if job.attempts and rounds == 1 else _LEAST_OF_A_PAUSE
         await clock.wait(bell, seconds * random.uniform(least, _MOST_OF_A_PAUSE))  # noqa: S311 - spreads load
         bell.clear()
-        least = _LEAST_OF_A_PAUSE
         await _heed_cancel(gateway, job, share, result)
         await _heed_deadline(gateway, job, share, result)
         try:

@@ -75,6 +75,14 @@ async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
         raise LeaseLost(job.id)
 
 
+async def survived(gateway: Gateway, job: Job) -> None:
+    """A whole round of work, and this process lives: whatever killed the ones before was something else."""
+    if job.lease.starts > 1:
+        await gateway.store.write(lambda tx: held(tx, job, moves=True))
+        job.lease.starts = 1
+    job.lease.is_survived.set()
+
+
 async def note(
     gateway: Gateway,
     job: Job,

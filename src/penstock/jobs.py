@@ -17,6 +17,8 @@ from penstock.store.base import Row, Store, Transaction
 
 log = structlog.get_logger()
 _MOST_CRASHES = 5
+_SUSPECT_STARTS = 3
+_SUSPECT_SECONDS = 60.0  # whoever lives this long with a suspect has not been killed by it
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
 
@@ -39,6 +41,7 @@ class Lease:
     _is_nudged: bool = False  # while nobody listened
     _sending: int = 0
     _sent: asyncio.Event = field(default_factory=asyncio.Event)
+    is_survived: asyncio.Event = field(default_factory=asyncio.Event)  # the driver did a round of work, or all of it
 
     @property
     def is_poison(self) -> bool:
@@ -97,6 +100,8 @@ class Jobs:
         self._leases: dict[str, Lease] = {}
         self._drive: Drive | None = None
         self._rescue: Callable[[], Awaitable[int]] = self.resume
+        self._quarantine = asyncio.Lock()
+        self._suspects: dict[str, asyncio.Task[None]] = {}
         self.is_stopping = False
 
     def driven_by(self, drive: Drive) -> None:
@@ -138,6 +143,7 @@ class Jobs:
         return task
 
     def _ended(self, lease: Lease) -> None:
+        lease.is_survived.set()
         if self._leases.get(lease.id) is lease:
             del self._leases[lease.id], self._tasks[lease.id]
 
@@ -176,13 +182,27 @@ class Jobs:
 
     async def attend(self, request_id: str) -> bool:
         """Drive this, or stay with it if that is done here already, until it has ended; False when it has not."""
-        task = self._tasks.get(request_id)
-        if task is None and not self.is_stopping and (lease := await self.claim(request_id)):
-            task = self.start(lease)
-        if task is not None:
+        row = await self._store.one("get_generation_status", id=request_id)
+        if row and request_id not in self._tasks and not self.is_stopping:
+            await self._take(request_id, row["starts"], self._clock.steady_ms())
+        if task := self._tasks.get(request_id):
             await asyncio.wait({task})  # cancelling whoever attends does not stop the work
         row = await self._store.one("get_generation_status", id=request_id)
         return row is None or row["status"] in ("completed", "failed")
+
+    async def _take(self, request_id: str, starts: int, now_ms: int) -> None:
+        """A process that dies takes everything along that it drives, and cannot tell what killed it. So whatever was
+        there several times is driven by itself, before others of its kind: the next to die is the guilty one's.
+        """
+        if starts < _SUSPECT_STARTS:
+            for lease in await self._claim_all([request_id], now_ms):
+                self.start(lease)
+            return
+        async with self._quarantine:
+            for lease in await self._claim_all([request_id], now_ms):
+                self.start(lease)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(lease.is_survived.wait(), _SUSPECT_SECONDS)
 
     async def claim(self, request_id: str) -> Lease | None:
         """Take over something nobody drives."""
@@ -197,17 +217,29 @@ class Jobs:
         """Start whatever nobody drives. With `all_are_free` no other process can be alive: old leases mean nothing."""
         now = 2**62 if all_are_free else self._clock.steady_ms()
         started, after = 0, ""
-        while (room := self._settings.jobs_at_once - len(self._tasks)) > 0 and not self.is_stopping:
+        while (
+            room := self._settings.jobs_at_once - len(self._tasks) - len(self._suspects)
+        ) > 0 and not self.is_stopping:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
-            free = [row["id"] for row in rows if row["id"] not in self._tasks]
-            for lease in await self._claim_all(free, now) if free else ():
+            free = [row for row in rows if row["id"] not in self._tasks and row["id"] not in self._suspects]
+            plain = [row["id"] for row in free if row["starts"] < _SUSPECT_STARTS]
+            for lease in await self._claim_all(plain, now) if plain else ():
                 self.start(lease)
                 started += 1
+            for row in free:
+                if row["starts"] >= _SUSPECT_STARTS:
+                    self._suspect(row["id"], row["starts"], now)
+                    started += 1
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]
         return started
+
+    def _suspect(self, request_id: str, starts: int, now_ms: int) -> None:
+        task = asyncio.create_task(self._take(request_id, starts, now_ms), name=f"quarantine {request_id}")
+        self._suspects[request_id] = task
+        task.add_done_callback(lambda _: self._suspects.pop(request_id, None))
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
         async def write(tx: Transaction) -> list[Row | None]:
@@ -241,10 +273,11 @@ class Jobs:
                     self._tasks[lease.id].cancel()
 
     async def stop(self) -> None:
-        """Leave the rest to the next process, in good order."""
+        """Leave the rest to the next process, in good order: broken off while sending, it could never be sent again."""
         self.is_stopping = True
+        await end(list(self._suspects.values()))
         leases = list(self._leases.values())
-        await end(list(self._tasks.values()))
+        await asyncio.gather(*(self._stop(lease, self._tasks[lease.id]) for lease in leases))
 
         async def write(tx: Transaction) -> None:
             for lease in leases:

@@ -294,3 +294,84 @@ async def test_crashes_are_counted(open_house: OpenHouse) -> None:
         lease = await ours.claim(request_id)
         assert lease is not None
         assert lease.starts == 2, "what moved it on shows that it can be survived"
+
+
+# ------------------------------------------------------------------------------------------------------------- suspects
+
+
+async def crashed(house: House, request_id: str, times: int) -> None:
+    """So many processes died while they drove it."""
+    await house.change(f"UPDATE generations SET starts = {times}, lease_until_ms = 0 WHERE id = '{request_id}'")  # noqa: S608
+
+
+async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(open_house: OpenHouse) -> None:
+    """Should the next process die too, it is clear what killed it; those that wait are not to blame."""
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            innocent, *suspects = await promised(house, 4)
+            for request_id in suspects:
+                await crashed(house, request_id, 3)
+            assert await ours.resume() == 4
+            await until(lambda: len(driver.begun) == 2)
+            await asyncio.sleep(0.05)
+            assert driver.ids == [innocent, suspects[0]]
+            assert [(await row(house, one))["starts"] for one in suspects] == [4, 3, 3]
+            assert await ours.resume() == 0, "they wait for their turn"
+            driver.begun[1].is_survived.set()
+            await until(lambda: len(driver.begun) == 3)
+            driver.finish(suspects[1])
+            await until(lambda: len(driver.begun) == 4)
+            assert driver.ids == [innocent, *suspects]
+
+
+@sqlite_only
+async def test_suspects_that_still_wait_when_the_process_stops(open_house: OpenHouse) -> None:
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            suspects = await promised(house, 3)
+            for request_id in suspects:
+                await crashed(house, request_id, 4)
+            await ours.resume()
+            await until(lambda: len(driver.begun) == 1)
+            await ours.stop()
+            assert [(await row(house, one))["starts"] for one in suspects] == [4, 4, 4]
+            assert driver.ids == suspects[:1]
+
+
+@sqlite_only
+async def test_what_is_being_sent_arrives_before_the_process_stops(open_house: OpenHouse) -> None:
+    arrived = asyncio.Event()
+
+    async def driver(lease: Lease) -> None:
+        with lease.sending():
+            await arrived.wait()
+            done.append("sent")
+        await asyncio.Event().wait()
+
+    done: list[str] = []
+    async with open_house(works=False, worker=False) as house, jobs(house, driver) as ours:
+        await promised(house)
+        await ours.resume()
+        await turns()
+        stopping = asyncio.create_task(ours.stop())
+        await turns()
+        assert not stopping.done()
+        arrived.set()
+        await asyncio.wait_for(stopping, 5)
+        assert done == ["sent"]
+
+
+@sqlite_only
+async def test_nobody_waits_for_ever_for_what_is_being_sent(open_house: OpenHouse) -> None:
+    async def driver(lease: Lease) -> None:
+        with lease.sending():
+            await asyncio.Event().wait()
+
+    async with open_house(works=False, worker=False, drain_seconds=0.05) as house, jobs(house, driver) as ours:
+        await promised(house)
+        await ours.resume()
+        await turns()
+        await asyncio.wait_for(ours.stop(), 5)
+        assert ours.running == 0

@@ -13,7 +13,7 @@ SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
 
 -- name: get_generation_status
 -- Where a generation stands, for who drives it.
-SELECT status FROM generations WHERE id = :id;
+SELECT status, starts FROM generations WHERE id = :id;
 
 -- name: get_generation_by_key
 -- The generation that first used an idempotency key.
@@ -31,7 +31,7 @@ ORDER BY id ASC LIMIT :limit;
 
 -- name: list_free_generations
 -- Unfinished generations that nobody drives, from an id on.
-SELECT id FROM generations
+SELECT id, starts FROM generations
 WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
 
 -- name: claim_generation
