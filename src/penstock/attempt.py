@@ -31,6 +31,7 @@ _LOST_JOB_SECONDS = 120.0
 _FETCH_SECONDS = {"video": 900.0}  # how long a file that was made is asked for; a caller waits for images
 _FETCH_IMAGE_SECONDS = 15.0
 _LONGEST_FETCH_PAUSE_SECONDS = 30.0
+_LEAST_PAUSE_SECONDS = 0.05
 _LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE = 0.9, 1.1
 _SLOWER = 1.15  # each pause between polls that brought no end, as a multiple of the one before
 _INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
@@ -168,7 +169,7 @@ async def _polled(
         if rounds:
             await survived(gateway, job)
         rounds += 1
-        seconds = max(result.poll_after_seconds or pause, backoff)
+        seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
         # After a restart everything is taken up at once; that is no reason to ask about everything at once.
         least = 0.0 if job.attempts and rounds == 1 else _LEAST_OF_A_PAUSE
         await clock.wait(bell, seconds * random.uniform(least, _MOST_OF_A_PAUSE))  # noqa: S311 - spreads load

@@ -133,6 +133,7 @@ class Lab:
         self.gives_addresses = False  # images as addresses instead of base64
         self.states: Sequence[str] = ("queued", "in_progress 40", "completed")
         self.next_ids: deque[str] = deque()
+        self.poll_after_ms: int | None = None  # the hint that goes with every film
         self.usage: dict[str, Any] | None = None  # what image answers report
         self._pictures: dict[str, bytes] = {}
         self._numbers = itertools.count(1)
@@ -233,12 +234,17 @@ def make_film(lab: Lab, line: Exchange) -> Ware:
     film = Film(lab.new_id("video"), fields, deque(lab.states), int(time.time()))
     lab.films[film.id] = film
     lab.charge("video", SECOND_USD * Decimal(str(fields.get("seconds", 4))), fields, film.id)
-    return Ware(film.shown(film.turn()))
+    return _shown(lab, film)
+
+
+def _shown(lab: Lab, film: Film) -> Ware:
+    hint = {} if lab.poll_after_ms is None else {"openai_poll_after_ms": str(lab.poll_after_ms)}
+    return Ware(film.shown(film.turn()), headers=hint)
 
 
 def show_film(lab: Lab, line: Exchange) -> Ware:
     film = lab.films.get(line.params["id"])
-    return Ware(film.shown(film.turn())) if film else _unknown()
+    return _shown(lab, film) if film else _unknown()
 
 
 def drop_film(lab: Lab, line: Exchange) -> Ware:

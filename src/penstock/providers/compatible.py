@@ -37,6 +37,7 @@ def read_video(reply: Reply) -> Result:
     error = job.get("error") or {}
     ref = {"id": job["id"]}
     done = status == "completed"
+    hint = reply.headers.get("openai-poll-after-ms", "")
     return Result(
         status=status,
         ref=ref,
@@ -45,6 +46,7 @@ def read_video(reply: Reply) -> Result:
         kind="refused" if error.get("code") in REFUSALS else "broken",
         message=error.get("message"),
         progress=(job.get("progress") or 0) / 100,
+        poll_after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
     )
 
 

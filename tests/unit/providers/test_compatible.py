@@ -118,3 +118,9 @@ def test_every_task_has_an_operation() -> None:
 )
 def test_errors(said: Any, text: str | None, kind: str | None) -> None:
     assert (error_text(reply(said, 400)), error_kind(reply(said, 400))) == (text, kind)
+
+
+@pytest.mark.parametrize(("hint", "seconds"), [("1500", 1.5), ("", None), ("soon", None), ("-5", None)])
+def test_when_to_ask_again(hint: str, seconds: float | None) -> None:
+    reply = Reply(200, {"openai-poll-after-ms": hint}, b'{"id": "v", "status": "queued"}')
+    assert read_video(reply).poll_after_seconds == seconds
