@@ -53,9 +53,7 @@ def audit(data: Data = None, config: Config = None) -> None:
     for breach in breaches:
         typer.echo(breach, err=True)
     if count:
-        typer.echo(
-            f"{count} orphans: made, or perhaps made, for nobody; {dollars(lost):f} USD lost for sure"
-        )
+        typer.echo(f"{count} orphans: made, or perhaps made, for nobody; {dollars(lost):f} USD lost for sure")
     typer.echo(f"{len(breaches)} breaches" if breaches else "audit clean")
     if breaches:
         raise typer.Exit(1)

@@ -94,9 +94,7 @@ CLIP = Operation(
     params=(
         passthrough("prompt", required=True, longest=32_000),
         converted("seconds", to="seconds", by=seconds_between(1, 20, float), default=4, low=1, high=20),
-        converted(
-            "frame", to=("width", "height"), by=pixels(720, 2, smallest=64, largest=1920), default="1280x720"
-        ),
+        converted("frame", to=("width", "height"), by=pixels(720, 2, smallest=64, largest=1920), default="1280x720"),
         converted("input_reference", to="image", by=lambda found: found[0].data, most=1),
         _SEED,
         emulated("n"),
