@@ -26,7 +26,7 @@ LAYERS = """
     attempt late
     job
     gateway
-    settling audit cluster transcripts
+    settling audit cluster callbacks transcripts
     auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond
     verdict
     upstream
