@@ -84,7 +84,7 @@ async def test_spending_a_day(open_house: OpenHouse) -> None:
 
 
 async def test_all_at_once(open_house: OpenHouse) -> None:
-    """Thirty calls side by side for a key that may have four: also where two processes answer them."""
+    """A dozen calls side by side for a key that may have four."""
     async with open_house() as house:
         house.lab.videos.always(faults.never_ends)
         by_rate, by_number, by_money = [
@@ -92,9 +92,9 @@ async def test_all_at_once(open_house: OpenHouse) -> None:
             for limit in ({"calls_a_minute": 4}, {"calls_at_once": 4}, {"usd_a_day": "1.60"})
         ]
         for caller in (by_rate, by_number, by_money):
-            outcomes = await asyncio.gather(*(tried(house, caller) for _ in range(30)))
+            outcomes = await asyncio.gather(*(tried(house, caller) for _ in range(12)))
             assert outcomes.count("accepted") == 4, caller
-            assert outcomes.count("RATE_LIMITED") == 26
+            assert outcomes.count("RATE_LIMITED") == 8
 
 
 async def test_limits_leave_the_balance_alone(open_house: OpenHouse) -> None:
