@@ -1,0 +1,63 @@
+"""A pipeline recorded once against a vendor, carried away as files, replayed by a gateway that never heard of it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock import flow, lookup, transcripts
+from penstock.clock import ManualClock
+from penstock.errors import RecordingNotFound
+from tests.house import Ground, House, neighbours
+
+FILM = {"model": "film", "prompt": "a train", "seconds": 4}
+PICTURE = {"model": "picture", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
+RECORD, REPLAY = {"x-service-replay": "record"}, {"x-service-replay": "replay-or-error"}
+
+
+def connections(port: int) -> int:
+    """How many sockets of this process reach somebody at that port; the client keeps them open for a minute."""
+    reached = psutil.Process(os.getpid()).net_connections("tcp")
+    return sum(bool(one.raddr) and one.raddr.port == port for one in reached)
+
+
+async def run(house: House, headers: dict[str, str]) -> tuple[Any, Any]:
+    """A picture, and a film until it is there."""
+    picture = await flow.make_images(house.gateway, house.call(PICTURE, endpoint="/image", headers=headers))
+    started = await flow.start_video(house.gateway, house.call(FILM, headers=headers))
+    await house.ended(started.json["id"])
+    film = await lookup.video(house.gateway, house.call(id=started.json["id"]))
+    return picture, film
+
+
+async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
+    folder = tmp_path / "recordings"
+    async with neighbours() as labs:
+        first = Ground(tmp_path / "first", "", ManualClock())
+        async with first.open(labs=labs) as house:
+            picture, film = await run(house, RECORD)
+            assert connections(house.lab.port) > 0  # so that the same look below means something
+            assert len(house.lab.invoice) == 2
+            for row in (await house.gateway.replay.page(house.caller.org_id)).data:
+                transcripts.save(folder, *await transcripts.written(house.gateway.replay, row, inline=False))
+        port = labs[0].port
+        second = Ground(tmp_path / "second", "", ManualClock())
+        async with second.open(labs=labs, providers={}) as house:
+            for document in sorted(folder.glob("*.json")):
+                loaded = transcripts.load(document)
+                now = house.clock.now_ms()
+                await transcripts.taken_in(house.gateway.store, house.gateway.replay, house.caller.org_id, *loaded, now)
+            before = await house.money()
+            again, film_again = await run(house, REPLAY)
+            assert again.json["data"] == picture.json["data"]
+            assert film_again.json["output"]["size_bytes"] == film.json["output"]["size_bytes"]
+            assert film_again.json["metadata"]["executed_model"] == film.json["metadata"]["executed_model"]
+            assert film_again.json["id"] != film.json["id"]
+            assert await house.money() == before
+            other = house.call({**PICTURE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
+            with pytest.raises(RecordingNotFound):
+                await flow.make_images(house.gateway, other)
+            assert connections(port) == 0
+        assert len(labs[0].invoice) == 2
