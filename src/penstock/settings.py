@@ -51,7 +51,6 @@ class Settings:
 
     image_wait_seconds: float = _setting(300.0, "How long a caller waits for an image before UPSTREAM_TIMEOUT.")
     job_deadline_seconds: float = _setting(86_400.0, "When an unfinished generation is given up.")
-    reconcile_seconds: float = _setting(120.0, "How long to look for a submission whose outcome is unknown.")
     upstream_seconds: float = _setting(600.0, "Longest single call to a provider.")
     stream_seconds: float = _setting(3600.0, "Longest streamed chat answer.")
     chat_output_tokens: int = _setting(4096, "Tokens to set money aside for when a chat call sets no max_tokens.")
@@ -116,7 +115,7 @@ _ONE_OF = {
 }
 # Everything else that is counted, weighed or timed makes no sense without any of it.
 _MAY_BE_ZERO = {
-    "port", "picture_workers", "image_wait_seconds", "reconcile_seconds", "drain_seconds", "webhook_delays_seconds",
+    "port", "picture_workers", "image_wait_seconds", "drain_seconds", "webhook_delays_seconds",
 }  # fmt: skip
 
 
