@@ -170,9 +170,7 @@ async def _polled(
             await survived(gateway, job)
         rounds += 1
         seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
-        # After a restart everything is taken up at once; that is no reason to ask about everything at once.
-        least = 0.0 if job.attempts and rounds == 1 else _LEAST_OF_A_PAUSE
-        await clock.wait(bell, seconds * random.uniform(least, _MOST_OF_A_PAUSE))  # noqa: S311 - spreads load
+        await clock.wait(bell, seconds * _jitter(job, rounds))
         bell.clear()
         await _heed_cancel(gateway, job, share, result)
         await _heed_deadline(gateway, job, share, result)
@@ -194,6 +192,15 @@ async def _polled(
         pause = max(pause, min(pause * _SLOWER, longest / 4))
         result = replace(found, ref={**result.ref, **found.ref}, upstream_id=found.upstream_id or result.upstream_id)
     return result
+
+
+def _jitter(job: Job, rounds: int) -> float:
+    """Spreads polls. After a restart everything is taken up at once; that is no reason to ask about everything at once.
+    Only who is watched while others wait for it does not wait itself.
+    """
+    if not job.attempts or rounds > 1:
+        return random.uniform(_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
+    return 0.0 if job.lease.is_suspect else random.uniform(0.0, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
 
 
 async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:

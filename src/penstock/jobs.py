@@ -1,6 +1,7 @@
 """Keep accepted work going to its end: again after a crash, once at a time, in this process or another."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from penstock.store.base import Row, Store, Transaction
 log = structlog.get_logger()
 _MOST_CRASHES = 5
 _SUSPECT_STARTS = 3
+_SHUFFLE_SECONDS = 0.5
 _SUSPECT_SECONDS = 60.0  # whoever lives this long with a suspect has not been killed by it
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
@@ -47,6 +49,11 @@ class Lease:
     def is_poison(self) -> bool:
         """Whoever worked on it did not live to tell; so that it ends some day, nobody tries again."""
         return self.starts > _MOST_CRASHES
+
+    @property
+    def is_suspect(self) -> bool:
+        """Several processes died while they drove it; see `Jobs._take`."""
+        return self.starts > _SUSPECT_STARTS
 
     @contextmanager
     def bell(self) -> Iterator[asyncio.Event]:
@@ -198,6 +205,8 @@ class Jobs:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
             return
+        # In no order: the first in the row would be blamed each time for what somebody else did.
+        await asyncio.sleep(random.uniform(0, _SHUFFLE_SECONDS))  # noqa: S311 - guards nothing
         async with self._quarantine:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
@@ -227,10 +236,10 @@ class Jobs:
             for lease in await self._claim_all(plain, now) if plain else ():
                 self.start(lease)
                 started += 1
-            for row in free:
-                if row["starts"] >= _SUSPECT_STARTS:
-                    self._suspect(row["id"], row["starts"], now)
-                    started += 1
+            suspects = [row for row in free if row["starts"] >= _SUSPECT_STARTS]
+            for row in suspects:
+                self._suspect(row["id"], row["starts"], now)
+            started += len(suspects)
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]

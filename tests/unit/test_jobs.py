@@ -315,14 +315,14 @@ async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(op
             assert await ours.resume() == 4
             await until(lambda: len(driver.begun) == 2)
             await asyncio.sleep(0.05)
-            assert driver.ids == [innocent, suspects[0]]
-            assert [(await row(house, one))["starts"] for one in suspects] == [4, 3, 3]
+            assert driver.ids[0] == innocent
+            assert sorted([(await row(house, one))["starts"] for one in suspects]) == [3, 3, 4]
             assert await ours.resume() == 0, "they wait for their turn"
             driver.begun[1].is_survived.set()
             await until(lambda: len(driver.begun) == 3)
-            driver.finish(suspects[1])
+            driver.finish(driver.ids[2])
             await until(lambda: len(driver.begun) == 4)
-            assert driver.ids == [innocent, *suspects]
+            assert sorted(driver.ids[1:]) == suspects
 
 
 @sqlite_only
@@ -337,7 +337,7 @@ async def test_suspects_that_still_wait_when_the_process_stops(open_house: OpenH
             await until(lambda: len(driver.begun) == 1)
             await ours.stop()
             assert [(await row(house, one))["starts"] for one in suspects] == [4, 4, 4]
-            assert driver.ids == suspects[:1]
+            assert len(driver.ids) == 1
 
 
 @sqlite_only

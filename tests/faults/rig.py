@@ -1,0 +1,360 @@
+"""Real processes, a vendor, a receiver over TLS and a database: to be killed, stopped and started again.
+
+async with rigged(folder, database) as rig:
+    async with rig.serve(failpoints="settle.in_tx=kill:3") as served:
+        promised = await rig.promise(served, 24)
+        assert await served.died() == -SIGKILL
+    async with rig.serve() as served:
+        await rig.settled(served)
+    await rig.check(promised)
+"""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import apsw
+import openai
+import psycopg
+import trustme
+from psycopg.rows import dict_row
+from standardwebhooks import Webhook
+
+from penstock.audit import audit
+from penstock.clock import Clock
+from penstock.settings import Settings
+from penstock.shelf import open_shelf
+from penstock.store.opening import open_store
+from tests.api.talk import Line, Said, request
+from tests.ports import unused_port
+from tests.scripted import Peer, serve
+from tests.upstreams.lab import KEY, KEY_ENV, SECOND_USD, Lab, laboratory
+from tests.wiring import certified
+
+ROOT = Path(__file__).parents[2]
+HOST = "hooks.example.com"
+CREDIT = Decimal(1000)
+SECONDS = 4  # of each film
+FILM_USD = SECOND_USD * SECONDS
+START_SECONDS = 40
+
+# Leases run out soon, so that nobody waits half a minute for a dead worker's; nothing else is in a hurry.
+ENVIRONMENT = {
+    KEY_ENV: KEY,
+    "PENSTOCK_STARTING_CREDIT_USD": str(CREDIT),
+    "PENSTOCK_LEASE_SECONDS": "2",
+    "PENSTOCK_WEBHOOK_TIMEOUT_SECONDS": "5",
+    "PENSTOCK_EGRESS_ALLOW_HOSTS": HOST,
+    "PENSTOCK_PICTURE_WORKERS": "1",
+    "PENSTOCK_DATABASE_CONNECTIONS": "8",
+}
+
+
+async def until(met: Callable[[], Awaitable[bool]] | Callable[[], bool], seconds: float = 60) -> None:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = met()
+            if found if isinstance(found, bool) else await found:
+                return
+            await asyncio.sleep(0.05)
+
+
+@dataclass(slots=True)
+class Running:
+    """One process of the gateway."""
+
+    process: asyncio.subprocess.Process
+    log: Path
+    port: int = 0
+    key: str = ""
+
+    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
+        async with Line(reader, writer) as line, asyncio.timeout(30):
+            await line.send(request(method, path, key=self.key, body=body, headers=headers))
+            return await line.hear()
+
+    async def died(self, seconds: float = 60) -> int:
+        return await asyncio.wait_for(self.process.wait(), seconds)
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await self.died()
+
+    async def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return await self.died()
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the receiver got."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    @property
+    def event(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Rig:
+    """What outlives the processes."""
+
+    data: Path
+    database: str
+    lab: Lab
+    hook: str
+    ca_file: Path
+    deliveries: list[Delivery]
+    key: str = ""
+    _logs: int = 0
+    _films: int = 0
+
+    # ------------------------------------------------------------------------------------------------------- processes
+
+    @asynccontextmanager
+    async def serve(self, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
+        """A server that listens; killed at the end if it is still there."""
+        port = unused_port()
+        async with self._running("serve", "--port", str(port), failpoints=failpoints, **environ) as running:
+            greeting = await self._greeting(running, "Penstock listens on ")
+            if not self.key:
+                greeting += await self._greeting(running, "    pk_")
+            if found := re.search(r"^    (pk_\S+)$", greeting, re.MULTILINE):
+                self.key = found[1]
+            running.port, running.key = port, self.key
+            yield running
+
+    @asynccontextmanager
+    async def work(self, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
+        """A worker without a door."""
+        async with self._running("worker", failpoints=failpoints, **environ) as running:
+            await self._greeting(running, "Penstock works")
+            yield running
+
+    @asynccontextmanager
+    async def _running(self, *words: str, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
+        self._describe()
+        self._logs += 1
+        log = self.data.parent / f"log-{self._logs}"
+        with log.open("wb") as sink:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.faults.at_home", *words, "--data", str(self.data)),
+                env=self.environment | environ | {"PENSTOCK_FAILPOINTS": failpoints},
+                stdout=asyncio.subprocess.PIPE,
+                stderr=sink,
+                cwd=ROOT,
+            )
+        try:
+            yield Running(process, log)
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGCONT)  # a stopped process would not hear that it is over
+                process.kill()
+            await process.wait()
+            process._transport.close()  # type: ignore[attr-defined]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        ours |= {**ENVIRONMENT, "PENSTOCK_CA_FILE": str(self.ca_file), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+        return ours | ({"PENSTOCK_DATABASE": self.database} if self.database else {})
+
+    async def _greeting(self, running: Running, wanted: str) -> str:
+        assert running.process.stdout is not None
+        lines: list[str] = []
+        async with asyncio.timeout(START_SECONDS):
+            while line := (await running.process.stdout.readline()).decode():
+                lines.append(line)
+                if line.startswith(wanted):
+                    return "".join(lines)
+        raise AssertionError(f"it ended before it began: {running.said}")
+
+    def _describe(self) -> None:
+        """penstock.toml, with the vendor in it."""
+        self.data.mkdir(exist_ok=True, mode=0o700)
+        film = next(model for model in self.lab.settings()["models"] if model["id"] == "film")
+        (self.data / "penstock.toml").write_text(
+            f"""[providers.lab]
+speaks = "openai"
+base_url = "{self.lab.base_url}"
+key_env = "{KEY_ENV}"
+[[providers.lab.models]]
+id = "film"
+upstream = "{film["upstream"]}"
+task = "video"
+price = {{ unit = "second", usd = "{SECOND_USD}" }}
+"""
+        )
+
+    # --------------------------------------------------------------------------------------------------------- calling
+
+    async def promise(self, served: Running, count: int = 1, **body: Any) -> list[str]:
+        """Ask for films all at once; the ids of those that were promised. Each has a prompt of its own."""
+
+        async def ask(number: int) -> str | None:
+            wish = {"model": "film", "seconds": SECONDS, "prompt": f"film {number}", "webhook_url": self.hook, **body}
+            try:
+                said = await served.ask("POST", "/compat/v1/videos", wish)
+            except (ConnectionError, EOFError):
+                return None  # cut off: nothing was promised
+            assert said.status == 202, said
+            return str(said.json["id"])
+
+        self._films += count
+        found = await asyncio.gather(*(ask(self._films - number) for number in range(count)))
+        return [one for one in found if one]
+
+    async def videos(self, served: Running) -> list[dict[str, Any]]:
+        """All of them, page by page."""
+        found: list[dict[str, Any]] = []
+        while True:
+            after = f"&after={found[-1]['id']}" if found else ""
+            page = (await served.ask("GET", f"/compat/v1/videos?limit=100&order=asc{after}")).json
+            found += page["data"]
+            if not page["has_more"]:
+                return found
+
+    async def settled(self, served: Running, seconds: float = 90) -> list[dict[str, Any]]:
+        """All videos once each has ended and its news has arrived."""
+
+        async def met() -> bool:
+            ended = await self.rows("SELECT id FROM generations WHERE status IN ('queued', 'in_progress') LIMIT 1")
+            waiting = await self.rows("SELECT id FROM messages WHERE state = 'waiting' LIMIT 1")
+            return not ended and not waiting
+
+        try:
+            await until(met, seconds)
+        except TimeoutError:
+            raise AssertionError(f"not all has ended: {await self._unfinished()}\n{served.said[-4000:]}") from None
+        return await self.videos(served)
+
+    async def _unfinished(self) -> str:
+        generations = await self.rows(
+            "SELECT status, starts, lease_token, COUNT(*) AS count FROM generations "
+            "WHERE status IN ('queued', 'in_progress') GROUP BY 1, 2, 3"
+        )
+        messages = await self.rows(
+            "SELECT tries, last_result, COUNT(*) AS count FROM messages WHERE state = 'waiting' GROUP BY 1, 2"
+        )
+        return f"{generations} {messages}"
+
+    # --------------------------------------------------------------------------------------------------------- looking
+
+    async def rows(self, sql: str) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._rows, sql)
+
+    def _rows(self, sql: str) -> list[dict[str, Any]]:
+        if self.database:
+            with psycopg.connect(self.database, row_factory=dict_row) as connection:
+                return connection.execute(sql.encode()).fetchall()
+        opened = apsw.Connection(str(self.data / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        opened.set_busy_timeout(5000)
+        try:
+            cursor = opened.execute(sql)
+            return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+        finally:
+            opened.close()
+
+    async def breaches(self) -> list[str]:
+        """What `penstock audit` would say, without starting Python for it."""
+        settings = Settings(data=self.data, database=self.database)
+        store = await open_store(settings)
+        try:
+            return await audit(store, open_shelf("", {}, self.data), Clock())
+        finally:
+            await store.close()
+
+    async def audit(self) -> str:
+        """The command itself; what it says besides that all is well."""
+        async with self._running("audit") as running:
+            assert running.process.stdout is not None
+            said = (await running.process.stdout.read()).decode()
+            assert await running.died() == 0, said + running.said
+        assert said.endswith("audit clean\n")
+        return said.removesuffix("audit clean\n")
+
+    # --------------------------------------------------------------------------------------------------------- checking
+
+    async def check(self, served: Running, promised: list[str], failures: frozenset[str] = frozenset()) -> Counter[str]:
+        """Everything that holds however often processes died; how the videos ended."""
+        shown = {video["id"]: video for video in await self.settled(served)}
+        assert set(promised) <= shown.keys(), "what was promised is there"
+        outcomes = Counter((video["error"] or {}).get("code", video["status"]) for video in shown.values())
+        assert outcomes.keys() <= {"completed", *failures}, outcomes
+        await self._check_money(served, outcomes["completed"])
+        self._check_vendor(list(shown.values()))
+        await self._check_news(served, shown)
+        assert await self.breaches() == []
+        return outcomes
+
+    async def _check_money(self, served: Running, completed: int) -> None:
+        """Each is billed once, or not at all."""
+        balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
+        assert Decimal(str(balance)) == CREDIT - FILM_USD * completed
+        posted = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'post'")
+        assert posted[0]["count"] == completed
+
+    def _check_vendor(self, videos: list[dict[str, Any]]) -> None:
+        """Nothing was sent twice, and nobody pays for what was not made."""
+        sent = Counter(heard.fields["prompt"] for heard in self.lab.videos.heard)
+        assert not sent or max(sent.values()) == 1, [prompt for prompt, times in sent.items() if times > 1]
+        billed = Counter(line.prompt for line in self.lab.invoice)
+        assert all(billed[video["prompt"]] == 1 for video in videos if video["status"] == "completed")
+
+    async def _check_news(self, served: Running, shown: Mapping[str, dict[str, Any]]) -> None:
+        """At least once for each, always the same bytes, signed so that the receivers' libraries agree."""
+        secret = (await served.ask("GET", "/v1/webhooks/secret")).json["key"]
+        theirs, openais = Webhook(secret), openai.OpenAI(api_key="none", webhook_secret=secret)
+        bodies: defaultdict[str, set[bytes]] = defaultdict(set)
+        for delivery in self.deliveries:
+            headers = dict(delivery.headers)
+            theirs.verify(delivery.body.decode(), headers)
+            openais.webhooks.verify_signature(delivery.body, headers)
+            bodies[delivery.id].add(delivery.body)
+        assert bodies.keys() == {f"msg_{video_id}" for video_id in shown}
+        assert all(len(one) == 1 for one in bodies.values())
+        for delivery in self.deliveries:
+            video = shown[delivery.event["data"]["id"]]
+            status = "cancelled" if (video["error"] or {}).get("code") == "CANCELLED" else video["status"]
+            assert delivery.event["type"] == f"video.{status}"
+
+
+@asynccontextmanager
+async def rigged(folder: Path, database: str = "") -> AsyncIterator[Rig]:
+    """In this loop; a receiver that takes everything, and a vendor that is quick."""
+    authority, deliveries = trustme.CA(), list[Delivery]()
+    ca_file = folder / "ca.pem"
+    authority.cert_pem.write_to_path(ca_file)
+
+    async def receive(peer: Peer) -> None:
+        while True:
+            head, _, body = (await peer.request()).partition(b"\r\n\r\n")
+            lines = [line.split(": ", 1) for line in head.decode().split("\r\n")[1:]]
+            deliveries.append(Delivery({name.lower(): value for name, value in lines}, body))
+            await peer.reply()
+
+    async with serve(receive, tls=certified(authority, HOST)) as receiver, laboratory() as lab:
+        lab.poll_after_ms = 100
+        hook = f"https://{HOST}:{receiver.port}/in"
+        yield Rig(folder / "data", database, lab, hook, ca_file, deliveries)

@@ -1,0 +1,144 @@
+"""kill -9 at every named place between a promise and its end, and at random: nothing is lost, doubled or unpaid."""
+
+import asyncio
+import random
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from penstock import failpoints
+from tests.faults.rig import Rig, Running, rigged, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+
+BATCH = 24
+# At which passage of each place the process dies, with a batch under way.
+PLACES = {
+    "accept.in_tx": 12,
+    "accept.after_commit": 12,
+    "submit.intent_committed": 10,
+    "submit.response_read": 10,
+    "submit.id_committed": 10,
+    "poll.mid": 20,
+    "fetch.start": 10,
+    "fetch.mid": 10,
+    "media.after_fsync": 10,
+    "settle.in_tx": 10,
+    "settle.after_commit": 10,
+    "hook.sent": 10,
+    "hook.after_2xx": 10,
+    "hook.between": 10,
+}
+ELSEWHERE = {"purge.files_gone", "migrate.mid"}  # not between a promise and its end
+UNKNOWN = frozenset({"UPSTREAM_OUTCOME_UNKNOWN"})
+
+
+def test_every_place_has_its_kill() -> None:
+    assert {*PLACES, "accept.before_tx", *ELSEWHERE} == failpoints.NAMES
+
+
+async def test_killed_at_every_place(tmp_path: Path, database: str) -> None:
+    """One installation lives through all of it; whatever the last process left, the next one carries on with."""
+    promised: list[str] = []
+    async with rigged(tmp_path, database) as rig:
+        for place, passage in PLACES.items():
+            async with rig.serve(f"{place}=kill:{passage}") as served:
+                promised += await rig.promise(served, BATCH)
+                assert await served.died() == -signal.SIGKILL, place
+            assert await rig.breaches() == [], place
+        async with rig.serve() as served:
+            outcomes = await rig.check(served, promised, UNKNOWN)
+            # Killed between the intent to send and the answer's arrival: sent at most once, and never again.
+            assert outcomes["completed"] > outcomes["UPSTREAM_OUTCOME_UNKNOWN"] > 0
+            assert await served.stop() == 0
+        said = await rig.audit()
+        assert said.startswith(f"{outcomes['UPSTREAM_OUTCOME_UNKNOWN']} orphans: ")
+
+
+@pytest.mark.parametrize(
+    ("place", "exists"), [("accept.before_tx", False), ("accept.in_tx", False), ("accept.after_commit", True)]
+)
+async def test_a_promise_is_kept_and_nothing_else(tmp_path: Path, database: str, place: str, exists: bool) -> None:
+    """Killed before the commit there is nothing: no video, no hold, nothing sent. Right after it there is a video, even
+    though nobody heard of it.
+    """
+    async with rigged(tmp_path, database) as rig:
+        async with rig.serve(f"{place}=kill") as served:
+            assert await rig.promise(served) == []
+            assert await served.died() == -signal.SIGKILL
+        async with rig.serve() as served:
+            outcomes = await rig.check(served, [])
+            assert outcomes == ({"completed": 1} if exists else {})
+            assert len(rig.lab.videos) == int(exists)
+
+
+async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) -> None:
+    async with rigged(tmp_path, database) as rig:
+        async with rig.serve() as served:
+            (video_id,) = await rig.promise(served)
+            await served.kill()
+        async with rig.serve() as served:
+            assert (await served.ask("GET", f"/compat/v1/videos/{video_id}")).json["id"] == video_id
+            await rig.check(served, [video_id], UNKNOWN)
+
+
+async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database: str) -> None:
+    """It is given up after five processes; the others, which were there each time, are not."""
+    async with rigged(tmp_path, database) as rig:
+        rig.lab.states = ("queued", "in_progress 10")
+        async with rig.serve() as served:
+            promised = await rig.promise(served, 20)
+            await until(lambda: len(rig.lab.films) == 20 and len(rig.lab.polls) > 40)
+            guilty = rig.lab.films[sorted(rig.lab.films)[7]]
+            await served.kill()
+        guilty.states.append("completed")
+        deaths = 0
+        while deaths < 12:
+            async with rig.serve("fetch.start=kill") as served:
+                await until(partial(_is_over, rig, served))
+                if served.process.returncode is None:
+                    break
+            deaths += 1
+        assert 3 <= deaths <= 6
+        for film in rig.lab.films.values():
+            film.states.append("completed")
+        async with rig.serve() as served:
+            outcomes = await rig.check(served, promised, frozenset({"INTERNAL_ERROR"}))
+            assert outcomes == {"completed": 19, "INTERNAL_ERROR": 1}
+            (failed,) = [video for video in await rig.videos(served) if video["error"]]
+            assert failed["prompt"] == guilty.fields["prompt"]
+
+
+async def _is_over(rig: Rig, served: Running) -> bool:
+    """The process died, or the video was given up."""
+    failed = await rig.rows("SELECT id FROM generations WHERE status = 'failed'")
+    return served.process.returncode is not None or bool(failed)
+
+
+async def test_killed_at_random(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
+    """`--kills 500` for a night."""
+    kills: int = request.config.getoption("--kills")
+    chance = random.Random(kills)
+    promised: list[str] = []
+    async with rigged(tmp_path, database) as rig:
+        for _ in range(kills):
+            async with rig.serve() as served:
+                asking = asyncio.create_task(_keep_asking(rig, promised, served, chance))
+                await asyncio.sleep(chance.uniform(0.05, 2.0))
+                await served.kill()
+                await asking
+            assert await rig.breaches() == []
+        async with rig.serve() as served:
+            promised += await rig.promise(served, 20)
+            await rig.check(served, promised, UNKNOWN)
+
+
+async def _keep_asking(rig: Rig, promised: list[str], served: Running, chance: random.Random) -> None:
+    while served.process.returncode is None:
+        try:
+            promised += await rig.promise(served, 8)
+        except OSError:
+            return
+        await asyncio.sleep(chance.uniform(0, 0.3))
