@@ -11,7 +11,7 @@ import pytest
 from penstock import failpoints
 from tests.faults.rig import Rig, Running, rigged, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(600)]
 
 BATCH = 24
 # At which passage of each place the process dies, with a batch under way.

@@ -151,22 +151,6 @@ async def test_a_generation_that_kills_whoever_works_on_it(open_house: OpenHouse
 
 
 @sqlite_only
-async def test_a_crash_loop_of_what_may_be_sent_again(open_house: OpenHouse) -> None:
-    """Every process begins it anew, and dies at the same place: that is no progress."""
-    clip: dict[str, Any] = {"model": "atelier/clip", "seconds": 1, "size": "64x64"}
-    async with neighbours() as labs:
-        async with open_house(labs=labs, disabled_providers=(), works=False, worker=False) as house:
-            video_id = (await house.video(**clip)).json["id"]
-        with tripping("submit.id_committed"):
-            for _ in range(5):
-                async with open_house(labs=labs, disabled_providers=()) as house:
-                    await house.idle()
-                    assert (await house.record(video_id))["status"] == "processing"
-        async with open_house(labs=labs, disabled_providers=()) as house:
-            assert (await house.finished(video_id))["error"]["code"] == "INTERNAL_ERROR"
-
-
-@sqlite_only
 async def test_a_restart_in_good_order_is_no_crash(open_house: OpenHouse) -> None:
     async with neighbours() as labs:
         labs[0].videos.next(faults.never_ends)

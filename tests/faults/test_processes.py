@@ -1,0 +1,264 @@
+"""Several processes and one database: told to stop, stopped without a word, killed, cut off from the database."""
+
+import asyncio
+import random
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.settings import Settings
+from penstock.store.opening import open_store
+from tests.faults.rig import Rig, Running, rigged, until
+from tests.house import postgres_only, sqlite_only
+from tests.unit.store.ground import Cluster
+from tests.upstreams import faults
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+
+ACCEPTS_ONLY = {"PENSTOCK_WORKER": "false"}
+ENDED = ("completed", "failed")
+
+
+async def in_progress(rig: Rig, count: int) -> bool:
+    rows = await rig.rows("SELECT id FROM generations WHERE status = 'in_progress'")
+    return len(rows) >= count
+
+
+def finish(rig: Rig) -> None:
+    """Let the vendor come to an end with everything, begun or still to come."""
+    rig.lab.states = ("queued", "completed")
+    for film in rig.lab.films.values():
+        film.states.append("completed")
+
+
+# ------------------------------------------------------------------------------------------------------- told to stop
+
+
+async def test_told_to_stop_under_load(tmp_path: Path, database: str) -> None:
+    """No new work at once, what is being sent arrives, exit 0; and no video is lost, doubled or unknown."""
+    async with rigged(tmp_path, database) as rig:
+        rig.lab.states = ("queued", "in_progress 10")
+        rig.lab.videos.always(faults.slowly(1.0))
+        async with rig.serve() as served:
+            promised = await rig.promise(served, 24)
+            await rig.lab.videos.reached(24)  # all of them on the line, none answered
+            stopping = asyncio.create_task(served.stop())
+            await until(partial(_is_drained, served))
+            assert await stopping == 0
+        states = await rig.rows("SELECT state FROM attempts")
+        assert [row["state"] for row in states] == ["submitted"] * 24
+        leases = await rig.rows("SELECT lease_until_ms, starts FROM generations")
+        assert {(row["lease_until_ms"], row["starts"]) for row in leases} == {(0, 0)}, "left in good order"
+        finish(rig)
+        async with rig.serve() as served:
+            assert await rig.check(served, promised) == {"completed": 24}
+
+
+async def _is_drained(served: Running) -> bool:
+    """Whether it turns new work away, or has gone."""
+    try:
+        ready = await served.ask("GET", "/readyz")
+        refused = await served.ask("POST", "/compat/v1/videos", {"model": "film", "prompt": "late"})
+    except (ConnectionError, EOFError):
+        return True
+    assert refused.status != 202 or ready.status == 200
+    if ready.status == 503:
+        assert (refused.status, refused.headers["x-should-retry"]) == (503, "true")
+    return ready.status == 503
+
+
+@postgres_only
+async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None:
+    """Who stops in good order leaves nothing that others would have to wait for: the lease is an hour long."""
+    async with rigged(tmp_path, database) as rig, rig.serve(**ACCEPTS_ONLY) as served:
+        rig.lab.states = ("queued", "in_progress 10")
+        async with rig.work(PENSTOCK_LEASE_SECONDS="3600") as first:
+            promised = await rig.promise(served, 24)
+            await until(partial(in_progress, rig, 24))
+            assert await first.stop() == 0
+        finish(rig)
+        async with rig.work(PENSTOCK_LEASE_SECONDS="3600"):
+            assert await rig.check(served, promised) == {"completed": 24}
+        assert await rig.rows("SELECT id FROM procrastinate_jobs") == []
+
+
+# ------------------------------------------------------------------------------------------------------ killed, stopped
+
+
+@postgres_only
+async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
+    """The door stays open meanwhile, and a worker that is there already takes over."""
+    async with (
+        rigged(tmp_path, database) as rig,
+        rig.serve(**ACCEPTS_ONLY) as served,
+        rig.work() as first,
+    ):
+        rig.lab.states = ("queued", "in_progress 10")
+        promised = await rig.promise(served, 12)
+        await until(partial(in_progress, rig, 12))
+        async with rig.work():
+            await first.kill()
+            promised += await rig.promise(served, 12)
+            finish(rig)
+            assert await rig.check(served, promised) == {"completed": 24}
+            jobs = "SELECT id FROM procrastinate_jobs"
+
+            async def gone() -> bool:
+                return await rig.rows(jobs) == []
+
+            await until(gone)
+
+
+@postgres_only
+async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> None:
+    """Stopped past its leases, while another finishes its work; when it wakes, it changes nothing."""
+    async with (
+        rigged(tmp_path, database) as rig,
+        rig.serve(**ACCEPTS_ONLY) as served,
+        rig.work() as first,
+    ):
+        rig.lab.states = ("queued", "in_progress 10")
+        promised = await rig.promise(served, 20)
+        await until(partial(in_progress, rig, 20))
+        first.process.send_signal(signal.SIGSTOP)
+        finish(rig)
+        async with rig.work():
+            outcomes = await rig.check(served, promised)
+            assert outcomes == {"completed": 20}
+            before = await facts(rig)
+            first.process.send_signal(signal.SIGCONT)
+            await until(lambda: first.said.count("lease fenced") >= 20)
+            await until(partial(idle, rig))
+            assert await facts(rig) == before
+            assert first.process.returncode is None
+            # It is one of the workers again.
+            promised += await rig.promise(served, 10)
+            assert await rig.check(served, promised) == {"completed": 30}
+        assert await first.stop() == 0
+    assert (await facts(rig))["post"] == 30
+
+
+async def facts(rig: Rig) -> dict[str, Any]:
+    """What may be there once for each video, and once only."""
+    kinds = await rig.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
+    files = sorted(path.name for path in (rig.data / "media").rglob("med_*"))
+    messages = await rig.rows("SELECT id, event FROM messages ORDER BY id")
+    ended = await rig.rows("SELECT id, status, settled, completed_at_ms FROM generations ORDER BY id")
+    return {row["kind"]: row["count"] for row in kinds} | {"files": files, "messages": messages, "ended": ended}
+
+
+async def idle(rig: Rig) -> bool:
+    return await rig.rows("SELECT id FROM procrastinate_jobs") == []
+
+
+# ----------------------------------------------------------------------------------------------------------- two doors
+
+
+@postgres_only
+async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
+    async with rigged(tmp_path, database) as rig, rig.serve() as one, rig.serve() as other:
+
+        async def create(number: int) -> str:
+            wish = {"model": "film", "prompt": "film 1", "seconds": 4, "idempotency_key": "k", "webhook_url": rig.hook}
+            said = await (one if number % 2 else other).ask("POST", "/compat/v1/videos", wish)
+            assert said.status == 202
+            return str(said.json["id"])
+
+        ids = await asyncio.gather(*(create(number) for number in range(50)))
+        assert len(set(ids)) == 1
+        assert await rig.check(one, ids[:1]) == {"completed": 1}
+        assert len(rig.lab.videos) == 1
+        assert len(rig.deliveries) == 1
+
+
+async def test_cancels_against_completion(tmp_path: Path, database: str) -> None:
+    """Twenty parallel DELETEs of each video at some moment of its life: one outcome, one event, the right charge."""
+    chance = random.Random(4)
+    async with rigged(tmp_path, database) as rig, rig.serve() as served:
+        promised = await rig.promise(served, 20)
+
+        async def cancel(video_id: str) -> None:
+            await asyncio.sleep(chance.uniform(0, 0.8))
+            answers = await asyncio.gather(*(served.ask("DELETE", f"/compat/v1/videos/{video_id}") for _ in range(20)))
+            assert {said.status for said in answers} == {204}
+
+        await asyncio.gather(*(cancel(video_id) for video_id in promised))
+        outcomes = await rig.check(served, promised, frozenset({"CANCELLED"}))
+        assert sum(outcomes.values()) == 20
+        for video_id in promised:
+            assert (await served.ask("DELETE", f"/compat/v1/videos/{video_id}")).status == 204
+        assert await rig.check(served, promised, frozenset({"CANCELLED"})) == outcomes
+
+
+# ------------------------------------------------------------------------------------------------- without a database
+
+
+@postgres_only
+async def test_a_database_that_is_restarted(
+    tmp_path: Path, database: str, cluster: Cluster, request: pytest.FixtureRequest
+) -> None:
+    """`--monkey-seconds 600` for a night. Answers are promises or "try again"; nothing needs a hand afterwards."""
+    seconds: float = request.config.getoption("--monkey-seconds")
+    chance = random.Random(7)
+    promised: list[str] = []
+    refused: list[int] = []
+    async with rigged(tmp_path, database) as rig, rig.serve() as served, rig.work():
+        until_then = asyncio.get_running_loop().time() + seconds
+
+        async def ask() -> None:
+            while asyncio.get_running_loop().time() < until_then:
+                wish = {"model": "film", "prompt": f"film {len(promised) + len(refused)}/{id(asyncio.current_task())}"}
+                said = await served.ask("POST", "/compat/v1/videos", wish | {"seconds": 4, "webhook_url": rig.hook})
+                if said.status == 202:
+                    promised.append(said.json["id"])
+                else:
+                    assert (said.status, said.headers["x-should-retry"]) == (503, "true"), said
+                    refused.append(said.status)
+                await asyncio.sleep(0.2)
+
+        async def restart() -> None:
+            while asyncio.get_running_loop().time() < until_then:
+                await asyncio.sleep(chance.uniform(2, 4))
+                await asyncio.to_thread(cluster.stop, chance.choice([signal.SIGINT, signal.SIGQUIT]))
+                await asyncio.sleep(chance.uniform(0, 2))
+                await asyncio.to_thread(cluster.start)
+
+        await asyncio.gather(restart(), *(ask() for _ in range(4)))
+        assert len(promised) > 20
+        shown = await rig.settled(served)
+        assert {video["id"] for video in shown} >= set(promised)
+        assert {(video["error"] or {}).get("code", "completed") for video in shown} == {"completed"}
+        await rig.check(served, promised)
+
+
+# -------------------------------------------------------------------------------------------------------------- backups
+
+
+@sqlite_only
+async def test_an_old_backup(tmp_path: Path, database: str) -> None:
+    """Restored beside a vendor that has gone on: what it knows of is finished and billed once, the rest is not ours."""
+    async with rigged(tmp_path, database) as rig:
+        rig.lab.states = ("queued", "in_progress 10")
+        async with rig.serve() as served:
+            known = await rig.promise(served, 10)
+            await until(partial(in_progress, rig, 10))
+            store = await open_store(Settings(data=rig.data))
+            await store.backup(tmp_path / "backup.db")
+            await store.close()
+            await rig.promise(served, 10)
+            await until(partial(in_progress, rig, 20))
+            finish(rig)
+            await rig.settled(served)
+            await served.kill()
+        for stale in rig.data.glob("penstock.db*"):
+            stale.unlink()
+        (tmp_path / "backup.db").rename(rig.data / "penstock.db")
+        rig.deliveries.clear()
+        async with rig.serve() as served:
+            shown = {video["id"]: video["status"] for video in await rig.settled(served)}
+            assert shown == dict.fromkeys(known, "completed")
+            assert len(rig.lab.videos) == 20, "nothing was sent again"
+            assert (await served.ask("GET", "/v1/balance")).json["available"]["amount"] == 996.0
