@@ -16,7 +16,7 @@ from tests.house import postgres_only, sqlite_only
 from tests.unit.store.ground import Cluster
 from tests.upstreams import faults
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ACCEPTS_ONLY = {"PENSTOCK_WORKER": "false"}
 ENDED = ("completed", "failed")
