@@ -99,7 +99,7 @@ format: setup ## Repair what can be repaired of style and formatting
 
 .PHONY: test-faults
 test-faults: setup ## Break the process, the network and the disk, and see that nothing is lost
-	$(RUN) pytest -m faults tests/faults $(ARGS)
+	$(RUN) pytest -n 2 -m faults tests/faults $(ARGS)
 
 .PHONY: test-node
 test-node: setup ## Have clients for Node complete their journeys; needs node and npm

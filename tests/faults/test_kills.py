@@ -11,7 +11,7 @@ import pytest
 from penstock import failpoints
 from tests.faults.rig import Rig, Running, rigged, until
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 BATCH = 24
 # At which passage of each place the process dies, with a batch under way.
@@ -74,6 +74,7 @@ async def test_a_promise_is_kept_and_nothing_else(tmp_path: Path, database: str,
             assert len(rig.lab.videos) == int(exists)
 
 
+@pytest.mark.slow
 async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) -> None:
     async with rigged(tmp_path, database) as rig:
         async with rig.serve() as served:
@@ -84,6 +85,7 @@ async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) ->
             await rig.check(served, [video_id], UNKNOWN)
 
 
+@pytest.mark.slow
 async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database: str) -> None:
     """It is given up after five processes; the others, which were there each time, are not."""
     async with rigged(tmp_path, database) as rig:
@@ -117,6 +119,7 @@ async def _is_over(rig: Rig, served: Running) -> bool:
     return served.process.returncode is not None or bool(failed)
 
 
+@pytest.mark.slow
 async def test_killed_at_random(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     """`--kills 500` for a night."""
     kills: int = request.config.getoption("--kills")

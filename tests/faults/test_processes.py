@@ -16,10 +16,9 @@ from tests.house import postgres_only, sqlite_only
 from tests.unit.store.ground import Cluster
 from tests.upstreams import faults
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
 ACCEPTS_ONLY = {"PENSTOCK_WORKER": "false"}
-ENDED = ("completed", "failed")
 
 
 async def in_progress(rig: Rig, count: int) -> bool:
@@ -70,6 +69,7 @@ async def _is_drained(served: Running) -> bool:
     return ready.status == 503
 
 
+@pytest.mark.slow
 @postgres_only
 async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None:
     """Who stops in good order leaves nothing that others would have to wait for: the lease is an hour long."""
@@ -144,7 +144,7 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
 async def facts(rig: Rig) -> dict[str, Any]:
     """What may be there once for each video, and once only."""
     kinds = await rig.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
-    files = sorted(path.name for path in (rig.data / "media").rglob("med_*"))
+    files = sorted(path.name for path in (rig.data / "media").rglob("med_*") if path.suffix != ".part")
     messages = await rig.rows("SELECT id, event FROM messages ORDER BY id")
     ended = await rig.rows("SELECT id, status, settled, completed_at_ms FROM generations ORDER BY id")
     return {row["kind"]: row["count"] for row in kinds} | {"files": files, "messages": messages, "ended": ended}
@@ -196,6 +196,7 @@ async def test_cancels_against_completion(tmp_path: Path, database: str) -> None
 # ------------------------------------------------------------------------------------------------- without a database
 
 
+@pytest.mark.slow
 @postgres_only
 async def test_a_database_that_is_restarted(
     tmp_path: Path, database: str, cluster: Cluster, request: pytest.FixtureRequest
@@ -237,6 +238,7 @@ async def test_a_database_that_is_restarted(
 # -------------------------------------------------------------------------------------------------------------- backups
 
 
+@pytest.mark.slow
 @sqlite_only
 async def test_an_old_backup(tmp_path: Path, database: str) -> None:
     """Restored beside a vendor that has gone on: what it knows of is finished and billed once, the rest is not ours."""

@@ -50,6 +50,15 @@ async def begun(house: House, **body: Any) -> str:
     return video_id
 
 
+async def submitted(house: House, video_id: str) -> None:
+    """Until the vendor has it, and we know under what name."""
+
+    async def met() -> bool:
+        return [row["state"] for row in await house.attempts(video_id)] == ["submitted"]
+
+    await soon(met)
+
+
 async def test_accepted_here_and_driven_there(open_house: OpenHouse) -> None:
     async with neighbours() as labs, door(open_house, labs) as house:
         video_id = await begun(house)
@@ -198,12 +207,7 @@ async def test_a_cancel_that_arrives_elsewhere(open_house: OpenHouse) -> None:
     async with neighbours() as labs, open_house(labs=labs) as worker, door(open_house, labs) as house:
         labs[0].videos.next(faults.never_ends)
         video_id = await begun(house)
-        await labs[0].videos.reached(1)
-
-        async def submitted() -> bool:
-            return [row["state"] for row in await house.attempts(video_id)] == ["submitted"]
-
-        await soon(submitted)
+        await submitted(house, video_id)
         await house.cancel(video_id)
 
         async def cancelled() -> bool:
@@ -220,6 +224,7 @@ async def test_connections_that_break(open_house: OpenHouse) -> None:
         labs[0].videos.next(faults.never_ends)
         first = await begun(house)
         await driving(worker)
+        await submitted(house, first)
         token = (await house.rows("SELECT lease_token FROM generations"))[0]["lease_token"]
         await house.change(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
