@@ -1,0 +1,295 @@
+"""The interface's two image tables over HTTP: every file that is made is fetched and opened, every cent accounted for.
+
+Five makers stand for what providers lack: the lab makes up to ten of any size and answers in base64; Stability makes
+one picture a call, in base64, of a few shapes, always as PNG; Recraft up to six, as JPEG behind addresses, of listed
+sizes, and says what it charged; OpenAI has three sizes; atelier has everything.
+"""
+
+import asyncio
+import base64
+import io
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from math import ceil
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from PIL import Image
+
+from penstock.values import nanos
+from tests.api.talk import Said
+from tests.api.visits import Visit, form, shaped, visiting
+from tests.house import OpenHouse, sqlite_only
+from tests.upstreams.lab import KEY_ENV, Lab, laboratory, mask, png
+from tests.upstreams.openai import OpenAI
+from tests.upstreams.recraft import Recraft
+from tests.upstreams.server import Vendor, serving
+from tests.upstreams.stability import Stability
+
+pytestmark = sqlite_only
+
+FORMATS = (None, "png", "jpeg", "gif", "webp", "avif")
+RESPONSE_FORMATS = (None, "url", "b64_json")
+SIGNATURES = {
+    "png": (0, b"\x89PNG\r\n\x1a\n"),
+    "jpeg": (0, b"\xff\xd8\xff"),
+    "gif": (0, b"GIF8"),
+    "webp": (8, b"WEBP"),
+    "avif": (4, b"ftypavif"),
+}
+
+
+@cache
+def jpeg(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), "teal").save(file, "JPEG")
+    return file.getvalue()
+
+
+class JpegRecraft(Recraft):
+    """Its pictures are a sixteenth of what was asked for, which keeps them small and their real size telling."""
+
+    def _picture(self, size: str = "64x64") -> dict[str, str]:
+        width, height = (int(side) // 16 for side in size.split("x"))
+        return {"image_id": self.new_id(), "url": self.put(jpeg(width, height), "image/jpeg")}
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A model: what one picture costs, how many it makes at once, and what it makes of the usual wish."""
+
+    model: str
+    usd: str
+    at_once: int
+    size: str
+    made: Callable[[int, int], bytes] | None = png  # the provider's own file; None where that cannot be foreseen
+    wish: Mapping[str, Any] = field(default_factory=lambda: {"prompt": "a pear", "size": "64x48"})
+    slug: str = ""
+
+    @property
+    def native(self) -> str:
+        return "jpeg" if self.made is jpeg else "png"
+
+
+TOUCH = {"prompt": "make it warmer", "size": "64x48", "image": png(40, 30)}
+ENLARGE = {"image": png(32, 24)}
+MAKERS = {
+    "generate": (
+        Maker("atelier/sketch", "0.001", 10, "64x48", None),
+        Maker("picture", "0.04", 10, "64x48", slug="lab"),
+        Maker("stability/core", "0.03", 1, "64x64", wish={"prompt": "a pear", "size": "64x64"}, slug="stability"),
+        Maker("recraft-v4", "0.035", 6, "76x56", jpeg, slug="recraft"),
+    ),
+    "edit": (
+        Maker("atelier/retouch", "0.001", 10, "64x48", None, {**TOUCH, "mask": mask(40, 30)}),
+        Maker("touch", "0.04", 10, "64x48", png, TOUCH, "lab"),
+        Maker("sd3.5-large", "0.065", 1, "64x64", png, TOUCH, "stability"),
+        Maker("recraft-v3", "0.04", 6, "4x4", jpeg, TOUCH, "recraft"),
+    ),
+    "upscale": (
+        Maker("atelier/enlarge", "0.001", 10, "96x72", None, {**ENLARGE, "scale_factor": 3}),
+        Maker("stability/fast-upscale", "0.02", 1, "256x192", png, ENLARGE, "stability"),
+        Maker("recraft-crisp-upscale", "0.004", 1, "4x4", jpeg, ENLARGE, "recraft"),
+    ),
+}
+USUAL = {one.model: one for many in MAKERS.values() for one in many}
+
+
+# ------------------------------------------------------------------------------------------------------------- asking
+
+
+@dataclass(frozen=True)
+class Studio:
+    """A gateway with all five makers behind it."""
+
+    visit: Visit
+    vendors: Mapping[str, Vendor | Lab]
+
+    async def ask(self, model: str, **wish: Any) -> Said:
+        """As JSON, or as a form where pictures go along."""
+        wish = {name: value for name, value in {"model": model, **wish}.items() if value is not None}
+        if "image" not in wish:
+            return await self.visit.ask("POST", "/compat/v1/images/generations", wish)
+        files = [(name, wish.pop(name), f"{name}.png") for name in ("image", "mask") if name in wish]
+        body, headers = form(*files, *((name, str(value).encode(), None) for name, value in wish.items()))
+        return await self.visit.ask("POST", "/compat/v1/images/edits", body, headers=headers)
+
+    async def file(self, shown: Mapping[str, str]) -> tuple[bytes, str | None]:
+        """A picture of an answer and, where it was fetched, the type it came under."""
+        if "b64_json" in shown:
+            assert set(shown) == {"b64_json"}
+            return base64.b64decode(shown["b64_json"], validate=True), None
+        assert set(shown) == {"url"}
+        parts = urlsplit(shown["url"])
+        said = await self.visit.served.ask("GET", f"{parts.path}?{parts.query}")
+        assert (said.status, said.headers["x-content-type-options"]) == (200, "nosniff")
+        return said.body, said.headers["content-type"]
+
+    def submits(self, slug: str) -> int:
+        """How often a vendor was asked to make something."""
+        vendor = self.vendors[slug]
+        if isinstance(vendor, Lab):
+            return vendor.submits
+        return sum(len(desk) for name, desk in vendor.desks.items() if name not in ("files", "others"))
+
+    async def check_money(self, request_id: str, usd: Decimal) -> None:
+        record = await self.visit.house.record(request_id)
+        assert (record["status"], record["cost"]) == ("completed", usd)
+        moved = await self.visit.house.transfers(request_id)
+        assert set(moved) == {"hold", "post"}
+        assert moved["post"] == nanos(usd) <= moved["hold"]
+
+
+@asynccontextmanager
+async def studio(open_house: OpenHouse) -> AsyncIterator[Studio]:
+    asyncio.get_running_loop().set_debug(False)  # remembering where hundreds of calls began takes half of their time
+    vendors = {"stability": Stability(), "recraft": JpegRecraft(), "openai": OpenAI()}
+    paths = {"stability": "", "recraft": "/v1", "openai": "/v1"}
+    async with AsyncExitStack() as stack:
+        lab, annex = [await stack.enter_async_context(laboratory(name)) for name in ("lab", "annex")]
+        for vendor in vendors.values():
+            await stack.enter_async_context(serving(vendor))
+        theirs = {slug: {"base_url": one.url + paths[slug], "key_env": KEY_ENV} for slug, one in vendors.items()}
+        providers = {"lab": lab.settings(), **theirs}
+        visit = await stack.enter_async_context(
+            visiting(
+                open_house,
+                labs=(lab, annex),
+                providers=providers,
+                disabled_providers=(),
+                starting_credit_usd="1000",
+                egress_allow_cidrs=("127.0.0.0/8",),
+            )
+        )
+        yield Studio(visit, {"lab": lab, **vendors})
+
+
+def format_of(data: bytes) -> str:
+    """By the first bytes, and by a decoder that went through all of them."""
+    found = [name for name, (start, mark) in SIGNATURES.items() if data[start:].startswith(mark)]
+    with Image.open(io.BytesIO(data)) as picture:
+        picture.load()
+        assert found == [(picture.format or "").lower()]
+    return found[0]
+
+
+def size_of(data: bytes) -> str:
+    with Image.open(io.BytesIO(data)) as picture:
+        return f"{picture.width}x{picture.height}"
+
+
+# --------------------------------------------------------------------------------------------------------- the tables
+
+
+def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
+    """Every format, every way to get it, one picture and more than the provider makes at once or cares to."""
+    several = maker.at_once + 1 if maker.at_once < 10 else 3
+    usual = itertools.product(FORMATS, RESPONSE_FORMATS[1:], (1, several))
+    return itertools.chain(usual, ((None, None, 1), ("webp", None, 10)) if maker.slug == "lab" else ())
+
+
+@pytest.mark.parametrize("task", MAKERS)
+async def test_every_format_way_and_number(open_house: OpenHouse, task: str) -> None:
+    async with studio(open_house) as here:
+        spent = Decimal(0)
+        before, _ = await here.visit.house.money()
+        for maker in MAKERS[task]:
+            for output_format, response_format, n in rows(maker):
+                try:
+                    spent += await check_row(here, maker, output_format, response_format, n)
+                except AssertionError as problem:
+                    problem.add_note(f"{maker.model}, {output_format}, {response_format}, n={n}")
+                    raise
+        assert await here.visit.house.money() == (before - nanos(spent), 0)
+
+
+async def check_row(
+    here: Studio, maker: Maker, output_format: str | None, response_format: str | None, n: int
+) -> Decimal:
+    """One call, all that it made, and what that came to."""
+    submits = here.submits(maker.slug) if maker.slug else 0
+    more = {"output_format": output_format, "response_format": response_format, "n": None if n == 1 else n}
+    said = shaped("ImageResult", await here.ask(maker.model, **maker.wish, **more))
+    wanted = output_format or "png"
+    assert (said["size"], said["output_format"], len(said["data"])) == (maker.size, wanted, n)
+    assert all(("url" in one) == (response_format != "b64_json") for one in said["data"])
+    for one in said["data"]:
+        data, content_type = await here.file(one)
+        assert (format_of(data), size_of(data)) == (wanted, maker.size)
+        assert content_type in (None, f"image/{wanted}")
+        if maker.made and wanted == maker.native:  # what is right already is not touched
+            width, height = map(int, maker.size.split("x"))
+            assert data == maker.made(width, height)
+    if maker.slug:
+        assert here.submits(maker.slug) - submits == ceil(n / maker.at_once)
+    usd = n * Decimal(maker.usd)
+    assert Decimal(str(said["metadata"]["cost"])) == usd
+    await here.check_money(said["id"], usd)
+    return usd
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A wish about shape, and the size and format of what comes of it."""
+
+    model: str
+    size: str
+    wish: Mapping[str, Any]
+    format: str = "png"
+    usd: str = ""
+
+
+SHAPES = (
+    # Any size at all, and proportions of about a megapixel.
+    Shape("atelier/sketch", "33x47", {"size": "33x47"}),
+    Shape("atelier/sketch", "16x16", {"size": "16x16"}),
+    Shape("atelier/sketch", "320x16", {"size": "320x16"}),
+    Shape("atelier/sketch", "1024x1024", {"size": None}),
+    Shape("atelier/sketch", "1820x1024", {"size": "16:9"}),
+    Shape("atelier/sketch", "720x720", {"size": None, "resolution": "720p"}),
+    Shape("atelier/sketch", "96x64", {"size": "96x64", "aspect_ratio": "1:1", "resolution": "1080p"}),
+    Shape("picture", "1024x1536", {"size": None, "aspect_ratio": "2:3"}),
+    Shape("picture", "1080x1920", {"size": "9:16", "resolution": "1080p"}),
+    # Of what a model has, the nearest shape and then the nearest area; the answer says what it really was.
+    Shape("gpt-image-1.5", "1536x1024", {"size": "16:9"}, usd="0.056242"),
+    Shape("gpt-image-1.5", "1024x1536", {"size": "200x900"}, usd="0.056242"),
+    Shape("gpt-image-1.5", "1024x1024", {"size": "64x60"}, usd="0.056242"),
+    Shape("stability/core", "128x72", {"size": "1024x576"}),
+    Shape("stability/core", "64x64", {"size": "100x101"}),
+    Shape("recraft-v4", "84x48", {"size": "16:9"}),
+    Shape("recraft-v4", "48x96", {"size": "256x512"}),
+    # An AVIF has at most 1600 pixels on its longest side; a larger picture stays what it was.
+    Shape("atelier/sketch", "1600x96", {"size": "1600x96", "output_format": "avif"}, "avif"),
+    Shape("atelier/sketch", "1601x96", {"size": "1601x96", "output_format": "avif"}, "png"),
+    Shape("picture", "96x1601", {"size": "96x1601", "output_format": "avif", "n": 2}, "png", "0.08"),
+    Shape("picture", "1601x96", {"size": "1601x96", "output_format": "webp"}, "webp"),
+    # Edits are asked for a size like any other picture; enlargements follow from what they enlarge.
+    Shape("atelier/retouch", "1024x1024", {"size": None, "mask": None}),
+    Shape("atelier/retouch", "51x97", {"size": "51x97", "mask": None}),
+    Shape("touch", "1024x1024", {"size": None}),
+    Shape("touch", "1536x1024", {"size": "3:2", "output_format": "jpeg"}, "jpeg"),
+    Shape("atelier/enlarge", "64x48", {"scale_factor": None}),
+    Shape("atelier/enlarge", "48x36", {"scale_factor": 1.5, "output_format": "gif"}, "gif"),
+    Shape("atelier/enlarge", "1640x16", {"image": png(205, 2), "scale_factor": 8, "output_format": "avif"}, "png"),
+)
+
+
+async def test_every_way_to_say_a_size(open_house: OpenHouse) -> None:
+    async with studio(open_house) as here:
+        for shape in SHAPES:
+            usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
+            wish = {**usual.wish, "response_format": "b64_json", **shape.wish}
+            said = shaped("ImageResult", await here.ask(shape.model, **wish))
+            for one in said["data"]:
+                data, _ = await here.file(one)
+                found = (size_of(data), format_of(data), said["size"], said["output_format"])
+                assert found == (shape.size, shape.format, shape.size, shape.format), shape
+            await here.check_money(said["id"], Decimal(shape.usd or usual.usd))
