@@ -71,6 +71,7 @@ def _number(name: str, about: str, **rest: Any) -> Field:
     return Field(name=name, types=("number",), about=about, **rest)
 
 
+AUTO = "auto"
 OUTPUT_FORMATS = ("png", "jpeg", "gif", "webp", "avif")
 _THINKING = ("off", "on", "minimal", "high")
 _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
@@ -130,7 +131,12 @@ EDIT = _table(
         handling="passthrough",
     ),
     _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
+    _text(
+        "size",
+        "`WIDTHxHEIGHT`, a proportion such as `16:9`, or `auto` for that of the first image.",
+        default="1024x1024",
+        handling="converted",
+    ),
     *_SHAPE,
     _text("quality", "Effort.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_FINISH,
@@ -261,9 +267,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def frame(self) -> Frame | None:
-        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions."""
+        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, and an edit may take the
+        shape of the picture it edits.
+        """
         size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
         resolution = self.values.get("resolution")
+        if size == AUTO:
+            own = next((one for one in self.inputs if one.role == "image"), None)
+            if own and not ratio and self.task == "edit":
+                return Frame(own.width, own.height, exact=not resolution, resolution=resolution)
+            size = None
         if size and "x" in size:
             return Frame.parse(size)
         shape = size or ratio

@@ -9,7 +9,7 @@ from penstock import forms, netguard
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
 from penstock.netguard import Egress
-from penstock.schema import EDIT, IMAGE, VIDEO, Call, Request, Sent, Table
+from penstock.schema import AUTO, EDIT, IMAGE, VIDEO, Call, Request, Sent, Table
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
 
@@ -116,6 +116,8 @@ def _wish(
     extras: dict[str, Any],
     pictures: tuple[Picture, ...] = (),
 ) -> Wish:
+    if values.get("size") == AUTO and task != "edit":  # there is nothing to take it from
+        del values["size"]
     _check_shape(values)
     metadata = _metadata(values.get("metadata"))
     hook = values.get("webhook_url")
@@ -134,7 +136,7 @@ def _egress(settings: Settings) -> Egress:
 
 def _check_shape(values: dict[str, Any]) -> None:
     for name in ("size", "aspect_ratio"):
-        if name not in values:
+        if name not in values or (name == "size" and values[name] == AUTO):
             continue
         try:
             frame = Frame.parse(values[name])

@@ -274,6 +274,9 @@ SHAPES = (
     # Edits are asked for a size like any other picture; enlargements follow from what they enlarge.
     Shape("atelier/retouch", "1024x1024", {"size": None, "mask": None}),
     Shape("atelier/retouch", "51x97", {"size": "51x97", "mask": None}),
+    Shape("atelier/retouch", "40x30", {"size": "auto"}),
+    Shape("gpt-image-1.5", "1536x1024", {"size": "auto", "image": png(40, 30)}, usd="0.058642"),
+    Shape("atelier/sketch", "1024x1024", {"size": "auto"}),
     Shape("touch", "1024x1024", {"size": None}),
     Shape("touch", "1536x1024", {"size": "3:2", "output_format": "jpeg"}, "jpeg"),
     Shape("atelier/enlarge", "64x48", {"scale_factor": None}),

@@ -167,6 +167,30 @@ def test_d6_shape(task: str, values: dict[str, Any], shape: str | None) -> None:
     assert (frame.size if frame else None) == shape
 
 
+@pytest.mark.parametrize(
+    ("task", "values", "shape"),
+    [
+        ("edit", {"size": "auto"}, "300x201"),
+        ("edit", {"size": "auto", "resolution": "720p"}, "100:67"),
+        ("edit", {"size": "auto", "aspect_ratio": "1:1"}, "1:1"),
+        ("edit", {}, "1024x1024"),
+        ("edit", {"size": "64x64"}, "64x64"),
+        ("upscale", {"size": "auto"}, None),
+    ],
+)
+def test_an_edit_may_take_the_shape_of_its_first_picture(task: str, values: dict[str, Any], shape: str | None) -> None:
+    sides = {"mask": (9, 9), "image": (300, 201)}
+    inputs = tuple(Input(role, "med_1", "image/png", *sides[role], 1) for role in ("mask", "image"))
+    frame = Request(task=task, model="m", values=values, inputs=inputs).frame
+    assert (frame.size if frame else None) == shape
+
+
+def test_auto_without_a_picture_is_the_usual_size() -> None:
+    frame = Request(task="edit", model="m", values={"size": "auto"}).frame  # before its pictures were loaded
+    assert frame is not None
+    assert frame.size == "1024x1024"
+
+
 def test_a_request_survives_being_stored() -> None:
     request = Request(
         task="video",

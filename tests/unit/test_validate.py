@@ -110,7 +110,7 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     (IMAGES, "n", [0, -1, 11, 10**400, -(10**400)], "must be from 1 to 10."),
     ((validate.video,), "n", [0, 5, 10**400], "must be from 1 to 4."),
     (ALL, "n", ["2", 2.0, True, [1], 1e300], "must be an integer."),
-    (ALL, "size", ["big", "1024", "1024×768", "auto", "1024X768", "１０２４x７６８"],
+    (ALL, "size", ["big", "1024", "1024×768", "Auto", "1024X768", "１０２４x７６８"],
      "must be WIDTHxHEIGHT or a proportion such as `16:9`."),
     (ALL, "size", ["", " "], MUST_NOT_BE_EMPTY),
     (ALL, "size", ["8x512", "8193x512", "99999x99999"], "must be from 16 to 8192 pixels on each side."),
@@ -167,6 +167,7 @@ def test_a_bad_value_is_named_and_so_is_what_is_allowed(stage: Stage, field: str
         (validate.video, "n", [1, 4]),
         (validate.edit, "n", [1, 10]),
         (validate.image, "size", ["16x16", "8192x8192", "20:1", "1:20", "1792x1024"]),
+        (validate.edit, "size", ["auto"]),
         (validate.image, "output_compression", [1, 100]),
         (validate.edit, "scale_factor", [1, 1.5, 16]),
         (validate.video, "negative_prompt", ["", "x" * 5000]),
@@ -266,6 +267,12 @@ def test_d6_one_shape_out_of_three_fields(said: dict[str, Any], shape: str) -> N
     assert frame is not None
     assert frame.size == shape
     assert frame.resolution == (said.get("resolution") if not frame.exact else None)
+
+
+def test_auto_says_nothing_where_no_picture_has_a_say() -> None:
+    assert wished(validate.image, size="auto") == wished(validate.image)
+    assert wished(validate.video, size="auto") == wished(validate.video)
+    assert wished(validate.edit, size="auto").request.values["size"] == "auto"
 
 
 def test_a_video_has_no_shape_of_its_own() -> None:

@@ -13,7 +13,7 @@ _RATIO = r"[1-9]\d{0,3}:[1-9]\d{0,3}"
 _DOMAIN = r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
 # What a text must look like, where that is more than its length.
 _PATTERNS = {
-    "size": rf"^({_PIXELS}x{_PIXELS}|{_RATIO})$",
+    "size": rf"^({_PIXELS}x{_PIXELS}|{_RATIO}|auto)$",
     "aspect_ratio": rf"^{_RATIO}$",
     "media_retention": r"^[1-9]\d{0,5}[hd]$",
     "webhook_url": rf"^https://{_DOMAIN}(:443|:8443)?(/\S*)?$",
