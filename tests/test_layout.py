@@ -55,9 +55,8 @@ ONLY_IN = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 120
-# OpenAI's shapes, for whoever speaks them, and graphs that one provider sends.
-NOT_PROVIDERS = {"__init__", "spec", "compatible", "graphs"}
-LONG_PROVIDERS = {"atelier", "fal", "replicate"}  # it describes models of its own; they resell those of a dozen makers
+# What providers are written in: the vocabulary, and OpenAI's shapes for whoever speaks them.
+NOT_PROVIDERS = {"__init__", "spec", "compatible", "chats"}
 
 PRINTING = {"commands"}
 
@@ -84,7 +83,8 @@ class Module:
 
     @property
     def is_provider(self) -> bool:
-        return self.unit == "providers" and self.words[-1] not in NOT_PROVIDERS
+        """A file there, or a file in a folder there, where a provider has models for several."""
+        return self.unit == "providers" and self.words[1] not in NOT_PROVIDERS
 
     def __str__(self) -> str:
         return "/".join(self.words)
@@ -161,7 +161,8 @@ def test_providers_know_only_the_vocabulary() -> None:
         f"{module} imports {'.'.join(words)}; a provider knows spec and no other provider"
         for module in modules()
         for words in imported(module)
-        if module.is_provider and words[:2] == ("penstock", "providers") and not NOT_PROVIDERS & set(words[2:3])
+        if module.is_provider and words[:2] == ("penstock", "providers")
+        if words[2] not in NOT_PROVIDERS | {module.words[1]}
     )
 
 
@@ -178,7 +179,7 @@ def test_libraries_stay_where_they_belong() -> None:
 
 
 def lines_max(module: Module) -> int:
-    return PROVIDER_LINES_MAX if module.is_provider and module.words[-1] not in LONG_PROVIDERS else LINES_MAX
+    return PROVIDER_LINES_MAX if module.is_provider else LINES_MAX
 
 
 def test_files_are_short() -> None:
@@ -237,9 +238,10 @@ def test_folders_of_modules_are_packages() -> None:
 
 def homes_of_tests(module: Module) -> list[Path]:
     """Any of these will do: a provider's tests are its recordings, everybody else's are a file in the same place."""
-    *folders, name = module.words
     if module.is_provider:
+        name = module.words[1]
         return [ROOT / "tests" / "providers" / slug for slug in sorted({name, name.replace("_", "-")})]
+    *folders, name = module.words
     return [ROOT.joinpath("tests", "unit", *folders, f"test_{name}.py")]
 
 

@@ -10,8 +10,8 @@ from penstock.api import bodies
 from penstock.conversation import Talk
 from penstock.errors import InvalidRequest
 from penstock.providers import deepseek, mistral
+from penstock.providers.chats import ONE_LIMIT, talk
 from penstock.providers.compatible import CHAT as PLAIN
-from penstock.providers.compatible import ONE_LIMIT, talk
 from penstock.providers.spec import Model, Param, fixed, refused
 from penstock.schema import CHAT, Call, Caller
 

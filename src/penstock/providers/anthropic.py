@@ -1,6 +1,7 @@
 """Anthropic: Claude models through the endpoint that speaks OpenAI's chat."""
 
-from penstock.providers.compatible import chats, error_kind, error_text, talk
+from penstock.providers.chats import chats, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import Provider, bearer, ignored, passthrough, refused
 
 # The endpoint reads none of these. Without a seed or a penalty an answer is still the answer; without probabilities, or

@@ -7,7 +7,7 @@ import msgspec
 from penstock.convert import pixels, seconds_between
 from penstock.providers.compatible import CHAT
 from penstock.providers.spec import (
-    File, Model, Operation, Price, Provider, Reply, Result, converted, emulated, ignored, passthrough,
+    File, Model, Operation, Price, Provider, Reply, Result, converted, emulated, ignored, passthrough, whole,
 )  # fmt: skip
 
 
@@ -39,9 +39,10 @@ def error_text(reply: Reply) -> str | None:
     return str(msgspec.msgpack.decode(reply.body)["message"])
 
 
-_FINISH = tuple(emulated(name) for name in ("response_format", "output_format", "output_compression"))
+_PROMPT = passthrough("prompt", required=True, longest=32_000)
 _SEED = passthrough("seed", low=0, high=2**32 - 1)
-_DROPPED = ("quality", "style", "user", "thinking", "prompt_enhancement")
+_N = emulated("n", to="n", high=10)
+_PAINTED = (_PROMPT, converted("frame", to=("width", "height"), by=pixels(smallest=16, largest=4096)), _N, _SEED)
 SKETCH = Operation(
     task="image",
     send="POST /sketch",
@@ -49,36 +50,29 @@ SKETCH = Operation(
     read=read_pictures,
     resubmits=True,
     model_field=None,
-    params=(
-        passthrough("prompt", required=True, longest=32_000),
-        converted("frame", to=("width", "height"), by=pixels(smallest=16, largest=4096)),
-        emulated("n", to="n", high=10),
-        _SEED,
-        *_FINISH,
-        *ignored(*_DROPPED),
-    ),
+    params=whole("image", *_PAINTED),
 )
 RETOUCH = replace(
     SKETCH,
     task="edit",
     send="POST /retouch",
-    params=(
-        *SKETCH.params,
+    params=whole(
+        "edit",
+        *_PAINTED,
         converted("images", to="images", by=lambda found: [one.data for one in found], required=True, most=8),
         converted("mask", to="mask", by=lambda found: found.data),
-        *ignored("scale_factor"),
     ),
 )
 ENLARGE = replace(
     SKETCH,
     task="upscale",
     send="POST /enlarge",
-    params=(
+    params=whole(
+        "upscale",
         converted("images", to="images", by=lambda found: [one.data for one in found], required=True, most=1),
         passthrough("scale_factor", low=1, high=8, default=2),
-        emulated("n", to="n", high=10),
-        *_FINISH,
-        *ignored("prompt", "frame", "mask", *(name for name in _DROPPED if name != "style")),
+        _N,
+        *ignored("mask"),
     ),
 )
 CLIP = Operation(
@@ -91,14 +85,14 @@ CLIP = Operation(
     resubmits=True,
     model_field=None,
     poll_seconds=0.5,
-    params=(
-        passthrough("prompt", required=True, longest=32_000),
+    params=whole(
+        "video",
+        _PROMPT,
         converted("seconds", to="seconds", by=seconds_between(1, 20, float), default=4, low=1, high=20),
         converted("frame", to=("width", "height"), by=pixels(720, 2, smallest=64, largest=1920), default="1280x720"),
         converted("input_reference", to="image", by=lambda found: found[0].data, most=1),
         _SEED,
-        emulated("n"),
-        *ignored("negative_prompt", "user"),
+        *ignored("negative_prompt"),
     ),
 )
 ECHO = replace(CHAT, send="POST /echo", resubmits=True)
@@ -106,11 +100,7 @@ _NOTE = "The gateway's own price, so that costs can be seen before any vendor is
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
 
 PROVIDER = Provider(
-    slug="atelier",
-    name="Atelier",
-    docs="docs/atelier.md",
-    base_url="atelier:",
-    error=error_text,
+    slug="atelier", name="Atelier", docs="docs/atelier.md", base_url="atelier:", error=error_text,
     models=(
         Model(id="atelier/sketch", upstream="sketch", op=SKETCH, prices=_IMAGE_PRICE, name="Atelier Sketch",
               description="Paints a picture from the words of a prompt. A renderer, not a model."),

@@ -1,6 +1,7 @@
 """DeepSeek: OpenAI's chat, with the model's reasoning in a field of its own."""
 
-from penstock.providers.compatible import ONE_LIMIT, ONE_VOICE, chats, error_kind, error_text, talk
+from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, chats, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import Provider, bearer
 
 # While an answer is being thought of, it sends empty lines, or comments in a stream; both are nothing to a reader.

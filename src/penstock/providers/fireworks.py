@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.convert import closest, data_uri, first, on_off
-from penstock.providers.compatible import ONE_VOICE, chats, error_kind, error_text, talk
+from penstock.providers.chats import ONE_VOICE, chats, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     File, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, fixed, ignored,
     passthrough, whole,

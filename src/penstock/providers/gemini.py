@@ -1,6 +1,7 @@
 """Google's Gemini chat models, through the endpoint that speaks OpenAI's chat."""
 
-from penstock.providers.compatible import ONE_VOICE, chats, error_kind, error_text, talk
+from penstock.providers.chats import ONE_VOICE, chats, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import Provider, bearer, ignored, refused
 
 # It takes no field that it does not know. Thinking is in the total of what was used, and in no other figure.

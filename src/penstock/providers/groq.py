@@ -1,6 +1,7 @@
 """Groq: open models behind OpenAI's chat, under the names that their makers have at the router."""
 
-from penstock.providers.compatible import chats, error_kind, error_text, heard, talk
+from penstock.providers.chats import chats, heard, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import Provider, bearer, refused, renamed
 
 # It answers 400 to any of these, and to names on messages.

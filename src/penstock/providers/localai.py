@@ -6,8 +6,8 @@ from typing import Any
 from penstock.convert import each, first, joined, pixels, plain_base64
 from penstock.providers.compatible import read_images, upload
 from penstock.providers.spec import (
-    Model, Operation, Param, Price, Provider, Reply, Task, converted, emulated, fixed, passthrough, refused, renamed,
-    whole,
+    Model, Operation, Param, Price, Provider, Reply, Task, bearer_if_any, converted, emulated, fixed, passthrough,
+    refused, renamed, whole,
 )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ FREE = (Price(unit="image", usd="0", note="your own hardware"),)
 PROVIDER = Provider(
     slug="localai", name="LocalAI", docs="https://localai.io/features/image-generation", error=error,
     base_url="http://127.0.0.1:8080", base_url_env="LOCALAI_URL",
-    auth=lambda key: {"authorization": f"Bearer {key}"} if key else {},
+    auth=bearer_if_any,
     models=(  # by the names that they have in its documents and its gallery
         Model(id="localai/stablediffusion", upstream="stablediffusion", op=DRAW, prices=FREE),
         Model(id="localai/stablediffusion", upstream="stablediffusion", op=INPAINT, prices=FREE),

@@ -1,6 +1,6 @@
 """Mistral AI: OpenAI's chat with a seed of another name and no patience for fields it does not know."""
 
-from penstock.providers.compatible import ONE_LIMIT, chats, heard, talk
+from penstock.providers.chats import ONE_LIMIT, chats, heard, talk
 from penstock.providers.spec import Provider, Reply, bearer, ignored, renamed
 
 # Its streams end with what was used unasked, and to ask is an unknown field; so is a name on a message.

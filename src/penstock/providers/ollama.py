@@ -1,7 +1,8 @@
 """Ollama on your own machine: whatever model it has pulled, by its tag."""
 
-from penstock.providers.compatible import ONE_LIMIT, ONE_VOICE, error_kind, error_text, talk
-from penstock.providers.spec import Kind, Model, Price, Provider, Reply, converted, passthrough
+from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, served, talk
+from penstock.providers.compatible import error_kind, error_text
+from penstock.providers.spec import Kind, Provider, Reply, converted, passthrough
 
 
 def unsaid(value: object) -> None:
@@ -10,9 +11,11 @@ def unsaid(value: object) -> None:
 
 # It takes no wish as to tools, and answers once.
 TALK = talk(
-    ONE_VOICE, ONE_LIMIT, converted("tool_choice", "tool_choice", unsaid, one_of=("auto",)),
-    passthrough("n", one_of=(1,)), send="POST /v1/chat/completions",
-)  # fmt: skip
+    ONE_VOICE,
+    ONE_LIMIT,
+    converted("tool_choice", "tool_choice", unsaid, one_of=("auto",)),
+    passthrough("n", one_of=(1,)),
+)
 
 
 def kind(reply: Reply) -> Kind | None:
@@ -27,7 +30,5 @@ PROVIDER = Provider(
     base_url_env="OLLAMA_URL",
     error=error_text,
     kind=kind,
-    models=(
-        Model(id="ollama/*", upstream="*", op=TALK, prices=(Price(unit="token", usd="0", note="your own hardware"),)),
-    ),
+    models=served("ollama", TALK),
 )

@@ -6,7 +6,8 @@ from math import ceil, sqrt
 
 from penstock.convert import closest, joined, pixels, word
 from penstock.providers import compatible
-from penstock.providers.compatible import chats, error_kind, error_text, talk
+from penstock.providers.chats import chats, talk
+from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     Model, Param, Price, Provider, Reply, Result, Task, bearer, converted, emulated, passthrough, renamed, whole,
 )  # fmt: skip

@@ -324,6 +324,11 @@ def bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
+def bearer_if_any(key: str) -> Mapping[str, str]:
+    """Servers on one's own machine ask for a credential if they, or what stands before them, were told to."""
+    return bearer(key) if key else {}
+
+
 def header(name: str, prefix: str = "") -> Callable[[str], Mapping[str, str]]:
     return lambda key: {name: prefix + key}
 

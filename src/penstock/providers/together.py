@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 
 from penstock.convert import data_uri, first, pixels
-from penstock.providers.compatible import ONE_LIMIT, ONE_VOICE, chats, error_text, talk
+from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, chats, talk
+from penstock.providers.compatible import error_text
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Price, Provider, Reply, Result, bearer, converted, emulated, fixed, ignored,
     passthrough, refused, whole,

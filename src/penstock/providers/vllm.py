@@ -1,7 +1,8 @@
 """vLLM on your own machine: the models that it serves, by the names they were given."""
 
-from penstock.providers.compatible import ONE_VOICE, error_kind, talk
-from penstock.providers.spec import Model, Price, Provider, Reply
+from penstock.providers.chats import ONE_VOICE, served, talk
+from penstock.providers.compatible import error_kind
+from penstock.providers.spec import Provider, Reply, bearer_if_any
 
 
 def error_text(reply: Reply) -> str | None:
@@ -16,15 +17,8 @@ PROVIDER = Provider(
     docs="https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
     base_url="http://127.0.0.1:8000",
     base_url_env="VLLM_URL",
-    auth=lambda key: {"authorization": f"Bearer {key}"} if key else {},  # it asks for one if it was started with one
+    auth=bearer_if_any,
     error=error_text,
     kind=error_kind,
-    models=(
-        Model(
-            id="vllm/*",
-            upstream="*",
-            op=talk(ONE_VOICE, send="POST /v1/chat/completions"),
-            prices=(Price(unit="token", usd="0", note="your own hardware"),),
-        ),
-    ),
+    models=served("vllm", talk(ONE_VOICE)),
 )

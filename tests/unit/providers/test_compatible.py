@@ -1,4 +1,4 @@
-"""OpenAI's shapes, for whoever speaks them: tables of chat models, messages, readers and errors."""
+"""OpenAI's shapes, for whoever speaks them: readers and errors."""
 
 import json
 from typing import Any
@@ -6,64 +6,21 @@ from typing import Any
 import pytest
 
 from penstock.providers.compatible import (
-    CHAT,
     OPERATIONS,
     REFUSALS,
     STATUS,
-    chats,
     error_kind,
     error_text,
-    heard,
     read_images,
     read_video,
-    talk,
     upload,
 )
-from penstock.providers.spec import Price, Reply, Upload, refused
+from penstock.providers.spec import Reply, Upload
 from penstock.values import Reference
 
 
 def reply(said: Any, status: int = 200) -> Reply:
     return Reply(status, {"x-request-id": "r-1"}, json.dumps(said).encode())
-
-
-# ----------------------------------------------------------------------------------------------------------------- chat
-
-TABLE = """
-    large            2    10   0.2  >200000  4  15  0.4
-    small-1.5=small  0.5  2
-    other/model=m    1    3
-"""
-
-
-def test_table_of_chats() -> None:
-    large, small, other = chats("acme", "a page, 2026-11", TABLE, priority=10)
-    assert [(one.id, one.upstream) for one in (large, small, other)] == [
-        ("acme/large", "large"), ("acme/small-1.5", "small"), ("other/model", "m"),
-    ]  # fmt: skip
-    note = "a page, 2026-11"
-    assert small.prices == (Price(unit="token", usd="0.000002", input_usd="0.0000005", note=note),)
-    assert large.prices == (
-        Price(unit="token", usd="0.000015", input_usd="0.000004", other_usd={"cached": "0.0000004"}, above=200_000,
-              note=note),
-        Price(unit="token", usd="0.00001", input_usd="0.000002", other_usd={"cached": "0.0000002"}, note=note),
-    )  # fmt: skip
-    assert {one.priority for one in (large, small, other)} == {10}
-    assert large.op is CHAT
-
-
-def test_chat_differs_only_where_it_says_so() -> None:
-    op = talk(*refused("logprobs"), priced_extras=frozenset({"plugins"}))
-    assert (op.send, op.task, op.priced_extras) == (CHAT.send, "chat", frozenset({"plugins"}))
-    assert [row.name for row in op.params] == ["logprobs"]
-
-
-def test_messages_are_heard_without_names_and_in_other_roles() -> None:
-    said = [{"role": "developer", "content": "Be brief.", "name": "x"}, {"role": "user", "content": "developer"}]
-    row = heard("name", developer="system")
-    assert row.by is not None
-    assert row.by(said) == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "developer"}]
-    assert said[0]["role"] == "developer", "what the caller said stays as it is, for the next provider"
 
 
 # -------------------------------------------------------------------------------------------------------------- reading

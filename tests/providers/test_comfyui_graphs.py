@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from penstock.providers import graphs
-from penstock.providers.graphs import Graph, filled
+from penstock.providers.comfyui import graphs
+from penstock.providers.comfyui.graphs import Graph, filled
 
 EVERY = {
     "sdxl": graphs.SDXL,

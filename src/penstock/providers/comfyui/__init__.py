@@ -5,12 +5,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from penstock.convert import first, pixels
-from penstock.providers.graphs import (
+from penstock.providers.comfyui.graphs import (
     ENLARGED, ESRGAN_FILE, FLUX_FILE, FLUX_SCHNELL, SDXL, SDXL_EDIT, SDXL_FILE, WAN, WAN_FILE, Graph, filled,
 )  # fmt: skip
 from penstock.providers.spec import (
     Deposit, File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, Unit, Upload,
-    converted, emulated, lasting, renamed, whole,
+    bearer_if_any, converted, emulated, lasting, renamed, whole,
 )  # fmt: skip
 from penstock.values import Reference
 
@@ -90,7 +90,7 @@ SECONDS = lasting(1, 2, 3, 4, 5, to="graph.canvas.seconds", default=5)
 PROVIDER = Provider(
     slug="comfyui", name="ComfyUI", docs="https://docs.comfy.org/development/comfyui-server/comms_routes",
     base_url="http://127.0.0.1:8188", base_url_env="COMFYUI_URL", error=error, kind=kind,
-    auth=lambda key: {"authorization": f"Bearer {key}"} if key else {},  # it asks for none; what stands before it may
+    auth=bearer_if_any,
     models=(
         model("comfyui/sdxl", SDXL_FILE, "image", SDXL, *WORDS, UNWANTED, N, size(1024, 8, 256, 2048)),
         model("comfyui/sdxl", SDXL_FILE, "edit", SDXL_EDIT, *WORDS, UNWANTED, PICTURE, MASK, HOW_FAR),
