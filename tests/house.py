@@ -106,7 +106,7 @@ class House:
         async with asyncio.timeout(10):
             while True:
                 row = await self.gateway.store.one("get_generation", id=video_id, org_id=org_id)
-                if row is None or row["starts"] or row["status"] == "failed":
+                if row is None or row["lease_token"] or row["status"] == "failed":
                     return
                 await asyncio.sleep(0.002)
 

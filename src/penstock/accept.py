@@ -53,7 +53,6 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
             body_digest=digest(call) if wish.idempotency_key else None,
             lease_token=int(mine),
             lease_until_ms=gateway.jobs.lease_until_ms if mine else 0,
-            starts=int(mine),
         )
         await gateway.media.record_inputs(tx, caller.org_id, call.id, stored, deadline_ms + _INPUTS_OUTLIVE_MS)
         await gateway.jobs.queue(tx, call.id, request.task)
@@ -70,7 +69,7 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
                 raise
             row = await gateway.store.write(write)
     failpoint("accept.after_commit")
-    return row, Lease(call.id, 1, 1) if row["id"] == call.id else None
+    return row, Lease(call.id, 1) if row["id"] == call.id else None
 
 
 async def _claimed(tx: Transaction, call: Call, intent: Intent) -> Plan:

@@ -166,7 +166,7 @@ async def _polled(
     rounds = 0
     while not result.done:
         await _show(gateway, job, result)
-        if rounds:
+        if rounds and not op.resubmits:  # which would begin from nothing again, and has shown nothing yet
             await survived(gateway, job)
         rounds += 1
         seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
@@ -196,7 +196,7 @@ async def _polled(
 
 def _jitter(job: Job, rounds: int) -> float:
     """Spreads polls. After a restart everything is taken up at once; that is no reason to ask about everything at once.
-    Only who is watched while others wait for it does not wait itself.
+    Only who is on trial, and has others wait, does not wait itself.
     """
     if not job.attempts or rounds > 1:
         return random.uniform(_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing

@@ -77,9 +77,9 @@ async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
 
 async def survived(gateway: Gateway, job: Job) -> None:
     """A whole round of work, and this process lives: whatever killed the ones before was something else."""
-    if job.lease.starts > 1:
+    if job.lease.crashes:
         await gateway.store.write(lambda tx: held(tx, job, moves=True))
-        job.lease.starts = 1
+        job.lease.crashes = 0
     job.lease.is_survived.set()
 
 

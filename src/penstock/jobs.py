@@ -18,9 +18,9 @@ from penstock.store.base import Row, Store, Transaction
 
 log = structlog.get_logger()
 _MOST_CRASHES = 5
-_SUSPECT_STARTS = 3
+_SUSPECT_CRASHES = 3
 _SHUFFLE_SECONDS = 0.5
-_SUSPECT_SECONDS = 60.0  # whoever lives this long with a suspect has not been killed by it
+_TRIAL_SECONDS = 60.0  # whoever lives this long with a suspect has not been killed by it
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
 
@@ -35,7 +35,7 @@ class Lease:
 
     id: str
     token: int
-    starts: int = 1  # how often it was begun without getting anywhere, this time included
+    crashes: int = 0  # how many drivers were lost with it in a row, none of whom got anywhere
     # For a caller who waits in the same process: how it ended, without asking the store again.
     problem: Problem | None = None
     files: Sequence[Shelved] = ()
@@ -48,12 +48,12 @@ class Lease:
     @property
     def is_poison(self) -> bool:
         """Whoever worked on it did not live to tell; so that it ends some day, nobody tries again."""
-        return self.starts > _MOST_CRASHES
+        return self.crashes >= _MOST_CRASHES
 
     @property
     def is_suspect(self) -> bool:
-        """Several processes died while they drove it; see `Jobs._take`."""
-        return self.starts > _SUSPECT_STARTS
+        """Several processes died while they drove it; see `Jobs`."""
+        return self.crashes >= _SUSPECT_CRASHES
 
     @contextmanager
     def bell(self) -> Iterator[asyncio.Event]:
@@ -99,6 +99,16 @@ class Jobs:
 
     On SQLite the process that accepts also drives, and takes up at its start what the last one left. On Postgres videos
     go through a queue, put there by the transaction that accepts them; see `cluster`.
+
+    A generation may kill whoever works on it, and must not do so for ever. Who stops in good order gives its leases
+    back; so a lease that is found run out was lost in a crash, and claiming it counts one. The count goes back to zero
+    when something is achieved that cannot be achieved twice, or a round of asking the provider is survived: whatever
+    kills each time does so before that. After five crashes in a row the generation is failed.
+
+    Yet a process that dies takes along everything that it drives, and cannot tell what killed it. So from the third
+    crash on a generation is a suspect. Suspects are tried one at a time in each process, and are not claimed while they
+    wait: if the process dies now, only the one on trial is charged with it, and if it lives, that one is cleared. One
+    killer thus costs three crashes together with all the others and two by itself.
     """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
@@ -107,7 +117,7 @@ class Jobs:
         self._leases: dict[str, Lease] = {}
         self._drive: Drive | None = None
         self._rescue: Callable[[], Awaitable[int]] = self.resume
-        self._quarantine = asyncio.Lock()
+        self._trial = asyncio.Lock()
         self._suspects: dict[str, asyncio.Task[None]] = {}
         self.is_stopping = False
 
@@ -191,32 +201,30 @@ class Jobs:
         """Drive this, or stay with it if that is done here already, until it has ended; False when it has not."""
         row = await self._store.one("get_generation_status", id=request_id)
         if row and request_id not in self._tasks and not self.is_stopping:
-            await self._take(request_id, row["starts"], self._clock.steady_ms())
+            await self._take(request_id, row["crashes"], self._clock.steady_ms())
         if task := self._tasks.get(request_id):
             await asyncio.wait({task})  # cancelling whoever attends does not stop the work
         row = await self._store.one("get_generation_status", id=request_id)
         return row is None or row["status"] in ("completed", "failed")
 
-    async def _take(self, request_id: str, starts: int, now_ms: int) -> None:
-        """A process that dies takes everything along that it drives, and cannot tell what killed it. So whatever was
-        there several times is driven by itself, before others of its kind: the next to die is the guilty one's.
-        """
-        if starts < _SUSPECT_STARTS:
+    async def _take(self, request_id: str, crashes: int, now_ms: int) -> None:
+        """Start it if it is free; a suspect when its turn has come."""
+        if crashes < _SUSPECT_CRASHES:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
             return
-        # In no order: the first in the row would be blamed each time for what somebody else did.
+        # In no order: should the killer not be suspected yet, the first in the row would be charged each time.
         await asyncio.sleep(random.uniform(0, _SHUFFLE_SECONDS))  # noqa: S311 - guards nothing
-        async with self._quarantine:
+        async with self._trial:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(lease.is_survived.wait(), _SUSPECT_SECONDS)
+                    await asyncio.wait_for(lease.is_survived.wait(), _TRIAL_SECONDS)
 
     async def claim(self, request_id: str) -> Lease | None:
         """Take over something nobody drives."""
         row = await self._store.write(lambda tx: self._claim(tx, request_id))
-        return Lease(row["id"], row["lease_token"], row["starts"]) if row else None
+        return Lease(row["id"], row["lease_token"], row["crashes"]) if row else None
 
     async def _claim(self, tx: Transaction, request_id: str) -> Row | None:
         now = self._clock.steady_ms()
@@ -232,21 +240,21 @@ class Jobs:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
             free = [row for row in rows if row["id"] not in self._tasks and row["id"] not in self._suspects]
-            plain = [row["id"] for row in free if row["starts"] < _SUSPECT_STARTS]
+            plain = [row["id"] for row in free if row["crashes"] < _SUSPECT_CRASHES]
             for lease in await self._claim_all(plain, now) if plain else ():
                 self.start(lease)
                 started += 1
-            suspects = [row for row in free if row["starts"] >= _SUSPECT_STARTS]
+            suspects = [row for row in free if row["crashes"] >= _SUSPECT_CRASHES]
             for row in suspects:
-                self._suspect(row["id"], row["starts"], now)
+                self._suspect(row["id"], row["crashes"], now)
             started += len(suspects)
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]
         return started
 
-    def _suspect(self, request_id: str, starts: int, now_ms: int) -> None:
-        task = asyncio.create_task(self._take(request_id, starts, now_ms), name=f"quarantine {request_id}")
+    def _suspect(self, request_id: str, crashes: int, now_ms: int) -> None:
+        task = asyncio.create_task(self._take(request_id, crashes, now_ms), name=f"try {request_id}")
         self._suspects[request_id] = task
         task.add_done_callback(lambda _: self._suspects.pop(request_id, None))
 
@@ -256,7 +264,7 @@ class Jobs:
             return [await tx.one("claim_generation", id=one, now_ms=now_ms, until_ms=until) for one in ids]
 
         rows = await self._store.write(write)
-        return [Lease(row["id"], row["lease_token"], row["starts"]) for row in rows if row]
+        return [Lease(row["id"], row["lease_token"], row["crashes"]) for row in rows if row]
 
     async def keep(self) -> None:
         """Renew the leases of what runs here and, as a worker, see to what others dropped, while the process lives."""

@@ -251,7 +251,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
 
     async def _unfinished(self) -> str:
         generations = await self.rows(
-            "SELECT status, starts, lease_token, COUNT(*) AS count FROM generations "
+            "SELECT status, crashes, lease_token, COUNT(*) AS count FROM generations "
             "WHERE status IN ('queued', 'in_progress') GROUP BY 1, 2, 3"
         )
         messages = await self.rows(

@@ -103,7 +103,7 @@ async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database
                 if served.process.returncode is None:
                     break
             deaths += 1
-        assert 3 <= deaths <= 6
+        assert 3 <= deaths <= 4, "and the one at the beginning"
         for film in rig.lab.films.values():
             film.states.append("completed")
         async with rig.serve() as served:

@@ -49,8 +49,8 @@ async def test_told_to_stop_under_load(tmp_path: Path, database: str) -> None:
             assert await stopping == 0
         states = await rig.rows("SELECT state FROM attempts")
         assert [row["state"] for row in states] == ["submitted"] * 24
-        leases = await rig.rows("SELECT lease_until_ms, starts FROM generations")
-        assert {(row["lease_until_ms"], row["starts"]) for row in leases} == {(0, 0)}, "left in good order"
+        leases = await rig.rows("SELECT lease_until_ms, crashes FROM generations")
+        assert {(row["lease_until_ms"], row["crashes"]) for row in leases} == {(0, 0)}, "left in good order"
         finish(rig)
         async with rig.serve() as served:
             assert await rig.check(served, promised) == {"completed": 24}

@@ -133,8 +133,8 @@ async def test_stopping_leaves_work_in_good_order(open_house: OpenHouse) -> None
             leases = await house.rows("SELECT id FROM generations WHERE lease_until_ms > 0")
         async with open_house(labs=labs, works=False) as house:
             assert len(leases) == 3
-            rows = await house.rows("SELECT lease_until_ms, starts FROM generations")
-            assert [(row["lease_until_ms"], row["starts"]) for row in rows] == [(0, 0)] * 3
+            rows = await house.rows("SELECT lease_until_ms, crashes FROM generations")
+            assert [(row["lease_until_ms"], row["crashes"]) for row in rows] == [(0, 0)] * 3
 
 
 async def test_nothing_is_left_running(ground: Ground) -> None:

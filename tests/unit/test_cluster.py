@@ -119,8 +119,8 @@ async def test_a_worker_that_stops_leaves_its_work_in_good_order(open_house: Ope
         assert await house.rows("SELECT id FROM procrastinate_workers") == []
         async with open_house(labs=labs) as second:
             await driving(second)
-            (row,) = await house.rows("SELECT starts, lease_token FROM generations")
-            assert (row["starts"], row["lease_token"]) == (1, 2), "no crash, and a token of its own"
+            (row,) = await house.rows("SELECT crashes, lease_token FROM generations")
+            assert (row["crashes"], row["lease_token"]) == (0, 2), "no crash, and a token of its own"
             assert (await second.finished(video_id))["status"] == "completed"
         assert len(labs[0].videos) == 1
 
@@ -233,8 +233,8 @@ async def test_connections_that_break(open_house: OpenHouse) -> None:
         second = await begun(house)
         await driving(worker, 2)
         assert (await worker.finished(second))["status"] == "completed"
-        row = await house.rows(f"SELECT lease_token, starts, status FROM generations WHERE id = '{first}'")  # noqa: S608
-        assert (row[0]["lease_token"], row[0]["starts"]) == (token, 1)
+        row = await house.rows(f"SELECT lease_token, crashes, status FROM generations WHERE id = '{first}'")  # noqa: S608
+        assert (row[0]["lease_token"], row[0]["crashes"]) == (token, 0)
 
 
 async def test_a_worker_whose_place_was_given_away(open_house: OpenHouse) -> None:

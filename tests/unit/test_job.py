@@ -48,13 +48,13 @@ async def test_what_moves_it_on_shows_that_crashes_were_survived(open_house: Ope
     async with open_house() as house:
         job = await job_of(house, await video(house), 1)
 
-        async def starts(moves: bool) -> int:
+        async def crashes(moves: bool) -> int:
             await house.gateway.store.write(lambda tx: held(tx, job, moves=moves))
-            return int((await house.rows("SELECT starts FROM generations"))[0]["starts"])
+            return int((await house.rows("SELECT crashes FROM generations"))[0]["crashes"])
 
-        await house.change("UPDATE generations SET starts = 4")
-        assert await starts(False) == 4
-        assert await starts(True) == 1
+        await house.change("UPDATE generations SET crashes = 4")
+        assert await crashes(False) == 4
+        assert await crashes(True) == 0
 
 
 async def test_a_note_of_who_was_shut_out_changes_nothing(open_house: OpenHouse) -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from penstock.clock import end
 from penstock.errors import StorageUnavailable
 from penstock.jobs import Drive, Jobs, Lease, LeaseLost
 from penstock.store.base import Transaction
@@ -158,7 +159,7 @@ async def test_of_many_one_takes_it(open_house: OpenHouse) -> None:
         leases = await asyncio.gather(*(ours.claim(request_id) for _ in range(20)))
         (lease,) = [one for one in leases if one is not None]
         found = await row(house, request_id)
-        assert (found["lease_token"], found["starts"]) == (lease.token, 1)
+        assert (found["lease_token"], found["crashes"]) == (lease.token, 0)
 
 
 async def test_a_lease_that_nobody_renews(open_house: OpenHouse) -> None:
@@ -172,7 +173,7 @@ async def test_a_lease_that_nobody_renews(open_house: OpenHouse) -> None:
         house.clock.advance(2)
         second = await ours.claim(request_id)
         assert second is not None
-        assert (second.token, second.starts) == (first.token + 1, 2)
+        assert (second.token, second.crashes) == (first.token + 1, 1)
 
         async def write(tx: Transaction) -> tuple[int, int]:
             values = {"id": request_id, "progress": 5}
@@ -273,7 +274,7 @@ async def test_stopping_gives_leases_back(open_house: OpenHouse) -> None:
             await ours.stop()
             assert ours.running == 0
             found = await row(house, request_id)
-            assert (found["lease_until_ms"], found["starts"]) == (0, 0), "it was no crash"
+            assert (found["lease_until_ms"], found["crashes"]) == (0, 0), "it was no crash"
             assert await ours.resume() == 0, "who stops begins nothing"
         async with jobs(house, Drivers()) as next_one:
             assert await next_one.resume() == 1
@@ -293,7 +294,7 @@ async def test_crashes_are_counted(open_house: OpenHouse) -> None:
         assert await house.gateway.store.write(lambda tx: tx.run("hold_lease", **values))
         lease = await ours.claim(request_id)
         assert lease is not None
-        assert lease.starts == 2, "what moved it on shows that it can be survived"
+        assert lease.crashes == 1, "what moved it on shows that it can be survived"
 
 
 # ------------------------------------------------------------------------------------------------------------- suspects
@@ -301,7 +302,7 @@ async def test_crashes_are_counted(open_house: OpenHouse) -> None:
 
 async def crashed(house: House, request_id: str, times: int) -> None:
     """So many processes died while they drove it."""
-    await house.change(f"UPDATE generations SET starts = {times}, lease_until_ms = 0 WHERE id = '{request_id}'")  # noqa: S608
+    await house.change(f"UPDATE generations SET crashes = {times - 1}, lease_until_ms = 1 WHERE id = '{request_id}'")  # noqa: S608
 
 
 async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(open_house: OpenHouse) -> None:
@@ -316,7 +317,7 @@ async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(op
             await until(lambda: len(driver.begun) == 2)
             await asyncio.sleep(0.05)
             assert driver.ids[0] == innocent
-            assert sorted([(await row(house, one))["starts"] for one in suspects]) == [3, 3, 4]
+            assert sorted([(await row(house, one))["crashes"] for one in suspects]) == [2, 2, 3]
             assert await ours.resume() == 0, "they wait for their turn"
             driver.begun[1].is_survived.set()
             await until(lambda: len(driver.begun) == 3)
@@ -325,19 +326,82 @@ async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(op
             assert sorted(driver.ids[1:]) == suspects
 
 
+async def test_of_many_that_die_together_only_the_guilty_one_is_given_up(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It strikes before anybody else has got anywhere, so that in the beginning they all look alike."""
+    monkeypatch.setattr("penstock.jobs._SHUFFLE_SECONDS", 0.02)
+    async with open_house(works=False, worker=False, audited=False) as house:
+        ids = await promised(house, 8)
+        guilty, tried = ids[3], []
+        for _ in range(5):
+            process = Mortal(house, guilty)
+            async with jobs(house, process) as ours:
+                await ours.resume(all_are_free=True)
+                await asyncio.wait_for(process.death.wait(), 30)
+                await end(ours._suspects.values())  # the dead take nobody's turn
+                process.is_buried.set()
+                await until(lambda ours=ours: ours.running == 0)  # type: ignore[misc]
+            assert process.given_up == []
+            tried.append(len(process.survivors))
+        assert tried[:3] == [0, 0, 0], "three died with all that they had"
+        process = Mortal(house, guilty)
+        async with jobs(house, process) as ours:
+            await ours.resume(all_are_free=True)
+            await until(lambda: len(process.survivors) + len(process.given_up) == 8)
+            assert process.given_up == [guilty]
+            assert not process.death.is_set()
+            process.is_buried.set()
+            await until(lambda: ours.running == 0)
+
+
+class Mortal:
+    """A process that dies, with all that it drives, as soon as it comes to the guilty one."""
+
+    def __init__(self, house: House, guilty: str) -> None:
+        self.death, self.is_buried = asyncio.Event(), asyncio.Event()
+        self.survivors: list[str] = []
+        self.given_up: list[str] = []
+        self._house, self._guilty = house, guilty
+
+    async def __call__(self, lease: Lease) -> None:
+        if lease.is_poison:
+            self.given_up.append(lease.id)
+            return
+        if lease.id == self._guilty:
+            self.death.set()
+        await asyncio.sleep(0.01)  # a round of work, for whoever lives so long
+        if not self.death.is_set():
+            values = {"id": lease.id, "lease_token": lease.token, "moves": 1}
+            await self._house.gateway.store.write(lambda tx: tx.run("hold_lease", **values))
+            self.survivors.append(lease.id)
+            lease.is_survived.set()
+        await self.is_buried.wait()
+        raise LeaseLost(lease.id)  # without giving anything back, like the dead
+
+
 @sqlite_only
-async def test_suspects_that_still_wait_when_the_process_stops(open_house: OpenHouse) -> None:
+async def test_stopping_charges_nobody(open_house: OpenHouse) -> None:
+    """Neither the suspect on trial nor those that wait, however often; and a crash afterwards counts as one."""
     async with open_house(works=False, worker=False) as house:
-        driver = Drivers()
-        async with jobs(house, driver) as ours:
-            suspects = await promised(house, 3)
-            for request_id in suspects:
-                await crashed(house, request_id, 4)
-            await ours.resume()
-            await until(lambda: len(driver.begun) == 1)
-            await ours.stop()
-            assert [(await row(house, one))["starts"] for one in suspects] == [4, 4, 4]
-            assert len(driver.ids) == 1
+        suspects = await promised(house, 3)
+        for request_id in suspects:
+            await crashed(house, request_id, 4)
+        for _ in range(4):
+            driver = Drivers()
+            async with jobs(house, driver) as ours:
+                await ours.resume()
+                await until(lambda driver=driver: len(driver.begun) == 1)  # type: ignore[misc]
+                assert (driver.begun[0].crashes, driver.begun[0].is_poison) == (4, False)
+                await ours.stop()
+                assert len(driver.ids) == 1, "one at a time"
+        async with jobs(house, Drivers()) as ours:
+            lease = await ours.claim(suspects[0])
+            assert lease is not None
+            house.clock.advance(31)
+            again = await ours.claim(suspects[0])
+            assert again is not None
+            assert (lease.crashes, again.crashes, again.is_poison) == (4, 5, True)
 
 
 @sqlite_only

@@ -3,17 +3,17 @@
 -- name: add_generation
 -- Promise a generation; a key that was used before makes this insert nothing.
 INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,
-    retention_seconds, webhook_url, idempotency_key, body_digest, lease_token, lease_until_ms, starts)
+    retention_seconds, webhook_url, idempotency_key, body_digest, lease_token, lease_until_ms)
 VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_at_ms, :deadline_ms,
-    :retention_seconds, :webhook_url, :idempotency_key, :body_digest, :lease_token, :lease_until_ms, :starts);
+    :retention_seconds, :webhook_url, :idempotency_key, :body_digest, :lease_token, :lease_until_ms);
 
 -- name: get_generation
 -- One generation of an organization.
 SELECT * FROM generations WHERE id = :id AND org_id = :org_id;
 
 -- name: get_generation_status
--- Where a generation stands, for who drives it.
-SELECT status, starts FROM generations WHERE id = :id;
+-- Where a generation stands, for who would drive it; a lease that was not given back is a driver lost.
+SELECT status, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations WHERE id = :id;
 
 -- name: get_generation_by_key
 -- The generation that first used an idempotency key.
@@ -30,13 +30,15 @@ SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :lo
 ORDER BY id ASC LIMIT :limit;
 
 -- name: list_free_generations
--- Unfinished generations that nobody drives, from an id on.
-SELECT id, starts FROM generations
+-- Unfinished generations that nobody drives, from an id on; a lease that was not given back is a driver lost.
+SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
 WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
 
 -- name: claim_generation
--- Take an unfinished generation that nobody drives; the new token shuts out whoever drove it before.
-UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms, starts = starts + 1
+-- Take an unfinished generation that nobody drives; the new token shuts out whoever drove it before, and a lease that
+-- was not given back counts as a crash.
+UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
+    crashes = crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END
 WHERE id = :id AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
 RETURNING *;
 
@@ -55,13 +57,13 @@ WHERE generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS
 RETURNING generations.id;
 
 -- name: release_lease
--- Stopped in good order: whoever comes next need not wait, and it was no crash.
-UPDATE generations SET lease_until_ms = 0, starts = CASE WHEN starts > 0 THEN starts - 1 ELSE 0 END
+-- Stopped in good order: whoever comes next need not wait, and sees that it was no crash.
+UPDATE generations SET lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: hold_lease
 -- Whether a driver still drives, checked inside its transaction; what moves it on counts past crashes as survived.
-UPDATE generations SET starts = CASE WHEN :moves = 1 THEN 1 ELSE starts END
+UPDATE generations SET crashes = CASE WHEN :moves = 1 THEN 0 ELSE crashes END
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: show_progress
