@@ -87,6 +87,15 @@ async def test_it():
     result.stdout.fnmatch_lines(["*failed where nobody looked*", "*ValueError('unseen')*"])
 
 
+@pytest.mark.parametrize(("how", "expected"), [("call_soon", {"failed": 1}), ("call_soon_threadsafe", {"passed": 1})])
+def test_call_from_another_thread(lab: pytest.Pytester, how: str, expected: dict[str, int]) -> None:
+    source = f"""
+async def test_it():
+    await asyncio.to_thread(asyncio.get_running_loop().{how}, print)
+"""
+    outcome(lab, source).assert_outcomes(**expected)
+
+
 def test_own_failure_wins_over_tasks_left(lab: pytest.Pytester) -> None:
     source = "async def test_it():\n    task = asyncio.create_task(asyncio.sleep(9))\n    raise ValueError('its own')"
     outcome(lab, source).stdout.fnmatch_lines(["*ValueError: its own*"])

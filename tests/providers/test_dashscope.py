@@ -175,7 +175,7 @@ async def test_task_that_was_lost_is_not_begun_anew(open_house: OpenHouse) -> No
     vendor.fates.append(("PENDING", "UNKNOWN"))
     async with house_of(open_house, "dashscope", vendor) as house:
         started = await house.video(model="wan-2.7", seconds=5)
-        video = await house.finished(started.json["id"], step_seconds=60)
+        video = await house.finished(started.json["id"], step_seconds=600)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_TIMEOUT")
     assert len(vendor.heard("create")) == 1
 

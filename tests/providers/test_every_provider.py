@@ -1,7 +1,8 @@
 """What holds for every provider: complete tables, sourced prices, credentials at home, callers who steer nothing."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -31,19 +32,31 @@ PROVIDERS = sorted(known())
 every_provider = pytest.mark.parametrize("provider", [known()[slug] for slug in PROVIDERS], ids=PROVIDERS)
 
 
-def media_options() -> Iterator[Option]:
+def media_options(provider: Provider) -> list[Option]:
     """One model of each operation; what is tested here lies in the tables that models share."""
-    for provider in known().values():
-        firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
-        for model in reversed(firsts.values()):
-            yield Option(provider, model, KEY if provider.key else "")
+    firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
+    return [Option(provider, model, KEY if provider.key else "") for model in reversed(firsts.values())]
 
 
 def named(option: Option) -> str:
     return f"{option.provider.slug}:{option.model.op.task}:{option.model.id}"
 
 
-every_option = pytest.mark.parametrize("option", list(media_options()), ids=named)
+def every_option(check: Callable[[Option], None]) -> Callable[[Provider], None]:
+    """A test for each provider, which fails with all of its operations that do not pass."""
+
+    @every_provider
+    def test(provider: Provider) -> None:
+        breaches: list[str] = []
+        for option in media_options(provider):
+            try:
+                check(option)
+            except Exception as breach:
+                breaches.append(f"{named(option)}: {type(breach).__name__}: {breach}")
+        assert not breaches, "\n" + "\n".join(breaches)
+
+    test.__doc__ = check.__doc__
+    return test
 
 
 def needed(model: Model, **values: Any) -> Request:
@@ -183,8 +196,12 @@ STRAY = (f"{EVIL}/x", "https://lab.example@evil.example/x", "//evil.example/x", 
 
 
 @every_option
-async def test_following_a_job_stays_at_home(option: Option) -> None:
+def test_following_a_job_stays_at_home(option: Option) -> None:
     """Whether a provider names the next address itself or only the job."""
+    asyncio.run(followed(option))
+
+
+async def followed(option: Option) -> None:
     templates = (option.model.op.poll, option.model.op.fetch, *option.model.op.cancels)
     for template, bad in product(filter(None, templates), STRAY):
         script = Recorder()
@@ -215,8 +232,10 @@ def test_credential_goes_only_to_files_at_home(option: Option) -> None:
     assert upstream.source(option, File(url=f"{EVIL}/x")).headers == {}
 
 
-@pytest.mark.parametrize("option", [one for one in media_options() if one.key], ids=named)
+@every_option
 def test_credential_is_in_headers_only(option: Option) -> None:
+    if not option.key:
+        return
     outgoing = sent(replace(option, key="an-id:s3cr3t-canary"), needed(option.model))
     assert "s3cr3t" not in outgoing.url
     assert b"s3cr3t" not in outgoing.body

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -317,6 +317,15 @@ def in_a_package(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     monkeypatch.syspath_prepend(place)
 
 
+@pytest.fixture
+def discovers_anew() -> Iterator[None]:
+    """What has been found so far is forgotten, and so is what a test adds."""
+    providers.discover.cache_clear()
+    yield
+    providers.discover.cache_clear()
+
+
+@pytest.mark.usefixtures("discovers_anew")
 @pytest.mark.parametrize("added", [in_the_folder, in_a_package])
 async def test_new_vendor_is_one_file(
     open_house: OpenHouse,

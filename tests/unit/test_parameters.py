@@ -130,17 +130,12 @@ def test_two_providers_offer_what_either_does() -> None:
     assert not {"minimum", "maximum"} & unlimited["seed"].keys()
 
 
-OPERATIONS = [
-    *(model.op for provider in discover() for model in provider.models),
-    *compatible.OPERATIONS.values(),
-]
-
-
-@pytest.mark.parametrize("one", OPERATIONS, ids=lambda one: f"{one.task} {one.send}")
-def test_d7_every_schema_is_one(one: Operation) -> None:
-    schema = parameters.schema([one])
-    jsonschema_rs.meta.validate(schema)
-    assert set(schema["required"]) <= schema["properties"].keys()
+def test_d7_every_schema_is_one() -> None:
+    known = {id(model.op): model.op for provider in discover() for model in provider.models}
+    for one in (*known.values(), *compatible.OPERATIONS.values()):
+        schema = parameters.schema([one])
+        jsonschema_rs.meta.validate(schema)
+        assert set(schema["required"]) <= schema["properties"].keys(), f"{one.task} {one.send}"
 
 
 def test_d7_a_valid_request_fits_its_schema() -> None:

@@ -7,6 +7,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +77,15 @@ class QueryFile:
 
 
 def read_queries(folder: Path = QUERIES) -> QueryFile:
-    return _collect([(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))])
+    return _collect(tuple((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))))
 
 
 def parse_queries(text: str, source: str = "queries") -> QueryFile:
-    return _collect([(source, text)])
+    return _collect(((source, text),))
 
 
-def _collect(files: list[tuple[str, str]]) -> QueryFile:
+@cache  # who opens a store for each of many tests takes the same text apart once
+def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
     found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
     paired: set[str] = set()
     for source, text in files:

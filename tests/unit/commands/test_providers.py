@@ -21,6 +21,7 @@ NO_KEY = {"FAL_KEY": "", "PENSTOCK_KEY": ""}
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     with laboratory_beside() as lab:
+        lab.poll_after_ms = 10
         yield lab
 
 
