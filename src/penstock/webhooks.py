@@ -157,6 +157,7 @@ _JITTER = 0.18  # up to a fifth is promised; the rest is for being late
 _LOCAL_PAUSE_SECONDS = 1.0
 _LATE_SECONDS = 0.25  # the wire keeps the time of an attempt; this is for when it is held up itself
 _LEASE_EXTRA_SECONDS = 15.0  # beyond the attempt itself, to write down how it went
+_MOST_BEGUN = 10  # attempts in a row of which nobody knows how they went; then it may be the message that kills
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _MOST_RESULT_CHARS = 200
 
@@ -169,7 +170,8 @@ class Claim:
     org_id: str
     url: str
     body: bytes
-    tries: int  # this attempt included
+    tries: int  # attempts whose outcome was written down
+    begun: int  # attempts since the last of those, this one included; the others ended with their processes
     lease_token: int
 
     @property
@@ -183,14 +185,21 @@ class Outcome:
 
     result: str
     delivered: bool = False
-    counts: bool = True  # False when this machine was at fault, and nothing was sent
+    counts: bool = True  # False when that says nothing about the receiver
+    known: bool = True  # False when it may have arrived or not
 
 
 _NOT_BEGUN = Outcome("stopped before it was sent", counts=False)
+_BROKEN_OFF = Outcome("interrupted", counts=False, known=False)
 
 
 class Deliveries:
-    """Sends what is due. Any number of processes may run one of these on the same database."""
+    """Sends what is due. Any number of processes may run one of these on the same database.
+
+    An attempt counts once its outcome is written down. One that ended with its process, before or after anything was
+    sent, is made again when its lease ends: a receiver may get a message more often than the schedule says, and no
+    series of crashes uses the schedule up. Only so many in a row, though, in case it is the message that kills.
+    """
 
     def __init__(self, store: Store, wire: Wire, vault: Vault, clock: Clock, settings: Settings) -> None:
         self._store = store
@@ -262,7 +271,7 @@ class Deliveries:
         try:
             claims = await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # The attempts are counted by now, or will be; those that will not be made must not stay so.
+            # They are leased by now, or will be, and nobody should have to wait for that.
             await asyncio.gather(*[self._record(claim, _NOT_BEGUN) for claim in await claiming])
             raise
         for claim in claims:
@@ -299,9 +308,8 @@ class Deliveries:
         try:
             outcome = await self._send(claim)
         except asyncio.CancelledError:
-            # Stopping: it was counted, and whether it arrived nobody knows. The schedule goes on from here.
             with suppress(StorageUnavailable):
-                await self._record(claim, Outcome("interrupted"))
+                await self._record(claim, _BROKEN_OFF)
             raise
         failpoint("hook.sent")
         if outcome.delivered:
@@ -314,8 +322,8 @@ class Deliveries:
         failpoint("hook.between")
 
     async def _send(self, claim: Claim) -> Outcome:
-        if claim.tries > len(self._delays) + 1:  # the last attempt began, and its process ended before it did
-            return Outcome("interrupted")
+        if claim.begun > _MOST_BEGUN:
+            return _BROKEN_OFF
         try:
             url = check_webhook_url(claim.url, self._egress)
             headers = await self._headers(claim)
@@ -361,18 +369,18 @@ class Deliveries:
     async def _record(self, claim: Claim, outcome: Outcome) -> None:
         """Write down how it went, unless the lease has passed to somebody else in the meantime."""
         held = {"id": claim.id, "lease_token": claim.lease_token, "result": outcome.result[:_MOST_RESULT_CHARS]}
-        if outcome.counts and (outcome.delivered or claim.tries > len(self._delays)):
+        tries = claim.tries + outcome.counts
+        if outcome.delivered or tries > len(self._delays) or claim.begun > _MOST_BEGUN:
             state = "delivered" if outcome.delivered else "exhausted"
-            tries = min(claim.tries, len(self._delays) + 1)
             ended = {"state": state, "tries": tries, "at_ms": self._clock.now_ms(), **held}
             written = await self._store.write(lambda tx: tx.run("end_message", **ended))
         else:
-            seconds = self._delays[claim.tries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
+            seconds = self._delays[tries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
             wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
-            tries = claim.tries if outcome.counts else claim.tries - 1
-            moved = {"tries": tries, "next_at_ms": self._clock.steady_ms() + round(wait_ms), **held}
+            begun, next_at_ms = 0 if outcome.known else claim.begun, self._clock.steady_ms() + round(wait_ms)
+            moved = {"tries": tries, "begun": begun, "next_at_ms": next_at_ms, **held}
             written = await self._store.write(lambda tx: tx.run("postpone_message", **moved))
-        _log.info("webhook %s, attempt %d: %s%s", claim.id, claim.tries, outcome.result, "" if written else " (fenced)")
+        _log.info("webhook %s, attempt %d: %s%s", claim.id, tries, outcome.result, "" if written else " (fenced)")
 
     # ------------------------------------------------------------------------------------------------------- operators
 

@@ -118,22 +118,22 @@ def answering_in_turn(*statuses: int) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("place", "statuses", "requests", "tries"),
+    ("place", "statuses", "before", "tries"),
     [
-        ("hook.sent", (500, 200), 2, 2),  # how it went is not written down: the attempt stays counted
-        ("hook.after_2xx", (200,), 2, 2),  # at most one duplicate
-        ("hook.between", (500, 200), 2, 2),
+        ("hook.sent", (500, 200), 0, 1),  # how it went was not written down: it does not count
+        ("hook.after_2xx", (200,), 0, 1),  # one duplicate
+        ("hook.between", (500, 200), 1, 2),
     ],
 )
-async def test_killed_between_counting_and_recording(
-    tmp_path: Path, place: str, statuses: tuple[int, ...], requests: int, tries: int
+async def test_killed_between_sending_and_recording(
+    tmp_path: Path, place: str, statuses: tuple[int, ...], before: int, tries: int
 ) -> None:
     async with rigged(tmp_path, answering_in_turn(*statuses)) as rig:
         (message_id,) = await rig.put("h0")
         async with rig.deliverer(failpoints=f"{place}=kill") as process:
             assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
         (row,) = await rig.messages()
-        assert (row["state"], row["tries"]) == ("waiting", 1)
+        assert (row["state"], row["tries"]) == ("waiting", before)
 
         async def delivered() -> bool:
             return bool((await rig.messages())[0]["state"] == "delivered")
@@ -143,7 +143,7 @@ async def test_killed_between_counting_and_recording(
         (row,) = await rig.messages()
         assert (row["state"], row["tries"]) == ("delivered", tries)
         arrived = [read(request) for request in rig.server.requests]
-        assert len(arrived) == requests
+        assert len(arrived) == 2
         assert len({(each[0], each[2]) for each in arrived}) == 1
         assert arrived[0][0] == message_id
         assert len({each[1] for each in arrived}) == len(arrived), "each attempt has its own timestamp"
@@ -191,7 +191,7 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
         assert rows.keys() == set(ids)
         for message_id, row in rows.items():
             assert row["tries"] <= 4
-            assert len(answers[message_id]) <= 4, "the schedule started over"
+            assert len(answers[message_id]) <= 4 + 12, "more often than it was tried and cut short"
             assert len(bodies[message_id]) <= 1
             success = any(200 <= status < 300 for status in answers[message_id])
             if row["state"] == "delivered":
@@ -200,6 +200,7 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
                 assert (row["state"], row["tries"]) == ("exhausted", 4)
 
 
+@pytest.mark.slow
 async def test_out_of_file_descriptors(tmp_path: Path) -> None:
     """What this machine lacks is not the receivers' fault: no attempt is spent, nothing spins, all arrives after."""
 
@@ -233,6 +234,7 @@ async def test_out_of_file_descriptors(tmp_path: Path) -> None:
         assert {row["tries"] for row in await rig.messages()} == {1}
 
 
+@pytest.mark.slow
 async def test_a_thousand_hanging_receivers(tmp_path: Path) -> None:
     arrived: dict[str, float] = {}
 

@@ -27,9 +27,9 @@ VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms)
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
--- Take messages that are due and whose hosts are not busy, and count the attempt before it is made. A moment further
--- off than any wait can be was written by a clock that has been set back since.
-UPDATE messages SET tries = tries + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+-- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
+-- ends. A moment further off than any wait can be was written by a clock that has been set back since.
+UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 WHERE id IN (
     SELECT id FROM messages
     WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
@@ -37,11 +37,11 @@ WHERE id IN (
         NOT IN (SELECT value FROM json_each(:busy_hosts))
     ORDER BY next_at_ms, id LIMIT :limit
 )
-RETURNING id, org_id, url, body, tries, lease_token;
+RETURNING id, org_id, url, body, tries, begun, lease_token;
 
 -- name: claim_messages [postgres]
--- Take messages that are due and whose hosts are not busy, and count the attempt before it is made. A moment further
--- off than any wait can be was written by a clock that has been set back since.
+-- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
+-- ends. A moment further off than any wait can be was written by a clock that has been set back since.
 WITH due AS MATERIALIZED (
     SELECT id FROM messages
     WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
@@ -49,9 +49,9 @@ WITH due AS MATERIALIZED (
     ORDER BY next_at_ms, id LIMIT :limit
     FOR UPDATE SKIP LOCKED
 )
-UPDATE messages SET tries = tries + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
-RETURNING messages.id, org_id, url, body, tries, lease_token;
+RETURNING messages.id, org_id, url, body, tries, begun, lease_token;
 
 -- name: get_next_message_due
 -- When the next message that is not due yet will be.
@@ -63,13 +63,13 @@ UPDATE messages SET state = :state, tries = :tries, last_result = :result, ended
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: postpone_message
--- Not delivered yet; only by whoever holds the lease. `tries` goes back when nothing could have been sent.
-UPDATE messages SET tries = :tries, next_at_ms = :next_at_ms, last_result = :result
+-- Not delivered yet; only by whoever holds the lease.
+UPDATE messages SET tries = :tries, begun = :begun, next_at_ms = :next_at_ms, last_result = :result
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: requeue_message
 -- Deliver an ended message again, from the beginning.
-UPDATE messages SET state = 'waiting', tries = 0, next_at_ms = 0, ended_at_ms = NULL
+UPDATE messages SET state = 'waiting', tries = 0, begun = 0, next_at_ms = 0, ended_at_ms = NULL
 WHERE id = :id AND state IN ('delivered', 'exhausted');
 
 -- name: purge_message
