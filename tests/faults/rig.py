@@ -25,6 +25,7 @@ from typing import Any
 
 import apsw
 import openai
+import psutil
 import psycopg
 import trustme
 from psycopg.rows import dict_row
@@ -94,6 +95,10 @@ class Running:
     async def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return await self.died()
+
+    def is_stopped(self) -> bool:
+        """By SIGSTOP: it lives and does nothing."""
+        return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
 
     @property
     def said(self) -> str:

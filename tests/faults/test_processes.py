@@ -141,6 +141,32 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
     assert (await facts(rig))["post"] == 30
 
 
+@postgres_only
+async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database: str) -> None:
+    """Stopped between fetching the film and settling it, while another takes over and is stopped half-way too. The film
+    is as unfinished as before, so nothing but the token in its write tells that the first one is too late.
+    """
+    async with (
+        rigged(tmp_path, database) as rig,
+        rig.serve(**ACCEPTS_ONLY) as served,
+        rig.work("media.after_fsync=stop:1", PENSTOCK_LEASE_SECONDS="3600") as first,
+    ):
+        (video_id,) = await rig.promise(served)
+        await until(first.is_stopped)
+        await rig.rows("UPDATE generations SET lease_until_ms = 1 RETURNING id")  # an hour goes by
+        async with rig.work("fetch.start=stop:1") as second:
+            await until(second.is_stopped)
+            first.process.send_signal(signal.SIGCONT)
+            await until(lambda: "lease fenced" in first.said)
+            before = await facts(rig)
+            assert (before.get("post"), before["messages"]) == (None, [])
+            assert [row["status"] for row in before["ended"]] == ["in_progress"]
+            second.process.send_signal(signal.SIGCONT)
+            assert await rig.check(served, [video_id]) == {"completed": 1}
+            assert await second.stop() == 0
+        assert await first.stop() == 0
+
+
 async def facts(rig: Rig) -> dict[str, Any]:
     """What may be there once for each video, and once only."""
     kinds = await rig.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
