@@ -1,14 +1,52 @@
-"""AUTOMATIC1111's web UI, which has no client of its own to prove the simulator: the gateway against its source."""
+"""AUTOMATIC1111's web UI: the client that most people use against the simulator, then the whole gateway."""
 
 import base64
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import webuiapi  # type: ignore[import-untyped]
+from PIL import Image
 
 from penstock.errors import InvalidRequest
 from tests.house import OpenHouse
 from tests.providers.journeys import MASK, PICTURE, edit, house_of, image, mask_seen
 from tests.upstreams.a1111 import WebUI
-from tests.upstreams.server import answers
+from tests.upstreams.server import answers, serving_beside
+
+# --------------------------------------------------------------------------------------------------------------- client
+
+
+class Locked(WebUI):
+    credential = ("authorization", "Basic " + base64.b64encode(b"painter:secret").decode())
+
+
+@pytest.fixture
+def web() -> Iterator[WebUI]:
+    with serving_beside(Locked()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(web: WebUI) -> Any:
+    return webuiapi.WebUIApi(baseurl=f"{web.url}/sdapi/v1", username="painter", password="secret")
+
+
+def test_client_draws(client: Any) -> None:
+    made = client.txt2img(prompt="a fox", width=96, height=64, n_iter=2, save_images=True)
+    assert [picture.size for picture in made.images] == [(8, 8), (96, 64), (96, 64)], "a sheet of all comes first"
+    assert made.info == {"seed": 7}
+
+
+def test_client_redraws_and_enlarges(client: Any) -> None:
+    with Image.new("RGB", (64, 48)) as picture:
+        assert client.img2img(images=[picture], prompt="a fox", width=64, height=48).image.size == (64, 48)
+        assert client.extra_single_image(picture, upscaling_resize=2).image.size == (128, 96)
+        with pytest.raises(RuntimeError, match="Init image not found"):
+            client.img2img(images=[], prompt="a fox")
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
 
 
 async def test_pictures_on_ones_own_machine_cost_nothing(open_house: OpenHouse) -> None:

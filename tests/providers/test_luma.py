@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import luma_agents
 import pytest
 
 from tests.house import OpenHouse
@@ -23,10 +24,8 @@ def luma() -> Iterator[Luma]:
 
 
 @pytest.fixture
-def client(luma: Luma) -> Iterator[Any]:
-    """The package is not among the test dependencies of every installation."""
-    agents = pytest.importorskip("luma_agents")
-    with agents.Luma(auth_token=KEY, base_url=f"{luma.url}/v1", max_retries=0) as client:
+def client(luma: Luma) -> Iterator[luma_agents.Luma]:
+    with luma_agents.Luma(auth_token=KEY, base_url=f"{luma.url}/v1", max_retries=0) as client:
         yield client
 
 

@@ -1,10 +1,11 @@
-"""OpenRouter: OpenAI's client against the simulated router, then the whole gateway, for which it is the router too."""
+"""OpenRouter: OpenAI's client and its own against the simulated router, then the gateway, whose router it is too."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import openai
+import openrouter
 import pytest
 
 from penstock import chat
@@ -56,6 +57,40 @@ def test_client_is_told_of_errors_in_streams(router: OpenRouter, client: openai.
     )
     with pytest.raises(openai.APIError, match="Provider disconnected"):
         list(stream)
+
+
+@pytest.fixture
+def own_client(router: OpenRouter) -> Iterator[openrouter.OpenRouter]:
+    with openrouter.OpenRouter(api_key=KEY, server_url=router.url + AT) as client:
+        yield client
+
+
+def test_own_client_draws(own_client: openrouter.OpenRouter) -> None:
+    made = own_client.images.generate(
+        model="bytedance-seed/seedream-4.5", prompt="a fox", aspect_ratio="16:9", resolution="2K"
+    )
+    assert isinstance(made, openrouter.components.ImageGenerationResponse)
+    assert (len(made.data), made.data[0].media_type, made.usage and made.usage.cost) == (1, "image/png", 0.04)
+
+
+def test_own_client_films(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
+    films = own_client.video_generation
+    picture: Any = {"type": "image_url", "image_url": {"url": PICTURE}, "frame_type": "first_frame"}
+    job = films.generate(model="google/veo-3.1", prompt="a fox", duration=8, frame_images=[picture])
+    assert (job.status, job.id in router.jobs) == ("pending", True)
+    assert films.get_generation(job_id=job.id).status == "in_progress"
+    done = films.get_generation(job_id=job.id)
+    assert (done.status, done.usage and done.usage.cost) == ("completed", 0.42)
+    assert films.get_video_content(job_id=job.id).read() == mp4()
+
+
+def test_own_client_sees_failures(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
+    router.fates.append(("pending", REFUSED))
+    job = own_client.video_generation.generate(model="google/veo-3.1", prompt="a fox")
+    shown = own_client.video_generation.get_generation(job_id=job.id)
+    assert (shown.status, shown.error) == ("failed", "The maker's safety system objected.")
+    with pytest.raises(openrouter.errors.NotFoundResponseError, match="Not found"):
+        own_client.video_generation.get_generation(job_id="elsewhere")
 
 
 # -------------------------------------------------------------------------------------------------------------- routing

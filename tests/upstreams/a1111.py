@@ -35,7 +35,8 @@ class WebUI(Vendor):
     @route("POST /sdapi/v1/extra-single-image")
     def enlarge(self, call: Exchange) -> Ware:
         fields = call.heard.fields
-        with Image.open(io.BytesIO(base64.b64decode(fields["image"]))) as image:
+        data = fields["image"].rpartition(",")[2]  # with or without the beginning of a data URI
+        with Image.open(io.BytesIO(base64.b64decode(data))) as image:
             width, height = image.size
         factor = fields["upscaling_resize"]
         return Ware({"html_info": "", "image": text(int(width * factor), int(height * factor))})
