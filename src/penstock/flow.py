@@ -41,7 +41,7 @@ async def _images(gateway: Gateway, call: Call, intent: Intent) -> Answer:
         raise unfinished(call.id)
     if lease.problem:
         raise recorded(lease.problem)
-    answer = await image_result(gateway, call, [one.data for one in lease.files])
+    answer = await image_result(gateway, call, lease.files)
     return paced(gateway.clock, answer, intent.due_ms)
 
 

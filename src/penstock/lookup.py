@@ -9,7 +9,7 @@ from penstock import errors, replay, respond
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Plan, Request, Settled
+from penstock.schema import Answer, Call, Kept, Plan, Request, Settled, Shelved
 from penstock.store.base import Row
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -27,7 +27,7 @@ async def image_status(gateway: Gateway, call: Call) -> Answer:
     return await image_result(gateway, msgspec.structs.replace(call, id=row["id"]), ())
 
 
-async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | None]) -> Answer:
+async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[Shelved]) -> Answer:
     row = await gateway.store.one("get_generation", id=call.id, org_id=call.caller.org_id)
     assert row is not None, "generations are never deleted"
     if row["status"] == "failed":
@@ -41,14 +41,21 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[bytes | N
     data = []
     for number, kept in enumerate(settled.files):
         if request.values.get("response_format") == "b64_json":
-            raw = at_hand[number] if number < len(at_hand) else None
-            raw = raw or await gateway.media.read(kept.media_id, kept.size_bytes)
-            data.append(respond.image(kept, b64_json=base64.b64encode(raw).decode("ascii")))
+            shelved = at_hand[number] if number < len(at_hand) else None
+            data.append(respond.image(kept, b64_json=await _base64(gateway, kept, shelved)))
         else:
             until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
             data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
     signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
     return Answer(json=respond.images(row, settled, data), headers=signals)
+
+
+async def _base64(gateway: Gateway, kept: Kept, shelved: Shelved | None) -> str:
+    """What the provider sent, if it came so and nothing had to be changed; else the file's bytes, encoded."""
+    if shelved and shelved.base64:
+        return shelved.base64
+    raw = (shelved and shelved.data) or await gateway.media.read(kept.media_id, kept.size_bytes)
+    return base64.b64encode(raw).decode("ascii")
 
 
 def unfinished(request_id: str) -> Problem:

@@ -372,7 +372,9 @@ class Shelved:
 
     kept: Kept
     sha256: bytes
-    data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
+    # Still at hand, for an answer in base64: the bytes, or the provider's own base64 of them.
+    data: bytes | None = field(default=None, repr=False)
+    base64: str | None = field(default=None, repr=False)
 
 
 class Tried(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from penstock import gather
 from penstock.errors import InvalidRequest
 from penstock.gather import Gather, Loaded, Unfetched, Unusable
 from penstock.providers.spec import File
@@ -155,6 +156,47 @@ async def test_what_is_not_what_was_asked_for(open_house: OpenHouse, file: File)
         with pytest.raises(Unusable):
             await kept(house, file)
         assert await house.shelf.keys() == []
+
+
+TEXT = base64.b64encode(png(8, 8)).decode()
+INLINE = {"response_format": "b64_json"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "values", "data", "text"),
+    [
+        (TEXT, INLINE, None, TEXT),  # as it came
+        (uri(png(8, 8)), INLINE, None, TEXT),
+        ("\n".join((TEXT[:76], TEXT[76:])), INLINE, png(8, 8), None),  # nothing that a caller's decoder must take
+        (png(8, 8), INLINE, png(8, 8), None),
+        (TEXT, {}, None, None),  # nobody will ask for it
+    ],
+)
+async def test_what_is_kept_at_hand_for_the_answer(
+    open_house: OpenHouse, sent: bytes | str, values: dict[str, Any], data: bytes | None, text: str | None
+) -> None:
+    async with open_house(works=False) as house:
+        request = Request(task="image", model="picture", values=values)
+        found = await house.gateway.gather.keep(NAME, File(data=sent), None, request)
+        assert (found.data, found.base64, found.kept.size_bytes) == (data, text, len(png(8, 8)))
+        await house.shelf.delete(key_of(NAME))
+
+
+async def test_what_was_converted_is_not_answered_as_it_came(open_house: OpenHouse) -> None:
+    async with open_house(works=False) as house:
+        request = Request(task="image", model="picture", values={**INLINE, "output_format": "gif"})
+        found = await house.gateway.gather.keep(NAME, File(data=TEXT), None, request)
+        assert (found.base64, (found.data or b"")[:4]) == (None, b"GIF8")
+        await house.shelf.delete(key_of(NAME))
+
+
+async def test_long_base64_is_read_in_steps(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "_BASE64_STEP", 8)
+    async with open_house(works=False) as house:
+        assert await kept(house, File(data=TEXT)) == png(8, 8)
+        for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
+            with pytest.raises(InvalidRequest, match="not base64"):
+                await load(house.gateway.gather, f"data:image/png;base64,{broken}")
 
 
 async def test_a_picture_is_no_film(open_house: OpenHouse) -> None:
