@@ -14,6 +14,7 @@ SHORT = {
     "wire": ["--rounds", "1"],
     "edge": [],
     "pictures": [],
+    "images": ["--short"],
     "listing": ["--records", "20000"],
     "chat": ["--short"],
 }
