@@ -224,8 +224,10 @@ def _reaching() -> Iterator[None]:
 
 
 def key_of(media_id: str) -> str:
-    """Spread over folders by the random end of the id, so that none grows without bound."""
-    return f"{media_id[-2:]}/{media_id}"
+    """Spread over folders by the end of what is random in an id, so that none grows without bound; the last two of an
+    output's only number it.
+    """
+    return f"{media_id[-4:-2]}/{media_id}"
 
 
 def open_shelf(media: str, options: Mapping[str, str], data: Path) -> Shelf:

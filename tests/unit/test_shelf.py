@@ -112,7 +112,9 @@ async def test_many_at_once(shelf: Shelf) -> None:
 def test_names_spread_over_folders() -> None:
     keys = {key_of(new_id("med", 1_700_000_000_000)).split("/")[0] for _ in range(500)}
     assert len(keys) > 200
-    assert key_of("med_abcxy") == "xy/med_abcxy"
+    outputs = {key_of(new_id("med", 1_700_000_000_000) + "00").split("/")[0] for _ in range(500)}
+    assert len(outputs) > 100
+    assert key_of("med_abcxy00") == "xy/med_abcxy00"
 
 
 # --------------------------------------------------------------------------------------------------------------- folder
