@@ -18,9 +18,9 @@ from penstock.store.base import Row, Store, Transaction
 
 log = structlog.get_logger()
 _MOST_CRASHES = 5
-_SUSPECT_CRASHES = 3
-_SHUFFLE_SECONDS = 0.5
+_SUSPECT_CRASHES = 2
 _TRIAL_SECONDS = 60.0  # whoever lives this long with a suspect has not been killed by it
+_HEAD_START_SECONDS = 2.0  # how long suspects, all of them together, may have a process for themselves
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
 
@@ -105,10 +105,11 @@ class Jobs:
     when something is achieved that cannot be achieved twice, or a round of asking the provider is survived: whatever
     kills each time does so before that. After five crashes in a row the generation is failed.
 
-    Yet a process that dies takes along everything that it drives, and cannot tell what killed it. So from the third
-    crash on a generation is a suspect. Suspects are tried one at a time in each process, and are not claimed while they
-    wait: if the process dies now, only the one on trial is charged with it, and if it lives, that one is cleared. One
-    killer thus costs three crashes together with all the others and two by itself.
+    Yet a process that dies takes along everything that it drives, and cannot tell what killed it. So from the second
+    crash on a generation is a suspect. Suspects are tried one at a time in each process, before the others if it has
+    just begun, and are not claimed while they wait: if the process dies now, only the one on trial is charged with it,
+    and if it lives, that one is cleared. So one killer costs two crashes together with all the others and three by
+    itself. One that is not suspected yet can strike twice while somebody else is on trial, which is not enough.
     """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
@@ -213,8 +214,6 @@ class Jobs:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
             return
-        # In no order: should the killer not be suspected yet, the first in the row would be charged each time.
-        await asyncio.sleep(random.uniform(0, _SHUFFLE_SECONDS))  # noqa: S311 - guards nothing
         async with self._trial:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
@@ -240,23 +239,25 @@ class Jobs:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
             free = [row for row in rows if row["id"] not in self._tasks and row["id"] not in self._suspects]
+            await self._suspect([row for row in free if row["crashes"] >= _SUSPECT_CRASHES], now)
             plain = [row["id"] for row in free if row["crashes"] < _SUSPECT_CRASHES]
             for lease in await self._claim_all(plain, now) if plain else ():
                 self.start(lease)
-                started += 1
-            suspects = [row for row in free if row["crashes"] >= _SUSPECT_CRASHES]
-            for row in suspects:
-                self._suspect(row["id"], row["crashes"], now)
-            started += len(suspects)
+            started += len(free)
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]
         return started
 
-    def _suspect(self, request_id: str, crashes: int, now_ms: int) -> None:
-        task = asyncio.create_task(self._take(request_id, crashes, now_ms), name=f"try {request_id}")
-        self._suspects[request_id] = task
-        task.add_done_callback(lambda _: self._suspects.pop(request_id, None))
+    async def _suspect(self, rows: list[Row], now_ms: int) -> None:
+        """Have them tried, in no order, so that in a series of crashes it is not always the same one's turn."""
+        for row in random.sample(rows, len(rows)):
+            request_id: str = row["id"]
+            take = self._take(request_id, row["crashes"], now_ms)
+            task = self._suspects[request_id] = asyncio.create_task(take, name=request_id)
+            task.add_done_callback(lambda task: self._suspects.pop(task.get_name(), None))
+        if rows and not self._tasks:
+            await asyncio.wait(self._suspects.values(), timeout=_HEAD_START_SECONDS)
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
         async def write(tx: Transaction) -> list[Row | None]:
