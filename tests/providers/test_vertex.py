@@ -1,0 +1,197 @@
+"""Vertex AI: Google's own client against simulated operations, then the whole gateway against the same."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google import genai
+from google.auth import jwt
+from google.genai import errors, types
+from google.oauth2.credentials import Credentials
+
+from penstock.providers.vertex.account import SCOPE, auth, signed
+from tests.house import OpenHouse
+from tests.providers.journeys import PICTURE, film, house_of, houses_of
+from tests.upstreams.fal import Fal
+from tests.upstreams.lab import KEY, mp4, png
+from tests.upstreams.server import answers, serving_beside
+from tests.upstreams.vertex import FILTERED, PLACE, Vertex, ended
+
+MODEL = "veo-3.1-generate-001"
+IMAGE = {"bytesBase64Encoded": PICTURE.partition(",")[2], "mimeType": "image/png"}
+FOX = types.GenerateVideosSource(prompt="a fox")
+
+# ------------------------------------------------------------------------------------------------------ its own client
+
+
+@pytest.fixture
+def vertex() -> Iterator[Vertex]:
+    with serving_beside(Vertex()) as vendor:
+        yield vendor
+
+
+def opened(vendor: Vertex, token: str = KEY) -> genai.Client:
+    who = Credentials(token)  # type: ignore[no-untyped-call]
+    there = types.HttpOptions(base_url=vendor.url, api_version="v1")
+    return genai.Client(vertexai=True, project="acme", location="us-central1", credentials=who, http_options=there)
+
+
+def test_client_films(vertex: Vertex) -> None:
+    picture = types.Image(image_bytes=png(64, 48), mime_type="image/png")
+    config = types.GenerateVideosConfig(
+        number_of_videos=1, duration_seconds=8, aspect_ratio="9:16", resolution="1080p", negative_prompt="rain",
+        generate_audio=False, seed=7, last_frame=picture,
+    )  # fmt: skip
+    source = types.GenerateVideosSource(prompt="a fox", image=picture)
+    with opened(vertex) as client:
+        job = client.models.generate_videos(model=MODEL, source=source, config=config)
+        assert not client.operations.get(job).done
+        done = client.operations.get(job)
+    assert done.done
+    assert done.response
+    assert done.response.generated_videos
+    assert done.response.generated_videos[0].video
+    assert done.response.generated_videos[0].video.video_bytes == mp4()
+    assert vertex.heard("create")[0].fields == {
+        "instances": [{"prompt": "a fox", "image": IMAGE, "lastFrame": IMAGE}],
+        "parameters": {
+            "sampleCount": 1, "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "1080p",
+            "negativePrompt": "rain", "generateAudio": False, "seed": 7,
+        },
+    }  # fmt: skip
+
+
+def test_client_sees_failures(vertex: Vertex) -> None:
+    vertex.fates.extend([(FILTERED,), (ended(13, "Internal error."),)])
+    config = types.GenerateVideosConfig(duration_seconds=8, resolution="720p")
+    with opened(vertex) as client:
+        first, second = (client.models.generate_videos(model=MODEL, source=FOX, config=config) for _ in range(2))
+        filtered, failed = client.operations.get(first), client.operations.get(second)
+        assert filtered.response
+        assert (filtered.response.rai_media_filtered_count, filtered.response.generated_videos) == (1, None)
+        assert failed.error == {"code": 13, "message": "Internal error."}
+    with opened(vertex, "nobody") as client, pytest.raises(errors.ClientError, match="invalid authentication"):
+        client.models.generate_videos(model=MODEL, source=FOX, config=config)
+
+
+# ---------------------------------------------------------------------------------------------------------- credentials
+
+
+@cache
+def account() -> tuple[str, bytes]:
+    """The key file of a service account, and the public half."""
+    secret = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = secret.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = secret.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    told = {"type": "service_account", "client_email": "gateway@acme.iam.example", "private_key_id": "k1"}
+    return json.dumps({**told, "private_key": pem.decode()}), public
+
+
+def test_account_signs_what_googles_library_accepts() -> None:
+    key, public = account()
+    token = auth(key)["authorization"].removeprefix("Bearer ")
+    claims: dict[str, Any] = jwt.decode(token, certs={"k1": public})  # type: ignore[no-untyped-call]
+    assert {claims["iss"], claims["sub"]} == {"gateway@acme.iam.example"}
+    assert (claims["scope"], claims["exp"] - claims["iat"]) == (SCOPE, 3600)
+
+
+def test_token_outlasts_the_half_hour_that_it_is_used_in() -> None:
+    now = int(time.time())
+    claims = json.loads(base64.urlsafe_b64decode(signed(account()[0], now // 1800).split(".")[1] + "=="))
+    assert claims["iat"] <= now
+    assert claims["exp"] > (now // 1800 + 1) * 1800 + 1700
+
+
+def test_an_access_token_is_used_as_it_is() -> None:
+    assert auth("ya29.token") == {"authorization": "Bearer ya29.token"}
+
+
+# ---------------------------------------------------------------------------------------------------------- the gateway
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "told", "cost"),
+    [
+        ("veo-3.1", {"seconds": 5}, {"durationSeconds": 6, "aspectRatio": "16:9", "resolution": "720p"}, "2.4"),
+        (
+            "veo-3.1-fast",
+            {"seconds": 8, "size": "1080x1920", "generate_audio": False, "personGeneration": "allow_adult"},
+            {
+                "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "1080p", "generateAudio": False,
+                "personGeneration": "allow_adult",
+            },
+            "0.96",
+        ),
+        (
+            "veo-3.1",
+            {"seconds": 8, "negative_prompt": "rain", "seed": 7},
+            {
+                "durationSeconds": 8, "aspectRatio": "16:9", "resolution": "720p", "negativePrompt": "rain", "seed": 7,
+            },
+            "3.2",
+        ),
+        ("veo-3.1-lite", {"seconds": 4}, {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p"}, "0.2"),
+    ],
+)  # fmt: skip
+async def test_films(open_house: OpenHouse, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
+    vendor = Vertex()
+    async with house_of(open_house, "vertex", vendor, PLACE) as house:
+        video = await film(house, model=model, input_reference=[{"image_url": PICTURE}] * 2, **said)
+        assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
+        assert str(video["metadata"]["cost"]) == cost
+    heard = vendor.heard("create")[0].fields
+    assert heard == {
+        "instances": [{"prompt": "a train", "image": IMAGE, "lastFrame": IMAGE}],
+        "parameters": {**told, "sampleCount": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fate", "code"),
+    [
+        (FILTERED, "CONTENT_POLICY_VIOLATION"),
+        (ended(3, "This prompt contains words that violate Vertex AI's usage guidelines."), "CONTENT_POLICY_VIOLATION"),
+        (ended(13, "Internal error."), "ALL_PROVIDERS_EXHAUSTED"),
+        ({"response": {"videos": []}}, "ALL_PROVIDERS_EXHAUSTED"),
+    ],
+)
+async def test_failures(open_house: OpenHouse, fate: Any, code: str) -> None:
+    vendor = Vertex()
+    vendor.fates.append(("waiting", fate))
+    async with house_of(open_house, "vertex", vendor, PLACE) as house:
+        video = await film(house, model="veo-3.1", seconds=8)
+        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert await house.money() == (10_000_000_000, 0)
+
+
+async def test_nobody_has_films_put_elsewhere(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "vertex", Vertex(), PLACE) as house:
+        for extra in ("storageUri", "sampleCount", "pubsubTopic", "parameters", "instances"):
+            with pytest.raises(Exception, match=extra):
+                await film(house, model="veo-3.1", seconds=8, **{extra: "gs://elsewhere"})
+
+
+async def test_films_that_take_longer_to_be_as_large_are_refused(open_house: OpenHouse) -> None:
+    async with house_of(open_house, "vertex", Vertex(), PLACE) as house:
+        video = await film(house, model="veo-3.1", seconds=4, size="1920x1080")
+        assert video["status"] == "failed"
+        assert "Unsupported output video duration for this resolution." in video["error"]["message"]
+
+
+async def test_takes_over_where_others_of_veo_fail(open_house: OpenHouse) -> None:
+    google, fal = Vertex(), Fal()
+    fal.always("submit", answers({"detail": "Too many requests"}, 429))
+    async with houses_of(open_house, {"vertex": (google, PLACE), "fal": (fal, "")}) as house:
+        video = await film(house, model="veo-3.1", seconds=8)
+        assert (video["status"], video["metadata"]["executed_model"]) == ("completed", f"vertex/{MODEL}")
+    assert fal.heard("submit")
