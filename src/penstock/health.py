@@ -8,7 +8,7 @@ from penstock.clock import Clock
 _BAD_IN_A_ROW = 3
 _FIRST_PAUSE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
-_MOST_PULSES = 4096  # callers choose the names of a router's models; the oldest are forgotten
+_MOST_PULSES = 4096  # callers choose the names of a router's models; those not called for longest are forgotten
 
 
 @dataclass(slots=True)
@@ -56,11 +56,11 @@ class Health:
             pulse.pause_seconds = min(2 * pulse.pause_seconds, _LONGEST_PAUSE_SECONDS)
 
     def _pulse(self, provider: str, upstream: str) -> Pulse:
-        pulse = self.pulses.get((provider, upstream))
-        if pulse is None:
-            if len(self.pulses) >= _MOST_PULSES:
-                del self.pulses[next(iter(self.pulses))]
-            pulse = self.pulses[provider, upstream] = Pulse()
+        """Kept in the order of their last calls: who calls a thousand names forgets those before what is in use."""
+        pulse = self.pulses.pop((provider, upstream), None) or Pulse()
+        if len(self.pulses) >= _MOST_PULSES:
+            del self.pulses[next(iter(self.pulses))]
+        self.pulses[provider, upstream] = pulse
         return pulse
 
     def report(self) -> list[dict[str, object]]:

@@ -116,6 +116,17 @@ def test_memory_is_bounded_whatever_models_callers_invent() -> None:
     assert [one["model"] for one in sick.report() if one["model"] in ("acme/0", "acme/9999")] == ["acme/9999"]
 
 
+def test_what_is_in_use_is_remembered_longer_than_what_was_called_once() -> None:
+    sick, _ = health()
+    fail(sick, 3)
+    for number in range(10_000):
+        sick.answered("hub", f"acme/{number}")
+        if number % 4000 == 0:
+            fail(sick, 1)
+    assert not sick.well(*WHO)
+    assert len(sick.pulses) == 4096
+
+
 def test_report_for_operators() -> None:
     sick, clock = health()
     sick.answered("zoo", "zebra")
