@@ -1,6 +1,5 @@
 """What callers ask about afterwards: images, videos and their files."""
 
-import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import msgspec
@@ -55,7 +54,7 @@ async def _base64(gateway: Gateway, kept: Kept, shelved: Shelved | None) -> str:
     if shelved and shelved.base64:
         return shelved.base64
     raw = (shelved and shelved.data) or await gateway.media.read(kept.media_id, kept.size_bytes)
-    return base64.b64encode(raw).decode("ascii")
+    return await gateway.gather.encoded(raw)
 
 
 def unfinished(request_id: str) -> Problem:

@@ -1,5 +1,6 @@
 """Carry a request to a provider and bring back a result; the only provider I/O."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
 _LONGEST_MESSAGE = 500
 _MOST_ERROR_BYTES = 64 * 1024
+_LONG_REPLY_BYTES = 256 * 1024
 _LONGEST_RETRY_AFTER_SECONDS = 120.0
 # Said by whoever stands in front of a provider and did not hear its answer.
 _NO_VERDICT = frozenset({408, 502, 504, 520, 524})
@@ -87,6 +89,7 @@ class Upstream:
         self._wire = wire
         self._workshop = workshop
         self._settings = settings
+        self._reading = asyncio.Lock()
 
     async def submit(
         self,
@@ -226,9 +229,14 @@ class Upstream:
     # ------------------------------------------------------------------------------------------------------- plumbing
 
     async def _send(self, outgoing: Outgoing, seconds: float) -> Reply:
+        """The reply; long ones come out one on each turn of the event loop, since reading one takes a while."""
         if outgoing.url.startswith(ORIGIN):
             return await self._workshop.send(outgoing)
-        return await self._wire.send(outgoing, total_seconds=seconds)
+        reply = await self._wire.send(outgoing, total_seconds=seconds)
+        if len(reply.body) > _LONG_REPLY_BYTES:
+            async with self._reading:
+                await asyncio.sleep(0)
+        return reply
 
     async def _follow(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
         slug, name, op = target.provider.slug, target.provider.name, target.model.op
