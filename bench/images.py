@@ -122,9 +122,9 @@ def _litellm(folder: Path, peers: Path) -> list[str]:
 # --------------------------------------------------------------------------------------------------------- a provider
 
 
-async def provide(port: int) -> None:
+async def provide(port: int, data: bytes) -> None:
     """Answers every request at once with the same picture."""
-    body = b'{"created":1794709785,"data":[{"b64_json":"' + base64.b64encode(picture()) + b'"}]}'
+    body = b'{"created":1794709785,"data":[{"b64_json":"' + base64.b64encode(data) + b'"}]}'
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
 
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -247,8 +247,9 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--provide", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--file", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.provide:
-        uvloop.run(provide(asked.provide))
+        uvloop.run(provide(asked.provide, Path(asked.file).read_bytes() if asked.file else picture()))
     else:
         main(asked.short, asked.peers, asked.connections, asked.seconds)
