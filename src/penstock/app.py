@@ -140,6 +140,8 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
 @asynccontextmanager
 async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
     """Attempts under way are let finish, within reason."""
+    if gateway.store.dialect == "sqlite":
+        await gateway.deliveries.free()
     deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
     try:
         yield

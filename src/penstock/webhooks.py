@@ -156,7 +156,7 @@ _LOOK_SECONDS = 1.0  # how late we may learn of a message that another process q
 _JITTER = 0.18  # up to a fifth is promised; the rest is for being late
 _LOCAL_PAUSE_SECONDS = 1.0
 _LATE_SECONDS = 0.25  # the wire keeps the time of an attempt; this is for when it is held up itself
-_LEASE_EXTRA_SECONDS = 15.0  # beyond the attempt itself, to write down how it went
+_LEASE_EXTRA = 0.5  # of an attempt's time and beyond it, to write down how it went
 _MOST_BEGUN = 10  # attempts in a row of which nobody knows how they went; then it may be the message that kills
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _MOST_RESULT_CHARS = 200
@@ -209,7 +209,7 @@ class Deliveries:
         self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
-        self._lease_ms = int((self._timeout_seconds + _LEASE_EXTRA_SECONDS) * 1000)
+        self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
         self._longest_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._running: dict[asyncio.Task[None], str] = {}  # and the host that each talks to
         self._crowds: Counter[str] = Counter()
@@ -225,6 +225,10 @@ class Deliveries:
         """Begin nothing more; `run` returns when the attempts under way have ended."""
         self._stopping = True
         self.wake()
+
+    async def free(self) -> None:
+        """No other process can be alive: what the last one died with need not wait, unless that happens again."""
+        await self._store.write(lambda tx: tx.run("free_messages", now_ms=self._clock.steady_ms()))
 
     async def run(self) -> None:
         """Deliver until stopped, or until cancelled, which breaks off what is under way."""
@@ -357,7 +361,7 @@ class Deliveries:
 
     async def _record_patiently(self, claim: Claim, outcome: Outcome) -> None:
         """Forgetting a 2xx would send the message again, so a database that is away is waited for while we may."""
-        until = self._clock.monotonic() + _LEASE_EXTRA_SECONDS / 2
+        until = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
         while True:
             try:
                 return await self._record(claim, outcome)

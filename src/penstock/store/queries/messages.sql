@@ -53,6 +53,10 @@ UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms
 FROM due WHERE messages.id = due.id
 RETURNING messages.id, org_id, url, body, tries, begun, lease_token;
 
+-- name: free_messages
+-- Whoever leased them is gone. Those that this happened to several times wait for their lease to end all the same.
+UPDATE messages SET next_at_ms = :now_ms WHERE state = 'waiting' AND begun BETWEEN 1 AND 3 AND next_at_ms > :now_ms;
+
 -- name: get_next_message_due
 -- When the next message that is not due yet will be.
 SELECT MIN(next_at_ms) AS at_ms FROM messages WHERE state = 'waiting' AND next_at_ms > :now_ms;
