@@ -115,6 +115,12 @@ def test_every_size_can_be_translated(option: Option) -> None:
 
 
 @every_option
+def test_films_say_from_the_start_how_long_and_large_they_will_be(option: Option) -> None:
+    request = needed(option.model)
+    assert option.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
+
+
+@every_option
 def test_jobs_can_be_followed(option: Option) -> None:
     op = option.model.op
     if op.task == "video":

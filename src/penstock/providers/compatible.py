@@ -122,7 +122,8 @@ VIDEO = Operation(
     read=read_video,
     params=(
         passthrough("prompt", required=True), converted("seconds", to="seconds", by=number_word, default=4),
-        converted("frame", to="size", by=joined(pixels(720, 2))), emulated("n"), passthrough("negative_prompt"),
+        converted("frame", to="size", by=joined(pixels(720, 2)), default="720x1280"), emulated("n"),
+        passthrough("negative_prompt"),
         converted("input_reference", to="input_reference", by=lambda found: {"image_url": data_uri(found[0])}, most=1),
         passthrough("user"),
     ),
