@@ -83,14 +83,15 @@ def pictures(name: str, upstream: str, usd: str, most: dict[str, int], *rows: Pa
 
 LEVELS = {"off": "MINIMAL", "minimal": "MINIMAL", "on": "HIGH", "high": "HIGH"}
 THINKING = converted("thinking", "generationConfig.thinkingConfig.thinkingLevel", word(LEVELS))
-BY_SIZE = {"512": 900, "2K": 1850, "4K": 2700, "": 1300}
+BY_SIZE = {"2K": 1850, "4K": 2700, "": 1300}
 
 PROVIDER = Provider(
     slug="google", name="Google", docs="https://ai.google.dev/gemini-api/docs/image-generation", key="GEMINI_API_KEY",
     base_url="https://generativelanguage.googleapis.com/v1beta", auth=header("x-goog-api-key"), error=error_text,
     kind=error_kind, models=(
-        *pictures("nano-banana-2.1", "gemini-nano-banana-2.1", "1.5 7.5 30", {"": 1900}, sized()),
-        *pictures("nano-banana-2", "gemini-3.1-flash-image", "0.5 3 60", BY_SIZE, THINKING,
+        *pictures("nano-banana-2.1", "gemini-nano-banana-2.1", "1.5 7.5 30", BY_SIZE, THINKING,
+                  sized("1K", "2K", "4K", more="1:4 4:1 1:8 8:1")),
+        *pictures("nano-banana-2", "gemini-3.1-flash-image", "0.5 3 60", {"512": 900, **BY_SIZE}, THINKING,
                   sized("512", "1K", "2K", "4K", more="1:4 4:1 1:8 8:1")),
         *pictures("nano-banana-pro", "gemini-3-pro-image", "2 12 120", {"4K": 2400, "": 1500}, sized("1K", "2K", "4K")),
         *pictures("nano-banana", "gemini-2.5-flash-image", "0.3 2.5 30", {"": 1400}, sized()),

@@ -14,6 +14,7 @@ from penstock.providers.spec import (
 from penstock.values import Frame
 
 NOTE = "public price table, 2026-11"
+QUOTED = "developers.openai.com/api/docs/pricing as others quote it on 2026-11-05"
 LARGE = 2.6  # how many more tokens the largest pictures take
 
 
@@ -44,10 +45,12 @@ def table(task: Task, *more: Param) -> tuple[Param, ...]:
     return whole(task, prompt, quality, emulated("n", "n", high=10), renamed("user", "safety_identifier"), *more)
 
 
-def by_tokens(text: str, image: str, output: str, most: Mapping[str, int], talked: str = "0") -> tuple[Price, ...]:
+def by_tokens(
+    text: str, image: str, output: str, most: Mapping[str, int], talked: str = "0", note: str = NOTE
+) -> tuple[Price, ...]:
     """What goes in is words or pictures. Without a word on quality the model decides, and may choose the best."""
     other = {"text_input": text, "text_output": talked}
-    usual = Price(unit="token", usd=output, input_usd=image, other_usd=other, note=NOTE)
+    usual = Price(unit="token", usd=output, input_usd=image, other_usd=other, note=note)
     asked = [({"sent.quality": name} if name != "auto" else {}, count) for name, count in most.items()]
     large = [({**when, "tier": tier}, int(LARGE * count)) for tier in ("2160p", "1440p") for when, count in asked]
     return tuple(replace(usual, when=when, most=count) for when, count in (*large, *asked))
@@ -66,8 +69,10 @@ def pictures(name: str, size: Param, prices: tuple[Price, ...]) -> tuple[Model, 
 FIDELITY = frozenset({"input_fidelity"})
 THREE_SIZES = converted("frame", "size", closest("1024x1024", "1536x1024", "1024x1536"))
 ANY_SIZE = converted("frame", "size", any_size)
-IMAGE_2 = by_tokens("0.000005", "0.000008", "0.00003", {"low": 200, "medium": 1760, "high": 7030, "auto": 7030})
-IMAGE_25 = by_tokens("0.000005", "0.000008", "0.00003", {"low": 200, "medium": 450, "high": 1760, "auto": 7030})
+SINCE_2 = ("0.000005", "0.000008", "0.00003")
+IMAGE_2 = by_tokens(*SINCE_2, {"low": 200, "medium": 1760, "high": 7030, "auto": 7030}, note=QUOTED)
+IMAGE_25 = by_tokens(*SINCE_2, {"low": 200, "medium": 450, "high": 1760, "auto": 7030}, note=QUOTED)
+IMAGE_26 = by_tokens(*SINCE_2, {"low": 800, "medium": 1800, "high": 1800, "auto": 7030}, note=QUOTED)
 IMAGE_15 = by_tokens("0.000005", "0.000008", "0.000032", {"low": 408, "medium": 1584, "high": 6240, "auto": 6240},
                      talked="0.00001")  # fmt: skip
 IMAGE_1_MINI = by_tokens("0.000002", "0.0000025", "0.000008", {"low": 750, "medium": 1880, "high": 6500, "auto": 6500})
@@ -82,6 +87,8 @@ PROVIDER = Provider(
     error=error_text,
     kind=error_kind,
     models=(
+        *pictures("gpt-image-2.6-sunburst", ANY_SIZE, IMAGE_26),
+        *pictures("gpt-image-2.6-flare", ANY_SIZE, IMAGE_26),
         *pictures("gpt-image-2.5-sunburst", ANY_SIZE, IMAGE_25),
         *pictures("gpt-image-2.5-flare", ANY_SIZE, IMAGE_25),
         *pictures("gpt-image-2", ANY_SIZE, IMAGE_2),
@@ -107,5 +114,5 @@ PROVIDER = Provider(
             gpt-4o-mini    0.15  0.6   0.075
         """, talk(renamed("max_tokens", "max_completion_tokens"))),
     ),
-    retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.5-sunburst"),
+    retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
 )  # fmt: skip

@@ -72,7 +72,7 @@ def loud(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 # fmt: off
-usd = priced("litellm 1.108.4, citing docs.dev.runwayml.com/guides/pricing, looked up 2026-11-15")
+usd = priced("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
 GEN = pixels("1280x720", "720x1280", "1104x832", "832x1104", "960x960", "1584x672")
 GEN_TEXT = pixels("1280x720", "720x1280")
 VEO = pixels("1280x720", "720x1280", "1920x1080", "1080x1920")
