@@ -1,5 +1,6 @@
 """Quote, hold, settle, void; balances; double entry."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import ceil
@@ -11,7 +12,7 @@ from penstock import translate
 from penstock.errors import InsufficientBalance
 from penstock.providers.spec import Model, Price
 from penstock.schema import Component, Quote, Request
-from penstock.store.base import Store, Transaction
+from penstock.store.base import Row, Store, Transaction
 from penstock.values import NOTHING, Nanos, dollars, nanos, new_id
 
 _TOKENS_PER_PICTURE = 3000
@@ -212,9 +213,19 @@ async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos
     return charged
 
 
-async def charge_directly(tx: Transaction, org_id: str, request_id: str, cost: Nanos, at_ms: int) -> None:
-    """The transfer of a call whose hold was in memory; the balance is changed once for many of them."""
-    await _move(tx, org_id, request_id, "post", available(org_id), REVENUE, cost, at_ms)
+async def charge_directly(tx: Transaction, charges: Sequence[tuple[str, str, Nanos]], at_ms: int) -> None:
+    """Organization, request and cost of calls whose holds were in memory; each balance is changed once for all."""
+    spent: dict[str, int] = defaultdict(int)
+    for org_id, _, cost in charges:
+        spent[org_id] += cost
+    for org_id, amount in spent.items():
+        await tx.run("spend_amount", org_id=org_id, amount=amount)
+    accounts = {org_id: available(org_id) for org_id in spent}
+    moves = [
+        _transfer(org_id, request_id, "post", accounts[org_id], REVENUE, cost, at_ms)
+        for org_id, request_id, cost in charges
+    ]
+    await tx.run_many("add_transfer", moves)
 
 
 async def void(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
@@ -240,19 +251,34 @@ async def _move(
     returned: Nanos = NOTHING,
     note: str | None = None,
 ) -> None:
-    await tx.run(
-        "add_transfer",
-        ref=ref,
-        step="end" if kind in ("post", "void") else kind,
-        kind=kind,
-        org_id=org_id,
-        source=source,
-        target=target,
-        amount=amount,
-        returned=returned,
-        created_at_ms=at_ms,
-        note=note,
-    )
+    moved = _transfer(org_id, ref, kind, source, target, amount, at_ms, returned=returned, note=note)
+    await tx.run("add_transfer", **moved)
+
+
+def _transfer(
+    org_id: str,
+    ref: str,
+    kind: str,
+    source: str,
+    target: str,
+    amount: Nanos,
+    at_ms: int,
+    *,
+    returned: Nanos = NOTHING,
+    note: str | None = None,
+) -> Row:
+    return {
+        "ref": ref,
+        "step": "end" if kind in ("post", "void") else kind,
+        "kind": kind,
+        "org_id": org_id,
+        "source": source,
+        "target": target,
+        "amount": amount,
+        "returned": returned,
+        "created_at_ms": at_ms,
+        "note": note,
+    }
 
 
 class Billing:

@@ -78,6 +78,11 @@ class Catalog:
         for option in self._options:
             for name in (option.model.id, *option.model.aliases) if option.model.upstream != ANY else ():
                 self._by_id.setdefault(name, []).append(option)
+        self._by_provider: dict[str, list[Option]] = {}
+        for option in self._options:
+            names = {option.model.upstream, option.model.id, *option.model.aliases}
+            for name in names if option.model.upstream != ANY else ():
+                self._by_provider.setdefault(f"{option.provider.slug}/{name}", []).append(option)
         self._takers = {one.provider.slug: one for one in self._options if one.model.upstream == ANY}
         self._retired = {old: new for one in everything for old, new in one.retired.items()}
 
@@ -131,15 +136,9 @@ class Catalog:
 
     def _found(self, model: str) -> tuple[list[Option], bool]:
         """A public id, or `{provider}/{its model or a public id}`, which forces that provider."""
-        slug, _, rest = model.partition("/")
         if options := self._by_id.get(model):
-            return options, {option.provider.slug for option in options} == {slug}
-        named = [
-            option
-            for option in self._options
-            if option.provider.slug == slug and rest in (option.model.upstream, option.model.id, *option.model.aliases)
-            if option.model.upstream != ANY
-        ]
+            return options, {option.provider.slug for option in options} == {model.partition("/")[0]}
+        named = self._by_provider.get(model, [])
         return named, bool(named)
 
     def _routed(self, model: str) -> tuple[list[Option], bool]:
@@ -307,6 +306,6 @@ def able(route: Route, request: Request, check: Callable[[Model, Request], None]
             fitting.append(option)
     if not fitting and refusal:
         raise refusal
-    if refusal is None and not route.forced:
+    if refusal is None and not (route.forced and len(fitting) > 1):
         return route
     return replace(route, options=tuple(fitting[:1] if route.forced else fitting))

@@ -1,6 +1,7 @@
 """One row per request: open, complete, fail, purge, list."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -150,9 +151,14 @@ async def count(tx: Transaction, org_id: str, slot: int, key_id: str, status: st
         await tx.run("count_usages", org_id=org_id, slot=slot, key_id=key, status=state, count=number, cost=cost)
 
 
-async def write_ended(tx: Transaction, call: Call, **values: Any) -> bool:
-    """A record that is written once, when all is known; False when it was already. Who writes many counts them."""
-    return bool(await tx.run("add_ended_request", **{**_NO_ANSWER, **_columns(call), **values}))
+def ended(call: Call, **values: Any) -> Row:
+    """A record that is written once, when all is known."""
+    return {**_NO_ANSWER, **_columns(call), **values}
+
+
+async def write_ended(tx: Transaction, records: Sequence[Row]) -> int:
+    """How many of them were not there yet. Who writes them counts them."""
+    return await tx.run_many("add_ended_request", records)
 
 
 async def _add(tx: Transaction, call: Call, **values: Any) -> None:

@@ -3,10 +3,9 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import msgspec
 import structlog
@@ -21,7 +20,12 @@ from penstock.values import NOTHING, Nanos, first_id
 log = structlog.get_logger()
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
+_GATHER_SECONDS = 0.005
 _RECOVERED = 1000
+
+
+class _BookedBefore(Exception):
+    """Some of a batch are in the store already: the commit that nobody was told of had landed."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -76,6 +80,7 @@ class Settling:
     trouble: bool = False  # the last settlement failed: nothing new is sent until one succeeds
     _under_way: list[Ending] = field(default_factory=list)  # handed to the store, not yet known to be durable
     _task: asyncio.Task[None] | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _stopping: bool = False
 
     def reserved(self, org_id: str) -> Nanos:
@@ -161,9 +166,18 @@ class Settling:
         if self._task:
             await self._task
 
+    async def catch_up(self) -> None:
+        """Write what waits now. Who asks for records wants to find the call that it has just made among them."""
+        if self.endings or self.sizes or self._turn.locked():
+            with suppress(StorageUnavailable):  # the question itself will say so
+                await asyncio.shield(asyncio.create_task(self._flush()))
+
     async def _run(self) -> None:
         while True:
             await self.ended.wait()
+            if not self._stopping:
+                # On a quiet gateway this makes one transaction of what would have been several.
+                await asyncio.sleep(_GATHER_SECONDS)
             try:
                 await self._flush()
                 self.trouble = False
@@ -177,6 +191,10 @@ class Settling:
                 return
 
     async def _flush(self) -> None:
+        async with self._turn:
+            await self._write_all()
+
+    async def _write_all(self) -> None:
         """Everything that has ended so far, in one transaction."""
         self.ended.clear()
         self._under_way += self.endings
@@ -189,6 +207,8 @@ class Settling:
         except StorageUnavailable:
             self.ended.set()
             raise
+        except _BookedBefore:
+            await self._settle_apart()
         except Exception:
             log.exception("a batch of chat calls cannot be settled as one", calls=len(self._under_way))
             await self._settle_apart()
@@ -206,25 +226,31 @@ class Settling:
         """Balances and slots are changed once for all calls of an organization, not once for each."""
         for org_id, request_id, size_bytes in sizes:
             await tx.run("set_response_bytes", id=request_id, org_id=org_id, response_bytes=size_bytes)
-        spent: dict[str, int] = defaultdict(int)
-        used: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
         now = self.clock.now_ms()
         for ending in endings:
-            call = ending.entry.call
             if ending.entry.in_store:
                 await self._end(tx, ending, now)
-                continue
-            if not await ledger.write_ended(tx, call, **_columns(ending)):
-                continue
+        await self._book([one for one in endings if not one.entry.in_store], tx, now)
+
+    async def _book(self, endings: list[Ending], tx: Transaction, now: int) -> None:
+        """Calls that the store hears of for the first time."""
+        if not endings:
+            return
+        if await ledger.write_ended(tx, [_record(one) for one in endings]) < len(endings):
+            if len(endings) > 1:
+                raise _BookedBefore
+            return
+        charges, used = [], defaultdict[tuple[str, int, str, str], list[int]](lambda: [0, 0])
+        for ending in endings:
+            call = ending.entry.call
             org_id = call.caller.org_id
             if ending.status == "completed" or ending.cost:
-                await billing.charge_directly(tx, org_id, call.id, ending.cost, now)
-                spent[org_id] += ending.cost
+                charges.append((org_id, call.id, ending.cost))
             slot = used[org_id, call.at_ms // SLOT_MS, call.caller.key_id, ending.status]
             slot[0] += 1
             slot[1] += ending.cost
-        for org_id, amount in spent.items():
-            await tx.run("spend_amount", org_id=org_id, amount=amount)
+        if charges:
+            await billing.charge_directly(tx, charges, now)
         for (org_id, number, key_id, status), (count, cost) in used.items():
             await ledger.count(tx, org_id, number, key_id, status, count, cost)
 
@@ -270,17 +296,18 @@ class Settling:
                 await billing.void(tx, org_id, row["id"], Nanos(row["hold"]), now)
 
 
-def _columns(ending: Ending) -> dict[str, Any]:
-    request = ending.entry.request
-    return {
-        "model": request.model,
-        "modality": ending.entry.modality,
-        "status": ending.status,
-        "cost": ending.cost,
-        "duration_ms": ending.duration_ms,
-        "error_code": ending.error_code,
-        "error_message": ending.error_message,
-        "end_user": request.values.get("user"),
-        "session_id": ending.entry.call.headers.get("x-service-session-id") or request.values.get("session_id"),
-        "response_bytes": ending.response_bytes,
-    }
+def _record(ending: Ending) -> Row:
+    call, request = ending.entry.call, ending.entry.request
+    return ledger.ended(
+        call,
+        model=request.model,
+        modality=ending.entry.modality,
+        status=ending.status,
+        cost=ending.cost,
+        duration_ms=ending.duration_ms,
+        error_code=ending.error_code,
+        error_message=ending.error_message,
+        end_user=request.values.get("user"),
+        session_id=call.headers.get("x-service-session-id") or request.values.get("session_id"),
+        response_bytes=ending.response_bytes,
+    )

@@ -1,5 +1,6 @@
 """Booking chat calls: reserved before they are sent, settled in batches, never twice, and recovered after a crash."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -83,6 +84,22 @@ async def test_settling_again_changes_nothing(open_house: OpenHouse) -> None:
         close(house, await opened(house, 1_000_000), 0, "upstream_failure")
         await written(house, 2)
         assert await house.money() == (10_000_000_000 - 1000, 0)
+
+
+@sqlite_only
+async def test_who_asks_for_records_finds_the_call_it_just_made(open_house: OpenHouse) -> None:
+    """Without waiting for the batch to gather, nor for one that is being written."""
+    async with open_house() as house:
+        settling = house.gateway.settling
+        first, second = await opened(house, 1_000_000), await opened(house, 1_000_000)
+        close(house, first, 1000)
+        writing = asyncio.create_task(settling.catch_up())
+        await asyncio.sleep(0)
+        close(house, second, 1000)
+        await settling.catch_up()
+        assert {one["id"] for one in await house.records()} == {first.call.id, second.call.id}
+        await writing
+        assert await house.money() == (10_000_000_000 - 2000, 0)
 
 
 @sqlite_only

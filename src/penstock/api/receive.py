@@ -1,7 +1,6 @@
 """Take in headers and bodies from strangers: counted, timed and strictly read."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -250,7 +249,8 @@ async def discard(receive: Receive, seconds: float, most_bytes: int) -> None:
 
 _decode = msgspec.json.Decoder().decode
 _SMALL_BYTES = 64 * 1024
-_LONG_NUMBER = re.compile(rb"[0-9]{19}|[0-9][eE]")
+_NUMBERS_ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
+_LONG_NUMBER = b"0" * 19
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
@@ -280,7 +280,10 @@ def _needs_a_look(raw: bytes) -> bool:
     """
     if len(raw) > _SMALL_BYTES:
         return True
-    return b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > _DEEPEST or _LONG_NUMBER.search(raw) is not None
+    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > _DEEPEST:
+        return True
+    alike = raw.translate(_NUMBERS_ALIKE)  # several times as quick as a pattern
+    return _LONG_NUMBER in alike or b"0e" in alike
 
 
 def _malformed(raw: bytes, found: str) -> str:

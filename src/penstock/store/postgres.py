@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
@@ -172,6 +172,21 @@ class PostgresTransaction:
             if not query.writes:
                 raise query.only_reads()
             await execute(self._cursor, query, values)
+        except Exception as error:
+            self._fail(error)
+        return self._cursor.rowcount
+
+    async def run_many(self, name: str, every: Sequence[Row], /) -> int:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            query = self._queries[name]
+            if not query.writes:
+                raise query.only_reads()
+            for values in every:
+                if values.keys() != query.accepts:
+                    raise query.refuse(values)
+            await self._cursor.executemany(query.sql.encode(), every)
         except Exception as error:
             self._fail(error)
         return self._cursor.rowcount

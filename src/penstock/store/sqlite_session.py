@@ -1,6 +1,7 @@
 """One connection to a SQLite file: open it, check that it keeps promises, run named queries on it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +79,17 @@ class Session:
         self._execute(query, values)
         self.cursor.fetchall()  # what RETURNING gave, if anything: a statement counts when it has ended
         return self.connection.changes()
+
+    def run_many(self, query: Query, every: Sequence[Row]) -> int:
+        if not query.writes:
+            raise query.only_reads()
+        for values in every:
+            if values.keys() != query.accepts:
+                raise query.refuse(values)
+        before = self.connection.total_changes()
+        self.cursor.executemany(query.sql, every)
+        self.cursor.fetchall()
+        return self.connection.total_changes() - before
 
     def _execute(self, query: Query, values: dict[str, Any]) -> None:
         if values.keys() != query.accepts:

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from queue import SimpleQueue
@@ -64,6 +64,14 @@ class SqliteTransaction:
             raise self.failure
         try:
             return self._session.run(self._session.queries[name], values)
+        except Exception as error:
+            self._fail(error)
+
+    async def run_many(self, name: str, every: Sequence[Row], /) -> int:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            return self._session.run_many(self._session.queries[name], every)
         except Exception as error:
             self._fail(error)
 

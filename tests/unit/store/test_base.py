@@ -52,6 +52,26 @@ async def test_run_counts_the_rows_it_changed(database: Database) -> None:
         assert await store.write(work) == [1, 0, 1, 1, 0]
 
 
+async def test_run_many_counts_them_all(database: Database) -> None:
+    async def work(transaction: Transaction) -> list[int]:
+        several = [{"id": name, "available": 1} for name in "abc"]
+        taken = [{"id": name, "amount": amount} for name, amount in (("a", 1), ("b", 5), ("c", 1))]
+        return [
+            await transaction.run_many("add_account", several),
+            await transaction.run_many("take_amount", taken),
+            await transaction.run_many("take_amount", []),
+        ]
+
+    async def misused(transaction: Transaction) -> int:
+        return await transaction.run_many("add_account", [{"id": "d", "available": 1}, {"id": "e"}])
+
+    async with database.open() as store:
+        assert await store.write(work) == [3, 2, 0]
+        with pytest.raises(QueryMisused, match="add_account misses"):
+            await store.write(misused)
+        assert [row["id"] for row in await store.all("list_accounts")] == ["a", "b", "c"]
+
+
 async def test_values_have_the_same_types_everywhere(database: Database) -> None:
     body = bytes(range(256))
     async with database.open() as store:
