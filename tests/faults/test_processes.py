@@ -88,6 +88,7 @@ async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None
 # ------------------------------------------------------------------------------------------------------ killed, stopped
 
 
+@pytest.mark.slow
 @postgres_only
 async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
     """The door stays open meanwhile, and a worker that is there already takes over."""
@@ -112,6 +113,7 @@ async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
             await until(gone)
 
 
+@pytest.mark.slow
 @postgres_only
 async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> None:
     """Stopped past its leases, while another finishes its work; when it wakes, it changes nothing."""
@@ -183,6 +185,7 @@ async def idle(rig: Rig) -> bool:
 # ----------------------------------------------------------------------------------------------------------- two doors
 
 
+@pytest.mark.slow
 @postgres_only
 async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
     async with rigged(tmp_path, database) as rig, rig.serve() as one, rig.serve() as other:
@@ -200,6 +203,7 @@ async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
         assert len(rig.deliveries) == 1
 
 
+@pytest.mark.slow
 async def test_cancels_against_completion(tmp_path: Path, database: str) -> None:
     """Twenty parallel DELETEs of each video at some moment of its life: one outcome, one event, the right charge."""
     chance = random.Random(4)

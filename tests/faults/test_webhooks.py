@@ -149,6 +149,7 @@ async def test_killed_between_sending_and_recording(
         assert len({each[1] for each in arrived}) == len(arrived), "each attempt has its own timestamp"
 
 
+@pytest.mark.slow
 async def test_killed_at_random_moments(tmp_path: Path) -> None:
     """Whatever a dozen kills cut short: no schedule starts over, and no 2xx was needed twice without a crash."""
     chance = random.Random(4711)
