@@ -39,7 +39,7 @@ LAYERS = """
     convert
     fields forms vault
     schema states settings netguard metrics
-    values errors clock sniff failpoints telemetry
+    values errors clock turns sniff failpoints telemetry
     __init__
 """
 

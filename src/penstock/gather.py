@@ -23,6 +23,7 @@ from penstock.schema import Input, Kept, Request, Sent, Shelved
 from penstock.settings import Settings
 from penstock.shelf import Shelf, key_of
 from penstock.sniff import sniff
+from penstock.turns import Turns
 from penstock.upstream import Source
 from penstock.values import Reference, new_id
 from penstock.wire import NotSent, Refused, TooLarge, Unknown, Wire
@@ -65,7 +66,7 @@ class Gather:
     def __init__(self, shelf: Shelf, pool: Pool, wire: Wire, settings: Settings, scratch: Path) -> None:
         self._shelf, self._pool, self._wire, self._settings = shelf, pool, wire, settings
         self._scratch = scratch
-        self._long_work = asyncio.Lock()
+        self._turns = Turns()
         self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
     # -------------------------------------------------------------------------------------------------- from callers
@@ -244,14 +245,12 @@ class Gather:
         return b"".join(await self._stepwise(text, _BASE64_STEP, lambda piece: msgspec.convert(piece, bytes)))
 
     async def _stepwise(self, whole: Whole, step: int, work: Callable[[Whole], bytes]) -> list[bytes]:
-        """One piece on each turn of the event loop, however many wait for theirs: nobody else waits for all of them."""
-        if len(whole) <= step:
-            return [work(whole)]
+        """Piece by piece, with room for others in between."""
         pieces = []
         for start in range(0, len(whole), step):
-            async with self._long_work:
-                pieces.append(work(whole[start : start + step]))
-                await asyncio.sleep(0)
+            piece = whole[start : start + step]
+            await self._turns.take(len(piece))
+            pieces.append(work(piece))
         return pieces
 
     # ---------------------------------------------------------------------------------------------------------- films

@@ -1,6 +1,6 @@
 """Canonical requests and results, field by field as in the interface."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,18 +59,11 @@ def _table(*rows: Field) -> Table:
     return {row.name: row for row in rows}
 
 
-def _text(name: str, about: str, **rest: Any) -> Field:
-    return Field(name=name, types=("string",), about=about, **rest)
+def _typed(kind: str) -> Callable[..., Field]:
+    return lambda name, about, **rest: Field(name=name, types=(kind,), about=about, **rest)
 
 
-def _whole(name: str, about: str, **rest: Any) -> Field:
-    return Field(name=name, types=("integer",), about=about, **rest)
-
-
-def _number(name: str, about: str, **rest: Any) -> Field:
-    return Field(name=name, types=("number",), about=about, **rest)
-
-
+_text, _whole, _number = _typed("string"), _typed("integer"), _typed("number")
 AUTO = "auto"
 OUTPUT_FORMATS = ("png", "jpeg", "gif", "webp", "avif")
 _THINKING = ("off", "on", "minimal", "high")
@@ -131,12 +124,7 @@ EDIT = _table(
         handling="passthrough",
     ),
     _whole("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text(
-        "size",
-        "`WIDTHxHEIGHT`, a proportion such as `16:9`, or `auto` for that of the first image.",
-        default="1024x1024",
-        handling="converted",
-    ),
+    _text("size", "As for generation; `auto` is the first image's own.", default="1024x1024", handling="converted"),
     *_SHAPE,
     _text("quality", "Effort.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_FINISH,
@@ -267,9 +255,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def frame(self) -> Frame | None:
-        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, and an edit may take the
-        shape of the picture it edits.
-        """
+        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, `auto` is the picture's."""
         size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
         resolution = self.values.get("resolution")
         if size == AUTO:
@@ -372,9 +358,8 @@ class Shelved:
 
     kept: Kept
     sha256: bytes
-    # Still at hand, for an answer in base64: the bytes, or the provider's own base64 of them.
-    data: bytes | None = field(default=None, repr=False)
-    base64: str | None = field(default=None, repr=False)
+    data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
+    base64: str | None = field(default=None, repr=False)  # the same as the provider sent it, instead
 
 
 class Tried(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,6 +1,5 @@
 """Carry a request to a provider and bring back a result; the only provider I/O."""
 
-import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from penstock import translate
 from penstock.providers.spec import Deposit, File, Kind, Model, Outgoing, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
+from penstock.turns import Turns
 from penstock.values import Reference
 from penstock.wire import NotSent, Unknown, Wire
 from penstock.workshop import ORIGIN, Workshop
@@ -24,7 +24,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
 _LONGEST_MESSAGE = 500
 _MOST_ERROR_BYTES = 64 * 1024
-_LONG_REPLY_BYTES = 256 * 1024
 _LONGEST_RETRY_AFTER_SECONDS = 120.0
 # Said by whoever stands in front of a provider and did not hear its answer.
 _NO_VERDICT = frozenset({408, 502, 504, 520, 524})
@@ -43,15 +42,13 @@ class Failed(Exception):
         kind: Kind,
         message: str,
         *,
-        status: int | None = None,
+        status: int | None = None,  # of the HTTP answer, where that was the failure
         sent: bool = True,
         retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message)
         self.provider, self.kind, self.message = provider, kind, message
-        self.status = status  # of the HTTP answer, where that was the failure
-        self.sent = sent
-        self.retry_after_seconds = retry_after_seconds
+        self.status, self.sent, self.retry_after_seconds = status, sent, retry_after_seconds
 
 
 class OutcomeUnknown(Exception):
@@ -86,10 +83,8 @@ class Upstream:
     """Every call to every provider goes through here."""
 
     def __init__(self, wire: Wire, workshop: Workshop, settings: Settings) -> None:
-        self._wire = wire
-        self._workshop = workshop
-        self._settings = settings
-        self._reading = asyncio.Lock()
+        self._wire, self._workshop, self._settings = wire, workshop, settings
+        self._turns = Turns()
 
     async def submit(
         self,
@@ -229,13 +224,10 @@ class Upstream:
     # ------------------------------------------------------------------------------------------------------- plumbing
 
     async def _send(self, outgoing: Outgoing, seconds: float) -> Reply:
-        """The reply; long ones come out one on each turn of the event loop, since reading one takes a while."""
         if outgoing.url.startswith(ORIGIN):
             return await self._workshop.send(outgoing)
         reply = await self._wire.send(outgoing, total_seconds=seconds)
-        if len(reply.body) > _LONG_REPLY_BYTES:
-            async with self._reading:
-                await asyncio.sleep(0)
+        await self._turns.take(len(reply.body))  # it will be read at once
         return reply
 
     async def _follow(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:

@@ -1,6 +1,5 @@
 """Pictures and films come in checked, whatever they are called and wherever they come from."""
 
-import asyncio
 import base64
 import io
 from typing import Any
@@ -195,29 +194,10 @@ async def test_long_base64_is_read_in_steps(open_house: OpenHouse, monkeypatch: 
     monkeypatch.setattr(gather, "_BASE64_STEP", 8)
     async with open_house(works=False) as house:
         assert await kept(house, File(data=TEXT)) == png(8, 8)
+        assert await house.gateway.gather.encoded(png(8, 8)) == TEXT
         for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
             with pytest.raises(InvalidRequest, match="not base64"):
                 await load(house.gateway.gather, f"data:image/png;base64,{broken}")
-
-
-async def test_others_have_their_turn_between_any_two_pieces(
-    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gather, "_BASE64_STEP", 8)
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with open_house(works=False) as house:
-        counting = asyncio.create_task(count())
-        texts = await asyncio.gather(*(house.gateway.gather.encoded(png(8, 8)) for _ in range(5)))
-        counting.cancel()
-        assert texts == [TEXT] * 5
-        assert turns >= 5 * len(TEXT) // 8
 
 
 async def test_a_picture_is_no_film(open_house: OpenHouse) -> None:

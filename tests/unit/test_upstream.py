@@ -1,12 +1,10 @@
 """What providers answer, made fit to work with: verdicts, doubts, words and figures."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from penstock import upstream
 from penstock.catalog import Option
 from penstock.providers.spec import File, Provider, Reply, Result
 from penstock.schema import Request
@@ -49,34 +47,6 @@ def provider(**said: Any) -> Provider:
 
 
 # ----------------------------------------------------------------------------------------------------------- submitting
-
-
-async def test_long_replies_are_read_one_on_each_turn_of_the_loop(
-    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upstream, "_LONG_REPLY_BYTES", 10)
-    turn, read_at = 0, list[int]()
-
-    async def count() -> None:
-        nonlocal turn
-        while True:
-            turn += 1
-            await asyncio.sleep(0)
-
-    async def one(house: House) -> None:
-        await submitted(house)
-        read_at.append(turn)
-
-    async with open_house(works=False) as house:
-        gate = faults.Gate()
-        house.lab.images.always(gate)
-        asking = [asyncio.create_task(one(house)) for _ in range(30)]
-        await house.lab.images.reached(30)
-        counting = asyncio.create_task(count())
-        gate.open()
-        await asyncio.gather(*asking)
-        counting.cancel()
-        assert len(set(read_at)) == 30
 
 
 async def test_a_picture(open_house: OpenHouse) -> None:

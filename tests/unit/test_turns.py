@@ -1,0 +1,67 @@
+"""However many have long work to do, everybody else has a turn between any two of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from penstock import turns
+from penstock.schema import Request
+from penstock.turns import Turns
+from tests.house import OpenHouse, sqlite_only
+from tests.upstreams import faults
+
+LONG, SHORT = 2**20, 2**10
+
+
+async def rounds(work: Callable[[], Awaitable[object]], count: int) -> list[int]:
+    """On which round of the loop each of so many pieces of work was done."""
+    now, done = 0, list[int]()
+
+    async def watch() -> None:
+        nonlocal now
+        while True:
+            now += 1
+            await asyncio.sleep(0)
+
+    async def one() -> None:
+        await work()
+        done.append(now)
+
+    watching = asyncio.create_task(watch())
+    await asyncio.gather(*(one() for _ in range(count)))
+    watching.cancel()
+    return done
+
+
+async def test_one_on_each_round_of_the_loop() -> None:
+    one_by_one = Turns()
+    assert len(set(await rounds(lambda: one_by_one.take(LONG), 20))) == 20
+
+
+async def test_short_work_waits_for_nobody() -> None:
+    one_by_one = Turns()
+    assert set(await rounds(lambda: one_by_one.take(SHORT), 20)) == {1}
+
+
+async def test_whoever_gives_up_does_not_hold_up_the_others() -> None:
+    one_by_one = Turns()
+    asking = [asyncio.create_task(one_by_one.take(LONG)) for _ in range(3)]
+    await asyncio.sleep(0)
+    asking[0].cancel()
+    asking[1].cancel()
+    await asyncio.wait_for(asking[2], 30)
+
+
+@sqlite_only
+async def test_long_replies_that_come_at_once(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LONG_BYTES", 10)
+    request = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
+    async with open_house(works=False) as house:
+        gate, gateway = faults.Gate(), house.gateway
+        house.lab.images.always(gate)
+        option = gateway.catalog.route("picture", ("image",), lambda *_: True).first
+        asking = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
+        await house.lab.images.reached(30)
+        gate.open()
+        assert len(set(await asking)) == 30
