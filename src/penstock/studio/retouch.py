@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 
-from PIL import Image, ImageChops, ImageFilter, ImageOps
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 from penstock import pictures
-from penstock.studio import canvas, creatures, effects, landmarks, scene, sky, things
+from penstock.studio import canvas, creatures, effects, heal, landmarks, scene, sky, things
 from penstock.studio.canvas import Layer, Scene, Size
 from penstock.studio.enlarge import scale
 from penstock.studio.palette import PALETTES, Palette, choose, mix
@@ -19,7 +19,7 @@ Box = tuple[int, int, int, int]
 MOST_IMAGES = 16
 _ADDING = frozenset({"add", "put", "place", "insert", "draw", "include", "with", "give", "paint"})
 _REMOVING = frozenset({"remove", "erase", "delete", "clean", "clear", "heal", "inpaint", "rid"})
-_REPLACING = frozenset({"replace", "turn", "change", "become", "swap", "into", "fill", "background"})
+_BEHIND = frozenset({"background", "backdrop", "behind"})
 _BLENDING = frozenset({"blend", "exposure", "overlay", "merge", "mix", "fuse"})
 
 
@@ -36,7 +36,8 @@ def edit(
         raise pictures.BadPicture(f"Send from 1 to {MOST_IMAGES} images.")
     sources = [pictures.decode(data) for data in images]
     hole = _hole(sources[0], mask)
-    made = _edited(sources, hole, prompt, seed)
+    shape = width / height if width and height else None
+    made = _edited(sources, hole, prompt, seed, shape)
     size = (width or made.width, height or made.height)
     if size != made.size:
         check_size(*size)
@@ -61,18 +62,22 @@ def _hole(source: Image.Image, mask: bytes | None) -> Image.Image | None:
     return alpha.point(lambda value: 0 if value else 255)
 
 
-def _edited(sources: list[Image.Image], hole: Image.Image | None, prompt: str, seed: int) -> Image.Image:
+def _edited(
+    sources: list[Image.Image], hole: Image.Image | None, prompt: str, seed: int, shape: float | None
+) -> Image.Image:
     first = sources[0]
     chance = canvas.dice(prompt, seed, "retouch")
     ground = first.convert("RGB")
-    words = set(read(prompt).words)
+    brief = read(prompt)
+    words = set(brief.words)
     if len(sources) > 1 and hole is None:
-        combined = _combined([source.convert("RGB") for source in sources], words, chance)
-        return _changed(combined, None, prompt, words, seed, chance, plain=True)
+        combined = _combined([source.convert("RGB") for source in sources], words, shape)
+        palette = choose(brief.palette, (), chance)
+        return _styled(combined, brief, words - _ADDING, palette, chance, light=bool(words & _ADDING))
     if len(sources) > 1 and hole is not None:
         changed = _filled_with(ground, sources[1].convert("RGB"), hole)
     else:
-        changed = _changed(ground, hole, prompt, words, seed, chance, plain=False)
+        changed = _changed(ground, hole, prompt, words, seed, chance)
     if hole is None:
         if first.mode == "RGBA":
             changed.putalpha(first.getchannel("A"))
@@ -98,8 +103,6 @@ def _changed(
     words: set[str],
     seed: int,
     chance: random.Random,
-    *,
-    plain: bool,
 ) -> Image.Image:
     """The words decide: first what goes, then what comes, then how it looks."""
     brief = read(prompt)
@@ -109,14 +112,14 @@ def _changed(
     result = image
     touched = False
     if hole is not None and words & _REMOVING:
-        result, touched = _removed(result, hole, chance), True
-    elif hole is not None and drawable and not adding:
-        painted = canvas.flatten(scene.compose(prompt, "", image.size, seed))
-        result, touched = canvas.finish(painted, chance), True
+        result, touched = heal.fill(result, hole, chance), True
+    elif drawable and (words & _BEHIND if hole is None else not adding):
+        painted = canvas.finish(canvas.flatten(scene.compose(prompt, "", image.size, seed)), chance)
+        result, touched = painted if hole else Image.composite(image, painted, _middle(image.size)), True
     if adding and drawable and not touched:
         result, touched = _added(result, brief, palette, hole, chance), True
     styled = _styled(result, brief, words - _ADDING, palette, chance, light=touched)
-    if styled is result and not touched and not plain:
+    if styled is result and not touched:
         return effects.improve(image, chance)
     return styled
 
@@ -149,26 +152,6 @@ def _styled(
 def _over(image: Image.Image, layers: list[Layer]) -> Image.Image:
     below = Layer(image.convert("RGBA"))
     return canvas.flatten(Scene(*image.size, (below, *layers)))
-
-
-def _removed(image: Image.Image, hole: Image.Image, chance: random.Random) -> Image.Image:
-    """Fill a hole from its surroundings: ever coarser copies reach ever further in."""
-    known = image.convert("RGBA")
-    known.putalpha(ImageOps.invert(hole.filter(ImageFilter.MaxFilter(5))))
-    levels = [known]
-    while min(levels[-1].size) > 1 and levels[-1].getchannel("A").getextrema()[0] == 0:
-        levels.append(levels[-1].reduce(2))
-    filled = levels[-1].convert("RGB")
-    for level in reversed(levels[:-1]):
-        wide = filled.resize(level.size, Image.Resampling.BICUBIC)
-        sure = level.getchannel("A").point(lambda value: min(255, value * 2))
-        filled = Image.composite(level.convert("RGB"), wide, sure)
-    smooth = filled.filter(ImageFilter.GaussianBlur(max(1.0, min(image.size) / 140)))
-    result = Image.composite(smooth, image, hole)
-    # Real pictures are never quite smooth.
-    speckle = Image.frombytes("L", image.size, chance.randbytes(image.width * image.height))
-    grain = speckle.point([round(128 + (value - 128) * 0.06) for value in range(256)])
-    return ImageChops.overlay(result, Image.merge("RGB", (grain, grain, grain)))
 
 
 def _filled_with(image: Image.Image, other: Image.Image, hole: Image.Image) -> Image.Image:
@@ -228,22 +211,54 @@ def _figure(subject: Subject, number: int, count: int, box: Box | None, size: Si
     return Layer(picture, round(x - picture.width / 2), round(y - picture.height / 2))
 
 
-def _combined(sources: list[Image.Image], words: set[str], chance: random.Random) -> Image.Image:
-    """Blended if the words say so; else laid out on paper like prints in an album."""
+def _middle(size: Size) -> Image.Image:
+    """White where a picture's subject usually is, softly black around it."""
+    shape = Image.new("L", size)
+    wide, high = size[0] * 0.36, size[1] * 0.42
+    across, down = size[0] * 0.5, size[1] * 0.58
+    ImageDraw.Draw(shape).ellipse((across - wide, down - high, across + wide, down + high * 1.6), fill=255)
+    return shape.filter(ImageFilter.GaussianBlur(min(size) * 0.05))
+
+
+def _combined(sources: list[Image.Image], words: set[str], shape: float | None) -> Image.Image:
+    """Blended if the words say so, or set into the first; else laid out on paper like prints in an album."""
     first = sources[0]
     if words & _BLENDING:
         result = first
         for number, other in enumerate(sources[1:], 2):
             result = Image.blend(result, _fitted(other, first.size), 1 / number)
         return result
-    return _album(sources, chance)
+    return _set_in(first, sources[1:]) if words & _ADDING else _album(sources, shape)
 
 
-def _album(sources: list[Image.Image], chance: random.Random) -> Image.Image:
+def _set_in(first: Image.Image, others: list[Image.Image]) -> Image.Image:
+    """What is in the middle of the others, side by side along the bottom of the first."""
+    result = first.copy()
+    share = first.width / len(others)
+    side = round(min(share * 0.9, first.height * 0.68))
+    for number, other in enumerate(others):
+        left = round(share * (number + 0.5) - side / 2)
+        result.paste(_fitted(other, (side, side)), (left, first.height - side), _middle((side, side)))
+    return result
+
+
+def _album(sources: list[Image.Image], shape: float | None) -> Image.Image:
+    """In as many rows as fit the shape best; what is left of that is paper."""
+    sheets = [_sheet(sources, per_row) for per_row in range(1, min(6, len(sources)) + 1)]
+    wanted = shape or 4 / 3
+    sheet = min(sheets, key=lambda one: abs(math.log(one.width / one.height / wanted)))
+    if shape is None:
+        return sheet
+    size = (max(sheet.width, round(sheet.height * shape)), max(sheet.height, round(sheet.width / shape)))
+    paper = Image.new("RGB", size, sheet.getpixel((0, 0)))
+    paper.paste(sheet, ((size[0] - sheet.width) // 2, (size[1] - sheet.height) // 2))
+    return paper
+
+
+def _sheet(sources: list[Image.Image], per_row: int) -> Image.Image:
     """Rows of prints, each row filled from edge to edge, nothing cropped."""
     width = max(640, min(2048, sources[0].width))
     gap = max(4, width // 60)
-    per_row = 2 if len(sources) in (2, 4) else 3 if len(sources) > 2 else 1
     rows = [sources[start : start + per_row] for start in range(0, len(sources), per_row)]
     heights = []
     for row in rows:

@@ -115,7 +115,7 @@ desert: desert sahara dune
 day: day noon daylight summer bright afternoon morning sun sunny
 """
 _ABSTRACT = """
-flow: flow wind hair stream abstract energy music emotion
+flow: flow wind hair stream energy music emotion
 mosaic: mosaic tile stained glass crystal lowpoly polygon
 bauhaus: geometric bauhaus geometry shape modern poster design logo
 circles: circle dot bubble ripple sphere orb
@@ -215,7 +215,8 @@ class _Reader:
         palette = next((name for name in _PALETTE_WORDS.values() if name in self._palettes), None)
         scenery, above, creatures, things, placed = (tuple(self._found[group]) for group in _GROUPS)
         colours = tuple(self._colours)
-        return Brief(scenery, above, creatures, things, placed, palette, self._abstract, colours, tokens)
+        abstract = self._abstract or ("flow" if "abstract" in tokens else None)
+        return Brief(scenery, above, creatures, things, placed, palette, abstract, colours, tokens)
 
 
 def _wanted(prompt: str, unwanted: set[str]) -> Iterator[tuple[str, bool]]:
@@ -233,7 +234,8 @@ def _wanted(prompt: str, unwanted: set[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _tokens(text: str) -> list[str]:
-    return re.findall(r"[a-z]+|\d+", text[:4000].lower())
+    plain = text[:4000].lower().replace("coral reef", "reef")  # the animal, not the colour
+    return re.findall(r"[a-z]+|\d+", plain)
 
 
 def _singular(word: str) -> str:

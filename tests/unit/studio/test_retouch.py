@@ -118,6 +118,39 @@ def test_several_pictures_become_one_sheet(count: int) -> None:
     assert set(colours) <= seen
 
 
+@pytest.mark.parametrize("size", [(300, 300), (600, 150), (150, 600)])
+def test_a_sheet_of_any_shape_shows_all_of_every_picture(size: tuple[int, int]) -> None:
+    colours = ((200, 30, 30), (30, 200, 30), (30, 30, 200))
+    sources = []
+    for colour in colours:
+        framed = Image.new("RGB", (60, 50), "black")
+        framed.paste(colour, (6, 6, 54, 44))
+        sources.append(png(framed))
+    sheet = opened(retouch.edit(sources, "collage", None, *size).data).convert("RGB")
+    for colour in colours:
+        match = [abs(a - b) < 40 for a, b in zip(sheet.tobytes(), colour * (size[0] * size[1]), strict=True)]
+        here = Image.frombytes("L", size, bytes(255 * all(match[at : at + 3]) for at in range(0, len(match), 3)))
+        left, top, right, bottom = here.getbbox() or (0, 0, 0, 0)
+        assert left > 0 < top
+        assert right < size[0]
+        assert bottom < size[1]
+        assert (right - left) / (bottom - top) == pytest.approx(48 / 38, rel=0.15)
+
+
+def test_a_second_picture_is_set_into_the_first() -> None:
+    red = Image.new("RGB", (50, 50), (250, 10, 10))
+    made = opened(retouch.edit([png(SOURCE), png(red)], "put it there").data).convert("RGB")
+    assert made.getpixel((80, 90)) == (250, 10, 10)
+    assert made.crop((0, 0, 160, 30)).tobytes() == SOURCE.crop((0, 0, 160, 30)).tobytes()
+
+
+def test_another_background_leaves_the_middle() -> None:
+    plain = Image.new("RGB", SIZE, (250, 10, 10))
+    made = opened(retouch.edit([png(plain)], "replace the background with a desert").data).convert("RGB")
+    assert made.getpixel((80, 80)) == (250, 10, 10)
+    assert made.getpixel((4, 4)) != (250, 10, 10)
+
+
 def test_pictures_can_be_blended() -> None:
     black, white = (png(Image.new("RGB", (40, 40), colour)) for colour in ("black", "white"))
     assert opened(retouch.edit([black, white], "blend them").data).convert("L").getpixel((20, 20)) in range(120, 136)

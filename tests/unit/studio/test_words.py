@@ -69,6 +69,14 @@ def test_an_orange_cat_and_two_oranges() -> None:
     assert names(read("two oranges").things) == ["orange"]
 
 
+def test_a_coral_reef_has_no_colour() -> None:
+    assert (read("a coral reef").colours, read("a coral dress").colours) == ((), (NAMED["coral"],))
+
+
+def test_abstract_says_less_than_any_other_word_for_it() -> None:
+    assert [read(words).abstract for words in ("abstract", "abstract geometric")] == ["flow", "bauhaus"]
+
+
 @given(some.text(max_size=300), some.text(max_size=80))
 def test_any_text_can_be_read(prompt: str, negative: str) -> None:
     assert isinstance(read(prompt, negative), Brief)
