@@ -255,7 +255,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def frame(self) -> Frame | None:
-        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, `auto` is the picture's."""
+        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, `auto` is the image's."""
         size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
         resolution = self.values.get("resolution")
         if size == AUTO:
