@@ -2,18 +2,20 @@
 
 import asyncio
 import base64
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import openai
 import pytest
 from openai import AsyncOpenAI
+from openai.types import ImagesResponse
 from openai.types.chat import ChatCompletionMessageParam
 
 from tests.api.visits import Visit, visiting
 from tests.house import OpenHouse, sqlite_only
 from tests.upstreams import faults
-from tests.upstreams.lab import mp4, png
+from tests.upstreams.lab import mask, mp4, png
 
 pytestmark = sqlite_only
 
@@ -32,9 +34,34 @@ async def test_images(open_house: OpenHouse) -> None:
         made = await ours.images.generate(model="picture", prompt="a pear", n=2, response_format="b64_json")
         assert made.data is not None
         assert base64.b64decode(made.data[1].b64_json or "").startswith(b"\x89PNG")
-        edited = await ours.images.edit(model="touch", image=[png(64, 64), png(64, 64)], prompt="a hat")
-        assert edited.data is not None
-        assert (edited.data[0].url or "").startswith("http")
+        address = await ours.images.generate(
+            model="picture", prompt="a pear", size="auto", quality="high", output_format="webp", output_compression=80,
+            background="opaque", moderation="low",
+        )  # fmt: skip
+        assert address.data is not None
+        assert (address.data[0].url or "").startswith("http")
+        assert (address.size, address.output_format) == ("1024x1024", "webp")
+
+
+async def test_edits(open_house: OpenHouse) -> None:
+    """One picture, several, one with a mask, and one that keeps its size; as paths, bytes and files with names."""
+    picture, named = png(64, 48), ("pear.png", png(64, 48), "image/png")
+    async with client(open_house) as (ours, visit):
+        for wish in (
+            {"image": picture},
+            {"image": [picture, named, picture]},
+            {"image": named, "mask": ("mask.png", mask(64, 48), "image/png")},
+            {"image": io.BytesIO(picture), "size": "auto", "n": 2, "output_format": "jpeg"},
+        ):
+            edited: ImagesResponse = await ours.images.edit(model="touch", prompt="a hat", **wish)
+            assert edited.data is not None
+            assert all((one.url or "").startswith("http") for one in edited.data)
+            assert len(edited.data) == wish.get("n", 1)
+            assert edited.size == ("64x48" if "size" in wish else "1024x1024")
+        heard = [one.fields for one in visit.house.lab.edits.heard]
+        assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
+        assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
+        assert heard[1]["image"] == [picture] * 3
 
 
 @pytest.mark.filterwarnings("ignore:The Sora API")
@@ -72,7 +99,7 @@ async def test_refusals_are_told_and_not_repeated(
 ) -> None:
     async with client(open_house) as (ours, visit):
         with pytest.raises(kind) as problem:
-            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
+            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
         assert len(await visit.house.records()) == 1

@@ -1,5 +1,6 @@
 """OpenAI's client for Node and the AI SDK complete their journeys against the gateway; run by `make test-node`."""
 
+import base64
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ import pytest
 
 from penstock.store.base import Dialect
 from tests.stories.serving import Serving
-from tests.upstreams.lab import Lab
+from tests.upstreams.lab import Lab, mask
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 HERE = Path(__file__).with_name("node")
@@ -36,7 +37,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(packages: Path, script: str, served: Serving) -> Any:
-    environment = {**os.environ, "BASE_URL": served.base_url, "API_KEY": served.key}
+    shape = base64.b64encode(mask(1024, 1024)).decode()
+    environment = {**os.environ, "BASE_URL": served.base_url, "API_KEY": served.key, "MASK": shape}
     made = subprocess.run(
         ["node", script], cwd=packages, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -49,6 +51,9 @@ def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
     assert {"picture", "touch", "film", "lab/talk"} <= set(saw["models"])
     assert saw["fetched"] == [200, "image/png"]
     assert (saw["pictures"], saw["magic"], saw["edited"]) == (2, "PNG", True)
+    assert (saw["several"], saw["masked"]) == (2, ["1024x1024", "WEBP"])
+    assert [len(one.fields["image"]) for one in lab.edits.heard] == [1, 2, 1]
+    assert [one.fields.get("mask") is not None for one in lab.edits.heard] == [False, False, True]
     assert saw["promised"] == "queued"
     assert saw["video"][1:] == ["completed", "4", "1280x720"]
     assert saw["listed"] == [saw["video"][0]]
@@ -56,7 +61,7 @@ def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
     assert (saw["refusal"]["status"], saw["refusal"]["code"]) == (404, "MODEL_NOT_FOUND")
     assert saw["refusal"]["id"].startswith("req_")
     assert (saw["said"], saw["streamed"]) == ("one two three", "one two three")
-    assert len(lab.invoice) == 6
+    assert len(lab.invoice) == 8
 
 
 def test_ai_sdk(packages: Path, served: Serving, lab: Lab) -> None:

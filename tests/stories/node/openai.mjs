@@ -13,6 +13,12 @@ const png = Buffer.from(inside.data[0].b64_json, "base64");
 const edited = await client.images.edit({
   model: "touch", prompt: "a hat", image: await toFile(png, "pear.png", { type: "image/png" }),
 });
+const pear = await toFile(png, "pear.png", { type: "image/png" });
+const several = await client.images.edit({ model: "touch", prompt: "a hat", image: [pear, pear], n: 2 });
+const mask = await toFile(Buffer.from(process.env.MASK, "base64"), "mask.png", { type: "image/png" });
+const masked = await client.images.edit({
+  model: "touch", prompt: "a hat", image: pear, mask, size: "auto", output_format: "webp", response_format: "b64_json",
+});
 
 let video = await client.videos.create({ model: "film", prompt: "a train", seconds: "4", size: "1280x720" });
 const promised = video.status;
@@ -46,6 +52,8 @@ console.log(JSON.stringify({
   pictures: inside.data.length,
   magic: png.subarray(1, 4).toString(),
   edited: edited.data[0].url.includes("/m/med_"),
+  several: several.data.length,
+  masked: [masked.size, Buffer.from(masked.data[0].b64_json, "base64").subarray(8, 12).toString()],
   video: [video.id, video.status, video.seconds, video.size],
   film: film.subarray(4, 8).toString(),
   said: said.choices[0].message.content,
