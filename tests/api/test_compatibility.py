@@ -99,7 +99,7 @@ async def test_refusals_are_told_and_not_repeated(
 ) -> None:
     async with client(open_house) as (ours, visit):
         with pytest.raises(kind) as problem:
-            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})
+            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
         assert len(await visit.house.records()) == 1
