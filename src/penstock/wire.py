@@ -146,10 +146,16 @@ class Wire:
         A cancelled call returns at once, but the library holds its connection until the reply has begun to come, or a
         limit has passed.
         """
+        exchange = self._prepared(request, total_seconds, first_byte_seconds).build_streamed()
         try:
-            async with self._prepared(request, total_seconds, first_byte_seconds).build_streamed() as response:
-                headers = Headers(response.headers)
+            response = await exchange.__aenter__()
+            headers = Headers(response.headers)
+            try:
                 return Reply(response.status, headers, await read(response.body_reader, headers, most_bytes))
+            except BaseException:
+                # Of a reply that was read to its end nothing is left to close, and each step there costs a call dearly.
+                await exchange.__aexit__(None, None, None)
+                raise
         except PyreqwestError as problem:
             raise outcome(problem) from None
 
