@@ -13,7 +13,7 @@ SHORT = {
     "store": ["--seconds", "0.3"],
     "wire": ["--rounds", "1"],
     "edge": [],
-    "pictures": [],
+    "pictures": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],
     "chat": ["--short"],
