@@ -105,6 +105,12 @@ test-faults: setup ## Break the process, the network and the disk, and see that 
 test-node: setup ## Have clients for Node complete their journeys; needs node and npm
 	$(RUN) pytest -m node tests/stories $(ARGS)
 
+# Apart, because what they ask for of others is not what we serve with.
+.PHONY: test-clients
+test-clients: setup ## Have vendors' clients complete their journeys that are not installed for every test
+	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
+	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers $(ARGS)
+
 .PHONY: test-browser
 test-browser: setup ## Drive the pages in a real browser
 	$(RUN) pytest -m browser tests/browser $(ARGS)

@@ -1,0 +1,85 @@
+"""Clients that are too large, or too particular about others, to be installed for every test: `make test-clients`."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.providers.journeys import PICTURE
+from tests.upstreams.bytedance import ModelArk
+from tests.upstreams.lab import KEY
+from tests.upstreams.server import serving_beside
+from tests.upstreams.together import Together
+
+pytestmark = pytest.mark.clients
+
+HELLO = {"role": "user", "content": "Say hello."}
+
+# ------------------------------------------------------------------------------------------------------------- Together
+
+
+@pytest.fixture
+def together() -> Iterator[Any]:
+    with serving_beside(Together()) as vendor:
+        yield import_module("together").Together(api_key=KEY, base_url=vendor.url, max_retries=0)
+
+
+def test_together_draws(together: Any) -> None:
+    asked = {"model": "black-forest-labs/FLUX.2-pro", "width": 64, "height": 48, "response_format": "base64"}
+    made = together.images.generate(prompt="a fox", n=2, **asked)
+    assert [one.type for one in made.data] == ["b64_json"] * 2
+    with pytest.raises(import_module("together").UnprocessableEntityError, match="NSFW"):
+        together.images.generate(prompt="nsfw", **asked)
+
+
+def test_together_talks(together: Any) -> None:
+    told = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO])
+    assert (told.choices[0].message.content, told.usage.total_tokens) == ("Say hello.", 4)
+    *_, last = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO], stream=True)
+    assert last.usage.total_tokens == 4
+
+
+# ------------------------------------------------------------------------------------------------------------- ModelArk
+
+
+@pytest.fixture
+def ark() -> Iterator[ModelArk]:
+    with serving_beside(ModelArk()) as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def client(ark: ModelArk) -> Any:
+    return import_module("byteplussdkarkruntime").Ark(api_key=KEY, base_url=f"{ark.url}/api/v3", max_retries=0)
+
+
+def test_ark_draws(client: Any) -> None:
+    made = client.images.generate(model="seedream-4-5-251128", prompt="a fox", size="2560x1440", response_format="url")
+    assert (made.data[0].size, made.usage.generated_images) == ("2560x1440", 1)
+
+
+def begun(client: Any) -> Any:
+    picture = {"type": "image_url", "image_url": {"url": PICTURE}, "role": "first_frame"}
+    content = [{"type": "text", "text": "a fox"}, picture]
+    told = {"duration": 5, "resolution": "720p", "ratio": "16:9"}
+    return client.content_generation.tasks.create(model="seedance-1-0-pro-250528", content=content, **told)
+
+
+def test_ark_films(client: Any) -> None:
+    tasks, task = client.content_generation.tasks, begun(client)
+    assert tasks.get(task_id=task.id).status == "running"
+    done = tasks.get(task_id=task.id)
+    assert (done.status, done.usage.completion_tokens) == ("succeeded", 108_900)
+    assert done.content.video_url
+
+
+def test_ark_calls_off_and_sees_failures(ark: ModelArk, client: Any) -> None:
+    error = {"code": "OutputVideoSensitiveContentDetected", "message": "No."}
+    ark.fates.extend([("queued",), ("queued", {"status": "failed", "error": error})])
+    tasks, waiting, refused = client.content_generation.tasks, begun(client), begun(client)
+    tasks.delete(task_id=waiting.id)
+    assert tasks.get(task_id=waiting.id).status == "cancelled"
+    assert tasks.get(task_id=refused.id).error.code == "OutputVideoSensitiveContentDetected"
+    with pytest.raises(import_module("byteplussdkarkruntime._exceptions").ArkNotFoundError):
+        tasks.get(task_id="elsewhere")
