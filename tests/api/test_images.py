@@ -25,6 +25,7 @@ from penstock.values import nanos
 from tests.api.talk import Said
 from tests.api.visits import Visit, form, shaped, visiting
 from tests.house import OpenHouse, sqlite_only
+from tests.upstreams import faults
 from tests.upstreams.lab import KEY_ENV, Lab, laboratory, mask, png
 from tests.upstreams.openai import OpenAI
 from tests.upstreams.recraft import Recraft
@@ -296,3 +297,32 @@ async def test_every_way_to_say_a_size(open_house: OpenHouse) -> None:
                 found = (size_of(data), format_of(data), said["size"], said["output_format"])
                 assert found == (shape.size, shape.format, shape.size, shape.format), shape
             await here.check_money(said["id"], Decimal(shape.usd or usual.usd))
+
+
+# -------------------------------------------------------------------------------------------------- quality and trouble
+
+
+async def test_compression_counts_for_the_lossy_formats(open_house: OpenHouse) -> None:
+    async with studio(open_house) as here:
+        for output_format, smaller in (("jpeg", True), ("webp", True), ("avif", True), ("png", False), ("gif", False)):
+            lengths = []
+            for compression in (None, 20):
+                wish = {"output_format": output_format, "output_compression": compression, "size": "256x256"}
+                said = await here.ask("atelier/sketch", prompt="a pear", response_format="b64_json", **wish)
+                data, _ = await here.file(shaped("ImageResult", said)["data"][0])
+                assert format_of(data) == output_format
+                lengths.append(len(data))
+            assert (lengths[1] < lengths[0] / 2) == smaller, (output_format, lengths)
+
+
+async def test_some_of_several_fail(open_house: OpenHouse) -> None:
+    """What was made is delivered and paid for, the rest is neither."""
+    async with studio(open_house) as here:
+        stability = here.vendors["stability"]
+        assert isinstance(stability, Vendor)
+        stability.next("generate", faults.rejected, faults.rejected)
+        wish = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
+        said = shaped("ImageResult", await here.ask("stability/core", **wish))
+        assert [format_of((await here.file(one))[0]) for one in said["data"]] == ["webp"] * 3
+        assert [one["outcome"] for one in said["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
+        await here.check_money(said["id"], 3 * Decimal("0.03"))
