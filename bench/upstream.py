@@ -1,6 +1,6 @@
 """The provider that every contender talks to: answers chat at once, whole or streamed, as fast as a loop can.
 
-python -m bench.upstream PORT
+python -m bench.upstream PORT [PIECES PAUSE_SECONDS]
 """
 
 import asyncio
@@ -15,8 +15,6 @@ _BODY = (
 )
 _WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BODY) + _BODY
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_PIECES = 10
-_PAUSE_SECONDS = 0.02
 
 
 def _event(delta: bytes, finish: bytes = b"null") -> bytes:
@@ -31,6 +29,7 @@ class Provider(asyncio.Protocol):
     """Reads requests by their Content-Length and answers each."""
 
     transport: asyncio.Transport
+    pieces, pause_seconds = 10, 0.02
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or transport
@@ -54,8 +53,8 @@ class Provider(asyncio.Protocol):
 
     async def stream(self) -> None:
         self.transport.write(_STREAM_HEAD + _event(b'{"role":"assistant","content":""}'))
-        for _ in range(_PIECES):
-            await asyncio.sleep(_PAUSE_SECONDS)
+        for _ in range(self.pieces):
+            await asyncio.sleep(self.pause_seconds)
             self.transport.write(_event(b'{"content":"hello "}'))
         self.transport.write(_event(b"{}", b'"stop"') + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
 
@@ -66,4 +65,6 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        Provider.pieces, Provider.pause_seconds = int(sys.argv[2]), float(sys.argv[3])
     uvloop.run(main(int(sys.argv[1])))
