@@ -109,6 +109,7 @@ test-node: setup ## Have clients for Node complete their journeys; needs node an
 .PHONY: test-clients
 test-clients: setup ## Have vendors' clients complete their journeys that are not installed for every test
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
+	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients --no-deps comfy-cli==1.23.0
 	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers $(ARGS)
 
 .PHONY: test-browser

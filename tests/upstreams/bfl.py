@@ -1,4 +1,8 @@
-"""Black Forest Labs' tasks on loopback, as its documentation shows them: a ticket, an address to ask at, a sample."""
+"""Black Forest Labs' tasks on loopback, as its documentation shows them: a ticket, an address to ask at, a sample.
+
+There is no client. The shape is that of docs.bfl.ai (quick_start, pricing); exchanges are compared with Comfy's
+description.
+"""
 
 from typing import Any
 

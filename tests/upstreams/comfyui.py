@@ -1,4 +1,7 @@
-"""ComfyUI on loopback, as the source of 0.7 has it: it checks a graph's nodes, links and files before it queues it."""
+"""ComfyUI on loopback, as the source of 0.7 has it: it checks a graph's nodes, links and files before it queues it.
+
+There is no client for these routes: comfy-sdk speaks to those under /api/v2, which not every server has.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Fireworks AI on loopback: pictures at once, pictures as jobs that are asked after with POST, and chat."""
+"""Fireworks AI on loopback: pictures at once, pictures as jobs that are asked after with POST, and chat.
+
+Its client knows nothing of pictures. The shape is that of docs.fireworks.ai and of the provider in vercel/ai of
+2026-08.
+"""
 
 import base64
 from typing import Any

@@ -1,4 +1,7 @@
-"""Ideogram on loopback, as its documentation shows it: forms in, addresses that do not last out."""
+"""Ideogram on loopback, as its documentation shows it: forms in, addresses that do not last out.
+
+There is no client. The shape is that of developer.ideogram.ai; exchanges are compared with Comfy's description of it.
+"""
 
 from collections import deque
 from typing import Any

@@ -1,4 +1,8 @@
-"""Kling on loopback: tasks on two paths that know nothing of each other, for a plain key or a pair's token."""
+"""Kling on loopback: tasks on two paths that know nothing of each other, for a plain key or a pair's token.
+
+There is no client. The shape is that of klingai.com/document-api; exchanges are compared with Comfy's description of
+it.
+"""
 
 import base64
 import hashlib

@@ -1,4 +1,7 @@
-"""LTX on loopback: jobs on two paths that know nothing of each other."""
+"""LTX on loopback: jobs on two paths that know nothing of each other.
+
+There is no client. The shape is that of docs.ltx.video; exchanges are compared with Comfy's description of it.
+"""
 
 from typing import Any
 

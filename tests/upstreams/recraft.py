@@ -1,4 +1,7 @@
-"""Recraft on loopback: OpenAI's images, tools of its own beside them, and the units that each call took."""
+"""Recraft on loopback: OpenAI's images, tools of its own beside them, and the units that each call took.
+
+Its documentation has OpenAI's client do the talking, and so do we; the tools are as recraft.ai/docs shows them.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Stability on loopback, as its documentation shows it: forms in, base64 out, and one service that is waited for."""
+"""Stability on loopback, as its documentation shows it: forms in, base64 out, and one service that is waited for.
+
+The only client is one for an older API. The shape is that of platform.stability.ai's v2beta as ComfyUI's generated
+client has it.
+"""
 
 import base64
 from typing import Any

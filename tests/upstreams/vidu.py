@@ -1,4 +1,7 @@
-"""Vidu on loopback: each endpoint insists on its number of pictures; credits are told with every task."""
+"""Vidu on loopback: each endpoint insists on its number of pictures; credits are told with every task.
+
+There is no client. The shape is that of platform.vidu.com; exchanges are compared with Comfy's description of it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""xAI on loopback: pictures and films that say what they cost in ticks, and chat that does."""
+"""xAI on loopback: pictures and films that say what they cost in ticks, and chat that does.
+
+Its client speaks gRPC, so only its words are compared. The shape is that of docs.x.ai, and of Comfy's description of
+it.
+"""
 
 import base64
 from typing import Any

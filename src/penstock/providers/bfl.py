@@ -85,8 +85,8 @@ FLUX_3_USD = (usd("0.10", PICTURE, resolution="2k"), usd("0.607", PICTURE, resol
 FLUX_3_EDIT = does("edit", *FLUX_3, converted("images", "images", each(plain_base64), required=True, most=10))
 FILL = does("edit", PNG, EXPANDED, converted("images", "image", first(plain_base64), required=True, most=1),
             converted("mask", "mask", plain_base64, required=True), settings={"mask": "white"})
-FILM = does("video", lasting(*range(5, 21), default=5), passthrough("user", longest=256),
-            shaped("16:9 9:16 1:1 4:3 3:4 2:1 21:9 9:21", "hd", "fhd", "qhd", "uhd"),
+FILM = does("video", lasting(*range(5, 21), default=5),
+            shaped("16:9 9:16 1:1 4:3 3:4 2:1 21:9", "hd", "fhd", "qhd", "uhd"),
             converted("input_reference", "keyframes", each(plain_base64), most=2),
             passthrough("generate_audio", one_of=(True, False)), shape=filmed, poll_seconds=5.0,
             priced_extras=frozenset({"mode", "draft", "draft_cache", "start_video"}))

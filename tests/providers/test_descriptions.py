@@ -1,0 +1,114 @@
+"""What is sent and answered, against a description of the same APIs by others: Comfy's, for vendors without a client.
+
+It comes with comfy-cli, which `make test-clients` installs apart. Their models are not ours, so names of models may
+differ; and errors are those of the proxy that it describes, so only what succeeds is compared.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema_rs  # comes with schemathesis
+import pytest
+
+from tests.providers.recordings import Recording, recordings
+
+pytestmark = pytest.mark.clients
+
+# By slug: how the vendor's own path is found in the description.
+PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "bfl": ((r"/v1/(flux-(?!3)[^/]+)", r"/proxy/bfl/\1/generate"), (r"/v1/(.+)", r"/proxy/bfl/v1/\1")),
+    "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
+    "kling": ((r"/v1/(.+)", r"/proxy/kling/v1/\1"),),
+    "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
+    "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
+    "recraft": ((r"/v1/images/generations", "/proxy/recraft/image_generation"),),
+    "vidu": ((r"/ent/v2/(.+)", r"/proxy/vidu/\1"),),
+    "xai": ((r"/v1/(.+)", r"/proxy/xai/v1/\1"),),
+}
+# Where the description is known to be narrower than the vendor: an objectionable picture has no address, a film may
+# fail, and a question that comes too often is answered with status 200 and no task.
+NARROW = {
+    ("ideogram", "data/0/url"),
+    ("xai", "status"),
+    ("minimax", ""),
+}
+
+
+@cache
+def described() -> dict[str, Any]:
+    import yaml  # type: ignore[import-untyped]  # 1.2 MB: not before it is needed
+
+    package = find_spec("comfy_cli")
+    assert package, "`make test-clients` installs it"
+    assert package.origin
+    text = (Path(package.origin).parent / "command/generate/spec/openapi.yml").read_text()
+    found: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return found
+
+
+def operation(recording: Recording, sent: Mapping[str, Any]) -> dict[str, Any] | None:
+    path = urlsplit(sent["url"]).path
+    for pattern, there in PATHS[recording.slug]:
+        if re.fullmatch(pattern, path):
+            path = re.sub(pattern, there, path)
+            break
+    for template, item in described()["paths"].items():
+        if sent["method"].lower() in item and re.fullmatch(re.sub(r"{[^}]+}", "[^/]+", template), path):
+            return dict(item[sent["method"].lower()])
+    return None
+
+
+def resolved(node: Any) -> Any:
+    """OpenAPI's `nullable` is no word of JSON Schema's."""
+    if isinstance(node, list):
+        return [resolved(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {name: resolved(one) for name, one in node.items() if name != "nullable"}
+    return {"anyOf": [plain, {"type": "null"}]} if node.get("nullable") is True else plain
+
+
+@cache
+def components() -> Any:
+    return resolved(described()["components"])
+
+
+def breaches(recording: Recording, holder: Any, value: Any) -> Iterator[str]:
+    """Against the JSON schema of a request or a response, if it has one."""
+    while "$ref" in holder:
+        *_, kind, name = holder["$ref"].split("/")
+        holder = described()["components"][kind][name]
+    schema = holder.get("content", {}).get("application/json", {}).get("schema")
+    if schema is None:
+        return
+    validator = jsonschema_rs.validator_for({"allOf": [resolved(schema)], "components": components()})
+    for problem in validator.iter_errors(value):
+        place = "/".join(map(str, problem.instance_path))
+        if place not in ("model", "model_name") and (recording.slug, place) not in NARROW:
+            yield f"{recording}: {place}: {problem.message}"
+
+
+OURS = [recording for recording in recordings() if recording.slug in PATHS]
+
+
+@pytest.mark.parametrize("slug", PATHS)
+def test_exchanges_fit_the_description(slug: str) -> None:
+    compared, found = 0, list[str]()
+    for recording in (one for one in OURS if one.slug == slug):
+        for exchange in recording.told["exchanges"]:
+            if (known := operation(recording, exchange["sent"])) is None:
+                continue
+            if "body" in exchange["sent"] and "requestBody" in known:
+                compared += 1
+                found += breaches(recording, known["requestBody"], exchange["sent"]["body"])
+            status = str(exchange["reply"].get("status", 200))
+            if status in known["responses"] and status < "300" and "json" in exchange["reply"]:
+                compared += 1
+                found += breaches(recording, known["responses"][status], exchange["reply"]["json"])
+    assert compared >= 4
+    assert not found, "\n" + "\n".join(found)
