@@ -58,6 +58,9 @@ def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
     assert saw["video"][1:] == ["completed", "4", "1280x720"]
     assert saw["listed"] == [saw["video"][0]]
     assert saw["film"] == "ftyp"
+    assert saw["form"] == {"echo": "pear"}
+    assert saw["tools"] == [{"name": "weather", "arguments": '{"city": "echo"}'}] * 2
+    assert saw["requestId"].startswith("req_")
     assert (saw["refusal"]["status"], saw["refusal"]["code"]) == (404, "MODEL_NOT_FOUND")
     assert saw["refusal"]["id"].startswith("req_")
     assert (saw["said"], saw["streamed"]) == ("one two three", "one two three")
@@ -68,5 +71,6 @@ def test_ai_sdk(packages: Path, served: Serving, lab: Lab) -> None:
     saw = ran(packages, "ai.mjs", served)
     assert (saw["types"], saw["magic"]) == (["image/png", "image/png"], "PNG")
     assert (saw["text"], saw["streamed"], saw["tokens"]) == ("one two three", "four five six", 6)
+    assert (saw["turns"], saw["form"]) == ([{"city": "echo"}, "sunny in echo"], {"city": "echo"})
     assert saw["refusal"]["status"] == 404
     assert "does not exist" in saw["refusal"]["message"]

@@ -46,7 +46,27 @@ const stream = await client.chat.completions.create({
 });
 for await (const chunk of stream) streamed += chunk.choices[0]?.delta?.content ?? "";
 
+const weather = {
+  type: "function",
+  function: { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
+};
+const calls = await client.chat.completions.create({
+  model: "atelier/echo", messages: [{ role: "user", content: "weather?" }], tools: [weather],
+});
+const called = await client.chat.completions.stream({
+  model: "atelier/echo", messages: [{ role: "user", content: "weather?" }], tools: [weather],
+}).finalChatCompletion();
+const form = await client.chat.completions.create({
+  model: "atelier/echo", messages: [{ role: "user", content: "pear" }], response_format: { type: "json_object" },
+});
+const raw = await client.chat.completions.create({
+  model: "atelier/echo", messages: [{ role: "user", content: "pear" }],
+}).withResponse();
+
 console.log(JSON.stringify({
+  form: JSON.parse(form.choices[0].message.content),
+  tools: [calls, called].map((one) => one.choices[0].message.tool_calls[0].function),
+  requestId: raw.response.headers.get("x-request-id"),
   models, refusal, promised, streamed, listed,
   fetched: [fetched.status, fetched.headers.get("content-type")],
   pictures: inside.data.length,
