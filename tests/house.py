@@ -103,7 +103,7 @@ class House:
 
     async def _taken_up(self, video_id: str, org_id: str) -> None:
         """In a cluster it goes through the queue, which does not know that time stands still here."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(45):
             while True:
                 row = await self.gateway.store.one("get_generation", id=video_id, org_id=org_id)
                 if row is None or row["lease_token"] or row["status"] == "failed":
@@ -168,7 +168,7 @@ class House:
 
     # ---------------------------------------------------------------------------------------------------------- waiting
 
-    async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 20) -> None:
+    async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45) -> None:
         """Let time pass until something is so; the real clock only bounds how long we look."""
         async with asyncio.timeout(seconds):
             while not await met():

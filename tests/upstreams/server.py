@@ -113,7 +113,7 @@ class Desk:
 
     async def reached(self, count: int) -> None:
         """Wait until this many requests have arrived; for a vendor in this loop."""
-        async with asyncio.timeout(10), self._arrivals:
+        async with asyncio.timeout(45), self._arrivals:
             await self._arrivals.wait_for(lambda: len(self.heard) >= count)
 
 
