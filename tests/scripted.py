@@ -28,6 +28,10 @@ class Peer:
         self._server.requests.append(whole)
         return whole
 
+    async def begun(self) -> bytes:
+        """The head of the next request, whatever becomes of its body."""
+        return await self._reader.readuntil(b"\r\n\r\n")
+
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
