@@ -20,7 +20,7 @@ from penstock.values import NOTHING, Nanos, first_id
 log = structlog.get_logger()
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
-_GATHER_SECONDS = 0.005
+_GATHER_SECONDS = 0.02
 _RECOVERED = 1000
 
 
