@@ -5,7 +5,6 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +15,7 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound
 from penstock.schema import Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import NOTHING, Nanos, is_id, nanos, new_id
+from penstock.values import NOTHING, Nanos, Page, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
 ADMIN = "admin"
@@ -55,15 +54,6 @@ class Org:
     created_at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some keys, newest first, and where the next and previous ones begin."""
-
-    data: list[dict[str, Any]]
-    next_cursor: str | None = None
-    previous_cursor: str | None = None
-
-
 def key_record(row: Row) -> dict[str, Any]:
     """A row as the interface shows it."""
     return {
@@ -72,13 +62,9 @@ def key_record(row: Row) -> dict[str, Any]:
         "name": row["name"],
         "last_four": row["last_four"],
         "status": row["status"],
-        "created_at": _iso(row["created_at_ms"]),
-        "revoked_at": None if row["revoked_at_ms"] is None else _iso(row["revoked_at_ms"]),
+        "created_at": iso(row["created_at_ms"]),
+        "revoked_at": None if row["revoked_at_ms"] is None else iso(row["revoked_at_ms"]),
     }
-
-
-def _iso(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # ------------------------------------------------------------------------------------------------------------ the text
@@ -240,7 +226,7 @@ class Auth:
             rows.reverse()
         data = [key_record(row) for row in rows]
         older, newer = (came_from, more) if upwards else (more, came_from)
-        return Page(data, data[-1]["id"] if older else None, data[0]["id"] if newer else None)
+        return Page.of(data, older=older, newer=newer)
 
     async def _rows(self, org_id: str, key_id: str, status: str | None, limit: int, *, upwards: bool) -> list[Row]:
         name = "list_newer_keys" if upwards else "list_older_keys"

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from penstock.clock import Clock
 from penstock.errors import NotFound, Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import NOTHING, Nanos, dollars, first_id
+from penstock.values import NOTHING, Nanos, Page, dollars, first_id, iso
 
 OPEN = ("pending", "processing")
 STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
@@ -46,16 +45,6 @@ class Filters:
         return "_of_" + "_and_".join(name.removesuffix("_id") for name in by) if by else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows, newest first, and where the next and previous ones begin."""
-
-    data: list[dict[str, Any]]
-    next_cursor: str | None = None
-    previous_cursor: str | None = None
-    summary: dict[str, Any] | None = None
-
-
 def record(row: Row) -> dict[str, Any]:
     """A row as the interface shows it."""
     return {
@@ -78,10 +67,6 @@ def record(row: Row) -> dict[str, Any]:
         "request_size_bytes": row["request_bytes"],
         "response_size_bytes": row["response_bytes"],
     }
-
-
-def iso(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def trace_id(call: Call) -> str | None:
@@ -239,7 +224,7 @@ class Ledger:
             rows.reverse()
         data = [record(row) for row in rows]
         older, newer = (before, more) if upwards else (more, before)
-        return Page(data, data[-1]["id"] if older else None, data[0]["id"] if newer else None, summary)
+        return Page.of(data, older=older, newer=newer, summary=summary)
 
     async def _rows(
         self, org_id: str, filters: Filters, low: str, high: str, limit: int, *, upwards: bool

@@ -13,7 +13,7 @@ from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.schema import TABLES, Call, Kept, Likeness, Request, Sent, Settled, Shelved
 from penstock.shelf import Shelf, key_of
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import is_id, new_id
+from penstock.values import Page, is_id, new_id
 
 MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
 MATCHES = ("standard", "strict", "specific", "pinned")
@@ -41,15 +41,6 @@ class Asked:
     @property
     def stores(self) -> bool:
         return self.mode.endswith("record")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some recordings, newest first, and where the next and previous ones begin."""
-
-    data: list[dict[str, Any]]
-    next_cursor: str | None = None
-    previous_cursor: str | None = None
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -184,10 +175,8 @@ class Replay:
         more, rows = len(rows) > limit, rows[:limit]
         if upwards:
             rows.reverse()
-        if not rows:
-            return Page([])
         older, newer = (True, more) if upwards else (more, starting_after is not None)
-        return Page(rows, rows[-1]["id"] if older else None, rows[0]["id"] if newer else None)
+        return Page.of(rows, older=older, newer=newer)
 
     async def files(self, recording_id: str) -> list[Row]:
         return await self._store.all("list_recording_files", recording_id=recording_id)

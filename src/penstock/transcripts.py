@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.ledger import iso
 from penstock.replay import Recorded, Replay
 from penstock.schema import Kept, Shelved
 from penstock.sniff import sniff
 from penstock.store.base import Row, Store
-from penstock.values import is_id, new_id
+from penstock.values import is_id, iso, new_id
 
 VERSION = 1
 _EXTENSIONS = {"image/jpeg": "jpg", "video/mp4": "mp4"}

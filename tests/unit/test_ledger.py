@@ -12,10 +12,10 @@ import pytest
 from penstock import billing, ledger
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
-from penstock.ledger import Filters, Ledger, Page
+from penstock.ledger import Filters, Ledger
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
-from penstock.values import NOTHING, Nanos, dollars, new_id
+from penstock.values import NOTHING, Nanos, Page, dollars, iso, new_id
 from tests.stores import Database, database_for
 
 NOW = 1_700_000_000_000
@@ -172,7 +172,7 @@ def test_traces(header: str, found: str | None) -> None:
 
 
 def test_moments() -> None:
-    assert ledger.iso(NOW + 7) == "2023-11-14T22:13:20.007Z"
+    assert iso(NOW + 7) == "2023-11-14T22:13:20.007Z"
 
 
 # --------------------------------------------------------------------------------------------------------------- pages

@@ -9,11 +9,11 @@ import typer
 from penstock import transcripts
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.ledger import iso
 from penstock.replay import Replay
 from penstock.settings import Settings
 from penstock.shelf import open_shelf
 from penstock.store.base import Row, Store
+from penstock.values import iso
 from penstock.vault import Vault
 
 app = typer.Typer(no_args_is_help=True, help="Recordings, for tests that cost nothing.")

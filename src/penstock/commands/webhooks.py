@@ -6,9 +6,9 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.ledger import iso
 from penstock.settings import Settings
 from penstock.store.base import Store
+from penstock.values import iso
 from penstock.vault import Vault
 from penstock.webhooks import Deliveries, Secrets
 from penstock.wire import Wire

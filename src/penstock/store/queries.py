@@ -1,7 +1,7 @@
 """Read files of named SQL into the queries of each dialect, refusing at once what would fail later.
 
 `-- name: verb_noun` begins a query of both, `[sqlite]` and `[postgres]` after it the two halves of a pair, and
-`[postgres only]` one that the other has no use for.
+`[postgres only]` one that the other has no use for. `INDEXED BY` is for SQLite, and left out for the other.
 """
 
 import re
@@ -34,6 +34,7 @@ _WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)UPDATE)\s",
     re.IGNORECASE | re.DOTALL,
 )
+_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[
         between = text[position : token.start()]
         if ended and (between.strip() or not token["comment"]):
             raise StorageMisconfigured(f"{where} holds more than one statement.")
-        pieces.append(_literal(between, dialect))
+        pieces.append(_code(between, dialect))
         position, ended = token.end(), ended or token["end"] is not None
         if token["parameter"]:
             parameters.add(token["parameter"])
@@ -156,10 +157,15 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[
             pieces.append(" " if token["comment"] or token["end"] else _literal(token[0], dialect))
     if ended and text[position:].strip():
         raise StorageMisconfigured(f"{where} holds more than one statement.")
-    sql = "".join([*pieces, _literal(text[position:], dialect)]).strip()
+    sql = "".join([*pieces, _code(text[position:], dialect)]).strip()
     if not sql:
         raise StorageMisconfigured(f"{where} has no SQL.")
     return sql, frozenset(parameters)
+
+
+def _code(text: str, dialect: Dialect) -> str:
+    """What is neither quoted nor a comment."""
+    return _literal(_HINT.sub("", text) if dialect == "postgres" else text, dialect)
 
 
 def _literal(text: str, dialect: Dialect) -> str:

@@ -31,6 +31,13 @@ def test_a_query_may_differ_between_dialects() -> None:
     assert "SKIP" in found.postgres["claim_thing"].sql
 
 
+def test_a_hint_is_for_sqlite_alone() -> None:
+    text = "-- name: get_thing\n-- One.\nSELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a;\n"
+    found = parse_queries(text)
+    assert found.sqlite["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a"
+    assert found.postgres["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t\nWHERE a = %(a)s"
+
+
 # Left: SQL as written. Right: as psycopg gets it. In between: what a naive translation would spoil.
 @pytest.mark.parametrize(
     ("written", "translated", "accepts"),

@@ -46,30 +46,15 @@ DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cos
 SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
 WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first;
 
--- name: sum_requests [sqlite]
+-- name: sum_requests
 -- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
 -- from their rows; in one statement, so that none ends between two looks.
-SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status, COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
+SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status,
+    COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
 FROM usage_slots
 WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND slot >= :first AND slot < :end
 UNION ALL
 SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests INDEXED BY requests_by_status
-WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :left AND id < :right GROUP BY key_id, status
-UNION ALL
-SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
-WHERE org_id = :org_id AND id > :low AND id < :left GROUP BY key_id, status
-UNION ALL
-SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
-WHERE org_id = :org_id AND id > :right AND id < :high GROUP BY key_id, status;
-
--- name: sum_requests [postgres]
--- Requests by key and status: the ended ones of whole slots from their counts, those under way and those of the edges
--- from their rows; in one statement, so that none ends between two looks.
-SELECT CAST(:key_id AS TEXT) AS key_id, CAST(:status AS TEXT) AS status, COALESCE(SUM(count), 0) AS count, COALESCE(SUM(cost), 0) AS cost
-FROM usage_slots
-WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND slot >= :first AND slot < :end
-UNION ALL
-SELECT key_id, status, COUNT(*) AS count, 0 AS cost FROM requests
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id > :left AND id < :right GROUP BY key_id, status
 UNION ALL
 SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
@@ -83,34 +68,27 @@ WHERE org_id = :org_id AND id > :right AND id < :high GROUP BY key_id, status;
 SELECT key_id, status, COUNT(*) AS count, SUM(cost) AS cost FROM requests
 WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
 
--- SQLite keeps no statistics here and would read the table in its own order; it is told which index holds the answer.
+-- SQLite keeps no statistics here and would read the table in its own order; INDEXED BY tells it which index holds the
+-- answer. Postgres is not told: the words are left out there.
 
 -- name: list_older_requests
 -- A page downwards from an id.
 SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
 ORDER BY id DESC LIMIT :limit;
 
--- name: list_older_requests_of_status [sqlite]
+-- name: list_older_requests_of_status
 -- A page downwards among requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_status WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+SELECT * FROM requests INDEXED BY requests_by_status
+WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
 ORDER BY id DESC LIMIT :limit;
 
--- name: list_older_requests_of_status [postgres]
--- A page downwards among requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_older_requests_of_key_and_status [sqlite]
+-- name: list_older_requests_of_key_and_status
 -- A page downwards among one key's requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+SELECT * FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
 ORDER BY id DESC LIMIT :limit;
 
--- name: list_older_requests_of_key_and_status [postgres]
--- A page downwards among one key's requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_older_requests_of_key [sqlite]
+-- name: list_older_requests_of_key
 -- A page downwards among one key's requests, out of a page of each status.
 SELECT * FROM (
     SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
@@ -134,34 +112,6 @@ SELECT * FROM (
         ORDER BY id DESC LIMIT :limit) AS rejected_ones
     UNION ALL
     SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id DESC LIMIT :limit;
-
--- name: list_older_requests_of_key [postgres]
--- A page downwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
         WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
         ORDER BY id DESC LIMIT :limit) AS cancelled_ones
 ) AS ones ORDER BY id DESC LIMIT :limit;
@@ -171,27 +121,19 @@ SELECT * FROM (
 SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
 ORDER BY id ASC LIMIT :limit;
 
--- name: list_newer_requests_of_status [sqlite]
+-- name: list_newer_requests_of_status
 -- A page upwards among requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_status WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
+SELECT * FROM requests INDEXED BY requests_by_status
+WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
 ORDER BY id ASC LIMIT :limit;
 
--- name: list_newer_requests_of_status [postgres]
--- A page upwards among requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_newer_requests_of_key_and_status [sqlite]
+-- name: list_newer_requests_of_key_and_status
 -- A page upwards among one key's requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
+SELECT * FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
 ORDER BY id ASC LIMIT :limit;
 
--- name: list_newer_requests_of_key_and_status [postgres]
--- A page upwards among one key's requests of one status.
-SELECT * FROM requests WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_newer_requests_of_key [sqlite]
+-- name: list_newer_requests_of_key
 -- A page upwards among one key's requests, out of a page of each status.
 SELECT * FROM (
     SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
@@ -219,62 +161,20 @@ SELECT * FROM (
         ORDER BY id ASC LIMIT :limit) AS cancelled_ones
 ) AS ones ORDER BY id ASC LIMIT :limit;
 
--- name: list_newer_requests_of_key [postgres]
--- A page upwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id ASC LIMIT :limit;
-
--- name: count_open_of_key [sqlite]
+-- name: count_open_of_key
 -- How many requests of a key are under way.
 SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
--- name: count_open_of_key [postgres]
--- How many requests of a key are under way.
-SELECT COUNT(*) AS count FROM requests
-WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
-
--- name: sum_holds_of_key [sqlite]
+-- name: sum_holds_of_key
 -- What a key's open requests may still cost.
 SELECT COALESCE(SUM(hold), 0) AS cost FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
--- name: sum_holds_of_key [postgres]
--- What a key's open requests may still cost.
-SELECT COALESCE(SUM(hold), 0) AS cost FROM requests
-WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
-
--- name: count_recent_of_key [sqlite]
+-- name: count_recent_of_key
 -- How many requests of a key were accepted since an id. Who is refused and keeps asking gets in again.
-SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status WHERE org_id = :org_id AND key_id = :key_id AND id > :low
-    AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'cancelled');
-
--- name: count_recent_of_key [postgres]
--- How many requests of a key were accepted since an id. Who is refused and keeps asking gets in again.
-SELECT COUNT(*) AS count FROM requests WHERE org_id = :org_id AND key_id = :key_id AND id > :low
+SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
+WHERE org_id = :org_id AND key_id = :key_id AND id > :low
     AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'cancelled');
 
 -- name: add_payload
