@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.chat import _CORE, _OTHER_CORE, UPSTREAM_PORT, contenders, port_of, running, wait_for
+from bench.chat import _CORE, _OTHER_CORE, UPSTREAM_PORT, contenders, port_of, processor_seconds, running, wait_for
 
 PIECES = 20
 
@@ -87,14 +87,19 @@ def main(streams: int, rounds: int, pause_seconds: float) -> None:
             ).encode()
             asyncio.run(one_round(text, port, process.pid, 10))  # loads what is loaded late
             before = anonymous_mib(process.pid)
-            print(f"{'':10}{'open MiB':>10}{'KiB a stream':>14}{'after MiB':>11}{'head ms':>9}")
+            print(f"{'':10}{'open MiB':>10}{'KiB a stream':>14}{'after MiB':>11}{'head ms':>9}{'CPU us a piece':>16}")
             print(f"before    {before:10.0f}")
             for number in range(rounds):
+                spent = processor_seconds(process.pid)
                 memory, head = asyncio.run(one_round(text, port, process.pid, streams))
+                spent = (processor_seconds(process.pid) - spent) / (streams * PIECES) * 1e6
                 gc.collect()
                 after = anonymous_mib(process.pid)
                 each = (memory - before) / streams * 1024
-                print(f"round {number + 1:<4}{memory:10.0f}{each:14.1f}{after:11.0f}{head * 1000:9.1f}", flush=True)
+                print(
+                    f"round {number + 1:<4}{memory:10.0f}{each:14.1f}{after:11.0f}{head * 1000:9.1f}{spent:16.0f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
