@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 _MARGIN = 4  # pixels beyond an edge whose mean is its colour
+_MOST_RUNS = 20_000  # a mask like a sieve would take for ever; its many small holes need no such care
 _TURN = Image.Transpose.TRANSPOSE
 _SURE = 2  # how many times as far apart edges must look before the other direction has its way alone
 
@@ -32,30 +34,30 @@ def fill(image: Image.Image, hole: Image.Image, chance: random.Random) -> Image.
 def _spanned(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple[Image.Image, Image.Image]:
     """Each row of the hole as a run from one edge's colour to the other's, and how unlike the two are."""
     result, doubt = vague.copy(), Image.new("L", image.size, 255)
-    box = hole.getbbox() or (0, 0, 0, 0)
-    for y in range(box[1], box[3]):
-        for start, end in _runs(hole.crop((0, y, image.width, y + 1)).tobytes()):
-            left = _colour(image, hole, max(0, start - _MARGIN), start, y)
-            right = _colour(image, hole, end, min(image.width, end + _MARGIN), y)
-            if left is None and right is None:
-                continue
-            first, last = left or right or (0, 0, 0), right or left or (0, 0, 0)
-            ends = Image.new("RGB", (2, 1))
-            ends.putpixel((0, 0), first)
-            ends.putpixel((1, 0), last)
-            result.paste(ends.resize((end - start, 1), Image.Resampling.BILINEAR), (start, y))
-            apart = max(abs(one - other) for one, other in zip(first, last, strict=True))
-            doubt.paste(160 if left is None or right is None else apart, (start, y, end, y + 1))
+    for y, start, end in islice(_runs(hole), _MOST_RUNS):
+        left = _colour(image, hole, max(0, start - _MARGIN), start, y)
+        right = _colour(image, hole, end, min(image.width, end + _MARGIN), y)
+        if left is None and right is None:
+            continue
+        first, last = left or right or (0, 0, 0), right or left or (0, 0, 0)
+        ends = Image.new("RGB", (2, 1))
+        ends.putpixel((0, 0), first)
+        ends.putpixel((1, 0), last)
+        result.paste(ends.resize((end - start, 1), Image.Resampling.BILINEAR), (start, y))
+        apart = max(abs(one - other) for one, other in zip(first, last, strict=True))
+        doubt.paste(160 if left is None or right is None else apart, (start, y, end, y + 1))
     return result, doubt
 
 
-def _runs(row: bytes) -> Iterator[tuple[int, int]]:
-    """Where the hole begins and ends in a row; it may do so several times."""
-    start = row.find(b"\xff")
-    while start >= 0:
-        end = row.find(b"\x00", start)
-        yield start, end if end >= 0 else len(row)
-        start = row.find(b"\xff", end) if end >= 0 else -1
+def _runs(hole: Image.Image) -> Iterator[tuple[int, int, int]]:
+    """Where the hole begins and ends in each row; it may do so several times."""
+    for y in range(hole.height):
+        row = hole.crop((0, y, hole.width, y + 1)).tobytes()
+        start = row.find(b"\xff")
+        while start >= 0:
+            end = row.find(b"\x00", start)
+            yield y, start, end if end >= 0 else len(row)
+            start = row.find(b"\xff", end) if end >= 0 else -1
 
 
 def _colour(image: Image.Image, hole: Image.Image, start: int, end: int, y: int) -> tuple[int, int, int] | None:

@@ -63,6 +63,13 @@ def test_everything_outside_stays_as_it_was() -> None:
     assert spoilt(filled, BOX).tobytes() == spoilt(clean, BOX).tobytes()
 
 
+def test_a_mask_like_a_sieve_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heal, "_MOST_RUNS", 10)
+    clean, boxes = striped(upright=False), [(left, 5, left + 4, 85) for left in range(5, 110, 10)]
+    filled = heal.fill(spoilt(clean, *boxes), hole(*boxes), random.Random(1))
+    assert max(mean_difference(filled, clean, (left, 5, right, 40)) for left, _, right, _ in boxes) < 20
+
+
 def test_nothing_but_hole() -> None:
     whole = (0, 0, *SIZE)
     assert heal.fill(striped(upright=True), hole(whole), random.Random(1)).size == SIZE
