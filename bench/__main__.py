@@ -17,6 +17,7 @@ SHORT = {
     "images": ["--short"],
     "listing": ["--records", "20000"],
     "chat": ["--short"],
+    "videos": ["--short"],
     "streams": ["--short"],
 }
 

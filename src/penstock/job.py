@@ -80,7 +80,7 @@ async def survived(gateway: Gateway, job: Job) -> None:
     if job.lease.crashes:
         await gateway.store.write(lambda tx: held(tx, job, moves=True))
         job.lease.crashes = 0
-    job.lease.is_survived.set()
+    job.lease.survived()
 
 
 async def note(

@@ -42,8 +42,9 @@ class Lease:
     _bells: set[asyncio.Event] = field(default_factory=set)
     _is_nudged: bool = False  # while nobody listened
     _sending: int = 0
-    _sent: asyncio.Event = field(default_factory=asyncio.Event)
-    is_survived: asyncio.Event = field(default_factory=asyncio.Event)  # the driver did a round of work, or all of it
+    # There are thousands of leases, and hardly any that somebody waits for.
+    _sent: asyncio.Event | None = None
+    _survived: asyncio.Event | None = None  # set when the driver did a round of work, or all of it
 
     @property
     def is_poison(self) -> bool:
@@ -77,18 +78,28 @@ class Lease:
     def sending(self) -> Iterator[None]:
         """From the intent to send something until it is known what became of it: no moment to be stopped in."""
         self._sending += 1
-        self._sent.clear()
         try:
             yield
         finally:
             self._sending -= 1
-            if not self._sending:
+            if not self._sending and self._sent:
                 self._sent.set()
 
     async def sent(self) -> None:
         """Until nothing is being sent."""
-        if self._sending:
+        while self._sending:
+            self._sent = asyncio.Event()
             await self._sent.wait()
+
+    def survived(self) -> None:
+        """Whoever drives it has lived through a round of work, or all of it."""
+        if self._survived:
+            self._survived.set()
+
+    def on_trial(self) -> asyncio.Event:
+        """Before it is started: set when it is survived."""
+        self._survived = asyncio.Event()
+        return self._survived
 
 
 Drive = Callable[[Lease], Awaitable[None]]
@@ -161,7 +172,7 @@ class Jobs:
         return task
 
     def _ended(self, lease: Lease) -> None:
-        lease.is_survived.set()
+        lease.survived()
         if self._leases.get(lease.id) is lease:
             del self._leases[lease.id], self._tasks[lease.id]
 
@@ -216,18 +227,15 @@ class Jobs:
             return
         async with self._trial:
             for lease in await self._claim_all([request_id], now_ms):
+                is_survived = lease.on_trial()
                 self.start(lease)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(lease.is_survived.wait(), _TRIAL_SECONDS)
+                    await asyncio.wait_for(is_survived.wait(), _TRIAL_SECONDS)
 
     async def claim(self, request_id: str) -> Lease | None:
         """Take over something nobody drives."""
-        row = await self._store.write(lambda tx: self._claim(tx, request_id))
-        return Lease(row["id"], row["lease_token"], row["crashes"]) if row else None
-
-    async def _claim(self, tx: Transaction, request_id: str) -> Row | None:
-        now = self._clock.steady_ms()
-        return await tx.one("claim_generation", id=request_id, now_ms=now, until_ms=self.lease_until_ms)
+        leases = await self._claim_all([request_id], self._clock.steady_ms())
+        return leases[0] if leases else None
 
     async def resume(self, *, all_are_free: bool = False) -> int:
         """Start whatever nobody drives. With `all_are_free` no other process can be alive: old leases mean nothing."""
@@ -260,12 +268,10 @@ class Jobs:
             await asyncio.wait(self._suspects.values(), timeout=_HEAD_START_SECONDS)
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
-        async def write(tx: Transaction) -> list[Row | None]:
-            until = self.lease_until_ms
-            return [await tx.one("claim_generation", id=one, now_ms=now_ms, until_ms=until) for one in ids]
-
-        rows = await self._store.write(write)
-        return [Lease(row["id"], row["lease_token"], row["crashes"]) for row in rows if row]
+        named, until_ms = msgspec.json.encode(ids).decode(), self.lease_until_ms
+        claim = {"ids": named, "now_ms": now_ms, "until_ms": until_ms}
+        rows = await self._store.write(lambda tx: tx.all("claim_generations", **claim))
+        return [Lease(row["id"], row["lease_token"], row["crashes"]) for row in rows]
 
     async def keep(self) -> None:
         """Renew the leases of what runs here and, as a worker, see to what others dropped, while the process lives."""
@@ -284,11 +290,15 @@ class Jobs:
             some = leases[start : start + _RENEWALS_AT_ONCE]
             named = msgspec.json.encode([(lease.id, lease.token) for lease in some]).decode()
             rows = await self._store.write(partial(_renewed, named, self.lease_until_ms))
-            kept = {row["id"] for row in rows}
-            for lease in some:
-                if lease.id not in kept and self._leases.get(lease.id) is lease:
-                    log.warning("lease fenced", request_id=lease.id)
-                    self._tasks[lease.id].cancel()
+            if len(rows) < len(some):  # taken over, or just ended by ourselves
+                fenced = {row["id"] for row in await self._store.all("list_fenced", leases=named)}
+                self._break_off([lease for lease in some if lease.id in fenced])
+
+    def _break_off(self, fenced: list[Lease]) -> None:
+        for lease in fenced:
+            if self._leases.get(lease.id) is lease:
+                log.warning("lease fenced", request_id=lease.id)
+                self._tasks[lease.id].cancel()
 
     async def stop(self) -> None:
         """Leave the rest to the next process, in good order: broken off while sending, it could never be sent again."""

@@ -192,8 +192,8 @@ async def taken_over(house: House, video_id: str) -> Lease:
     """In one stroke, as if its driver had been silent for long."""
 
     async def write(tx: Transaction) -> Lease:
-        values = {"id": video_id, "until_ms": house.gateway.jobs.lease_until_ms, "now_ms": 2**62}
-        row = await tx.one("claim_generation", **values)
+        values = {"ids": f'["{video_id}"]', "until_ms": house.gateway.jobs.lease_until_ms, "now_ms": 2**62}
+        row = await tx.one("claim_generations", **values)
         assert row is not None
         return Lease(row["id"], row["lease_token"])
 

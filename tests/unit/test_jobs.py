@@ -220,6 +220,32 @@ async def test_who_lost_its_lease_is_stopped(open_house: OpenHouse) -> None:
             await asyncio.gather(keeping, return_exceptions=True)
 
 
+async def test_who_has_just_written_the_end_is_not_broken_off(open_house: OpenHouse) -> None:
+    """Its lease cannot be renewed any more, and nobody else has it."""
+    async with open_house(works=False, worker=False, audited=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            ended, other = await promised(house, 2)
+            await ours.resume()
+            await turns()
+            keeping = asyncio.create_task(ours.keep())
+            await turns()
+            await house.change(f"UPDATE generations SET status = 'failed' WHERE id = '{ended}'")  # noqa: S608
+            before = (await row(house, other))["lease_until_ms"]
+            house.clock.advance(10)
+
+            async def renewed() -> bool:
+                return (await row(house, other))["lease_until_ms"] > before
+
+            await house.until(renewed)
+            await asyncio.sleep(0.05)
+            assert ours.running == 2
+            driver.finish(ended)
+            await until(lambda: driver.ended == [ended])
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+
 # ------------------------------------------------------------------------------------------------------------- resuming
 
 
@@ -324,7 +350,7 @@ async def test_what_died_with_its_process_again_and_again_is_driven_by_itself(
             await until(lambda: len(driver.begun) == 2)
             assert driver.ids[1] == innocent
             assert await ours.resume() == 0, "each waits for its turn"
-            driver.begun[0].is_survived.set()
+            driver.begun[0].survived()
             await until(lambda: len(driver.begun) == 3)
             driver.finish(driver.ids[2])
             await until(lambda: len(driver.begun) == 4)
@@ -380,7 +406,7 @@ class Mortal:
             values = {"id": lease.id, "lease_token": lease.token, "moves": 1}
             await self._house.gateway.store.write(lambda tx: tx.run("hold_lease", **values))
             self.survivors.append(lease.id)
-            lease.is_survived.set()
+            lease.survived()
         await self.is_buried.wait()
         raise LeaseLost(lease.id)  # without giving anything back, like the dead
 

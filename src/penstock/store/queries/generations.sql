@@ -34,13 +34,27 @@ ORDER BY id ASC LIMIT :limit;
 SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
 WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
 
--- name: claim_generation
--- Take an unfinished generation that nobody drives; the new token shuts out whoever drove it before, and a lease that
--- was not given back counts as a crash.
+-- name: claim_generations [sqlite]
+-- Take unfinished generations that nobody drives; the new token shuts out whoever drove one before, and a lease that was
+-- not given back counts as a crash.
 UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
     crashes = crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END
-WHERE id = :id AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
-RETURNING *;
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+RETURNING id, lease_token, crashes;
+
+-- name: claim_generations [postgres]
+-- Take unfinished generations that nobody drives; the new token shuts out whoever drove one before, and a lease that was
+-- not given back counts as a crash. In the order of their ids, so that two who claim do not wait for each other in turn.
+WITH free AS MATERIALIZED (
+    SELECT id FROM generations
+    WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json)))
+        AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+    ORDER BY id FOR UPDATE
+)
+UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
+    crashes = crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END
+FROM free WHERE generations.id = free.id
+RETURNING generations.id, lease_token, crashes;
 
 -- name: renew_leases [sqlite]
 -- Still at it; those whose lease was taken over, or that have ended, are missing from the answer.
@@ -55,6 +69,16 @@ UPDATE generations SET lease_until_ms = :until_ms FROM json_array_elements(CAST(
 WHERE generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
     AND generations.status IN ('queued', 'in_progress')
 RETURNING generations.id;
+
+-- name: list_fenced [sqlite]
+-- Of these leases, those that somebody else has taken over.
+SELECT generations.id FROM json_each(:leases) AS one
+JOIN generations ON generations.id = one.value ->> 0 WHERE generations.lease_token <> one.value ->> 1;
+
+-- name: list_fenced [postgres]
+-- Of these leases, those that somebody else has taken over.
+SELECT generations.id FROM json_array_elements(CAST(:leases AS json)) AS one
+JOIN generations ON generations.id = one ->> 0 WHERE generations.lease_token <> CAST(one ->> 1 AS BIGINT);
 
 -- name: release_lease
 -- Stopped in good order: whoever comes next need not wait, and sees that it was no crash.
