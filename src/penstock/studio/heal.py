@@ -25,10 +25,14 @@ def fill(image: Image.Image, hole: Image.Image, chance: random.Random) -> Image.
     leaning = ImageChops.subtract(down_doubt, across_doubt, 1 / _SURE, 128)
     leaning = leaning.filter(ImageFilter.GaussianBlur(max(1.0, min(image.size) / 100)))
     filled = Image.composite(across, down, leaning).filter(ImageFilter.GaussianBlur(1))
-    # Real pictures are never quite smooth.
+    return Image.composite(grained(filled, chance), image, hole)
+
+
+def grained(image: Image.Image, chance: random.Random) -> Image.Image:
+    """Real pictures are never quite smooth."""
     speckle = Image.frombytes("L", image.size, chance.randbytes(image.width * image.height))
     grain = speckle.point([round(128 + (value - 128) * 0.06) for value in range(256)])
-    return Image.composite(ImageChops.overlay(filled, Image.merge("RGB", (grain, grain, grain))), image, hole)
+    return ImageChops.overlay(image, Image.merge("RGB", (grain, grain, grain)))
 
 
 def _spanned(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple[Image.Image, Image.Image]:

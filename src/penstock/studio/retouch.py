@@ -41,7 +41,7 @@ def edit(
     size = (width or made.width, height or made.height)
     if size != made.size:
         check_size(*size)
-    return pictures.encode(_fitted(made, size), "png")
+    return pictures.encode(_framed(made, size, canvas.dice(prompt, seed, "frame")), "png")
 
 
 def _hole(source: Image.Image, mask: bytes | None) -> Image.Image | None:
@@ -305,3 +305,37 @@ def _fitted(image: Image.Image, size: Size) -> Image.Image:
         high = max(1, round(wide / shape))
     left, top = (image.width - wide) // 2, (image.height - high) // 2
     return scale(image.crop((left, top, left + wide, top + high)), size)
+
+
+def _framed(image: Image.Image, size: Size, chance: random.Random) -> Image.Image:
+    """Exactly this size and nothing lost: where the shape is another one, the picture's edges go on."""
+    factor = min(size[0] / image.width, size[1] / image.height)
+    wide, high = max(1, round(image.width * factor)), max(1, round(image.height * factor))
+    left, top = (size[0] - wide) // 2, (size[1] - high) // 2
+    if max(left, top) <= min(size) // 40 or image.mode != "RGB":
+        return _fitted(image, size)
+    inner = scale(image, (wide, high))
+    edge = max(1, min(wide, high) // 60)
+    ground = Image.new("RGB", size)
+    if left:
+        beside = ((0, 0, edge, high), (wide - edge, 0, wide, high))
+        strips = [inner.crop(box).resize((1, high), Image.Resampling.BOX) for box in beside]
+        ground.paste(strips[0].resize((left, high)), (0, 0))
+        ground.paste(strips[1].resize((size[0] - left - wide, high)), (left + wide, 0))
+    else:
+        beside = ((0, 0, wide, edge), (0, high - edge, wide, high))
+        strips = [inner.crop(box).resize((wide, 1), Image.Resampling.BOX) for box in beside]
+        ground.paste(strips[0].resize((wide, top)), (0, 0))
+        ground.paste(strips[1].resize((wide, size[1] - top - high)), (0, top + high))
+    ground.paste(inner, (left, top))
+    soft = heal.grained(ground.filter(ImageFilter.GaussianBlur(min(size) / 50)), chance)
+    soft.paste(inner, (left, top), _feathered((wide, high), edge, upright=bool(left)))
+    return soft
+
+
+def _feathered(size: Size, edge: int, *, upright: bool) -> Image.Image:
+    """White, and fading to black at two opposite sides."""
+    inset = (edge, 0, size[0] - edge, size[1]) if upright else (0, edge, size[0], size[1] - edge)
+    shape = Image.new("L", size)
+    shape.paste(255, inset)
+    return shape.filter(ImageFilter.BoxBlur((edge / 2, 0) if upright else (0, edge / 2)))

@@ -156,7 +156,22 @@ def test_pictures_can_be_blended() -> None:
     assert opened(retouch.edit([black, white], "blend them").data).convert("L").getpixel((20, 20)) in range(120, 136)
 
 
-@pytest.mark.parametrize("size", [(64, 64), (300, 100), (16, 90)])
+@pytest.mark.parametrize("size", [(160, 220), (260, 120)])
+def test_another_shape_loses_nothing_of_the_picture(size: tuple[int, int]) -> None:
+    made = opened(retouch.edit([png(SOURCE)], "blur", mask(), *size).data).convert("RGB")
+    left, top = (size[0] - 160) // 2, (size[1] - 120) // 2
+    seam = 4  # where the picture fades into what goes on beside it
+    inner = made.crop((left, top, left + 160, top + 120))
+    for box in ((seam, seam, 40, 116), (120, seam, 156, 116), (seam, seam, 156, 30)):
+        assert inner.crop(box).tobytes() == SOURCE.crop(box).tobytes()
+    beside = made.getpixel((left // 2, size[1] // 2)) if left else made.getpixel((size[0] // 2, top // 2))
+    edge = SOURCE.getpixel((0, 60)) if left else SOURCE.getpixel((80, 0))
+    assert isinstance(beside, tuple)
+    assert isinstance(edge, tuple)
+    assert max(abs(one - other) for one, other in zip(beside, edge, strict=True)) < 40
+
+
+@pytest.mark.parametrize("size", [(64, 64), (300, 100), (16, 90), (17, 16), (16, 4096)])
 def test_the_asked_size(size: tuple[int, int]) -> None:
     made = retouch.edit([png(SOURCE)], "warmer", None, *size)
     assert opened(made.data).size == (made.width, made.height) == size
