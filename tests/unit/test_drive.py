@@ -77,6 +77,19 @@ async def test_struck_down_and_taken_up_by_the_next_process(open_house: OpenHous
         assert len(labs[0].videos) <= 1, "never sent twice"
 
 
+@sqlite_only
+async def test_struck_down_where_sending_again_is_safe(open_house: OpenHouse) -> None:
+    """Nobody knows what became of it, and it does not matter: to make the clip again costs nothing."""
+    async with neighbours() as labs:
+        async with open_house(labs=labs, disabled_providers=()) as house:
+            with tripping("submit.response_read"):
+                video_id = (await house.video(model="atelier/clip", seconds=1, size="64x64")).json["id"]
+                await house.idle()
+        async with open_house(labs=labs, disabled_providers=()) as house:
+            assert (await house.finished(video_id))["status"] == "completed"
+            assert [row["state"] for row in await house.attempts(video_id)] == ["made"]
+
+
 @pytest.mark.parametrize("place", ["submit.id_committed", "media.after_fsync", "settle.in_tx"])
 async def test_struck_down_and_taken_up_by_the_same_process(open_house: OpenHouse, place: str) -> None:
     async with open_house() as house:
