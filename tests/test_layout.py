@@ -17,7 +17,7 @@ LAYERS = """
     cli pytest_plugin
     commands
     app
-    api web
+    api
     flow chat
     accept
     understand
@@ -39,14 +39,14 @@ LAYERS = """
     convert
     fields forms vault
     schema states settings netguard metrics
-    values errors clock turns sniff failpoints telemetry
+    values errors clock turns sniff failpoints telemetry web
     __init__
 """
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
-    "starlette": {"api", "web"},
-    "uvicorn": {"api", "web", "commands"},
+    "starlette": {"api"},
+    "uvicorn": {"api", "commands"},
     "pyreqwest": {"wire", "intake"},
     "apsw": {"store"},
     "PIL": {"pictures", "studio", "pool"},

@@ -1,1 +1,1 @@
-"""The HTTP edge: the only code, beside the pages, that knows the web framework."""
+"""The HTTP edge: the only code that knows the web framework."""

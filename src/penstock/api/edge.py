@@ -1,14 +1,14 @@
 """The ASGI application: a request in, its row's endpoint called, an answer or a problem out."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
 import structlog
 
 from penstock.api import problems, query, receive, response
-from penstock.api.dispatch import UNKNOWN, Router
+from penstock.api.dispatch import Router
 from penstock.api.routes import ROUTES
 from penstock.api.spec import Route
 from penstock.auth import ADMIN
@@ -18,7 +18,6 @@ from penstock.schema import Answer, Call, Caller
 from penstock.values import new_id
 
 Scope = MutableMapping[str, Any]
-Application = Callable[[Scope, receive.Receive, response.Send], Awaitable[None]]
 
 log = structlog.get_logger("penstock.api")
 
@@ -48,11 +47,10 @@ class Exchange:
 
 
 class Edge:
-    """Callable as ASGI asks. One per process. Paths that no row knows are left to `pages`, if there are any."""
+    """Callable as ASGI asks. One per process."""
 
-    def __init__(self, gateway: Gateway, routes: Iterable[Route] = ROUTES, pages: Application | None = None) -> None:
+    def __init__(self, gateway: Gateway, routes: Iterable[Route] = ROUTES) -> None:
         self._gateway = gateway
-        self._pages = pages
         self._router = Router(routes)
         self._limits = receive.Limits.of(gateway.settings)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
@@ -71,9 +69,6 @@ class Edge:
             raise ValueError(f"only HTTP is served here, not {scope['type']}")
         # The row alone decides who may call: no header, and no second reading of the path, has a say in it.
         route, values = self._router.find(scope["method"], scope["raw_path"])
-        if route is UNKNOWN and self._pages is not None:
-            await self._pages(scope, receiver, sender)
-            return
         exchange = Exchange(self._gateway, route, values, receive.headers(scope["headers"]))
         try:
             answer = await self._answer(exchange, scope, receiver)

@@ -131,6 +131,10 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         for status in (200, 206):
             yield status, _described(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
         return
+    if route.gives == "page":
+        yield 200, _described(route.summary, {"*/*": {"schema": {"type": "string"}}})
+        yield 304, _described("Not changed", None)
+        return
     if route.gives == "text":
         yield 200, _described(route.summary, {"text/plain": {"schema": {"type": "string"}}})
         return

@@ -5,7 +5,7 @@ from functools import cache
 import msgspec
 
 from penstock import chat, flow, lookup
-from penstock.api import account, callbacks, files, health, metrics, models, openapi, providers, recordings
+from penstock.api import account, callbacks, files, health, metrics, models, openapi, pages, providers, recordings
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
@@ -76,6 +76,11 @@ ROUTES: tuple[Route, ...] = (
     # News from providers, at addresses that we gave them
     Route("POST", "/callbacks/{provider}/{token}", callbacks.receive, "Take a provider's word that a job has news",
           access="signed", takes="note", status=204),
+
+    # The dashboard
+    Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),
+    Route("GET", "/dashboard.css", pages.style, "Its style", access="open", gives="page"),
+    Route("GET", "/dashboard.js", pages.script, "Its script", access="open", gives="page"),
 
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process lives", access="open", gives="Health"),

@@ -70,7 +70,7 @@ Your first key, shown this once:
 
     {welcome.key}
 
-Make a picture:
+Open {address} in a browser and give it that key, or make a picture from here:
 
     curl {address}/compat/v1/images/generations \\
       -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\

@@ -461,19 +461,6 @@ async def test_while_draining_new_work_is_refused_and_may_be_repeated_elsewhere(
     assert not kept.calls
 
 
-async def test_pages_have_the_paths_that_no_row_knows_and_no_others(tmp_path: Path) -> None:
-    async def pages(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
-        await send({"type": "http.response.body", "body": b"page"})
-
-    async with opened(tmp_path) as gateway:
-        edge = Edge(gateway, [make(Kept())], pages)
-        async with serving(edge, gateway.settings) as served:
-            assert (await served.ask("GET", "/")).body == b"page"
-            assert (await served.ask("POST", "/make", body={})).status == 401
-            assert (await served.ask("GET", "/make")).status == 401
-
-
 async def test_other_protocols_than_http_are_not_served(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         with pytest.raises(ValueError, match="websocket"):

@@ -8,7 +8,7 @@ from penstock.api.shapes import SHAPES
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 
-OPEN = {"/healthz", "/readyz", "/openapi.json"}
+OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard.css", "/dashboard.js"}
 SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}
 
 
@@ -34,7 +34,7 @@ def test_what_may_cost_money_is_marked() -> None:
 def test_rows_that_take_a_body_say_what_is_in_it_and_what_comes_back() -> None:
     for row in ROUTES:
         assert (row.takes in ("nothing", "note")) == (row.fields is None), row.path
-        assert row.gives in {*SHAPES, "file", "text"} or row.status == 204, row.path
+        assert row.gives in {*SHAPES, "file", "page", "text"} or row.status == 204, row.path
 
 
 def test_only_administration_needs_the_admin_scope() -> None:

@@ -1,0 +1,107 @@
+"""A real browser, driven over the WebDriver protocol: Chromium and its driver, as systems package them."""
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from tests.ports import unused_port
+
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # how the protocol names a reference to one
+_FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+          "--disable-background-networking", "--disable-component-update", "--window-size=1200,1400"]  # fmt: skip
+
+
+class Failed(Exception):
+    """The browser says that it could not."""
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, address: str) -> None:
+        options = {"args": _FLAGS, "binary": shutil.which("chromium") or shutil.which("google-chrome") or ""}
+        wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
+        self._address = address
+        session = self._say("POST", "/session", {"capabilities": wanted})["sessionId"]
+        self._address += f"/session/{session}"
+
+    def _say(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if method == "GET" else json.dumps(body or {}).encode()
+        asked = Request(self._address + path, data, {"content-type": "application/json"}, method=method)  # noqa: S310
+        try:
+            with urlopen(asked, timeout=60) as answer:  # noqa: S310
+                return json.loads(answer.read())["value"]
+        except HTTPError as problem:
+            with problem:
+                raise Failed(json.loads(problem.read())["value"]["message"]) from None
+
+    def open(self, url: str) -> None:
+        self._say("POST", "/url", {"url": url})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self._say("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def text(self, selector: str) -> str:
+        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
+
+    def _find(self, selector: str) -> str:
+        found: dict[str, str] = self._say("POST", "/element", {"using": "css selector", "value": selector})
+        return found[_ELEMENT]
+
+    def click(self, selector: str) -> None:
+        self._say("POST", f"/element/{self._find(selector)}/click")
+
+    def type(self, selector: str, text: str) -> None:
+        self._say("POST", f"/element/{self._find(selector)}/value", {"text": text})
+
+    def until(self, met: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + 30
+        while not met():
+            assert time.monotonic() < deadline, what
+            time.sleep(0.05)
+
+    def log(self) -> list[dict[str, Any]]:
+        """What the page said to the console, complaints about its own policy among it."""
+        found: list[dict[str, Any]] = self._say("POST", "/se/log", {"type": "browser"})
+        return found
+
+    def picture(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self._say("GET", "/screenshot")))
+
+    def close(self) -> None:
+        self._say("DELETE", "")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    driver = shutil.which("chromedriver")
+    assert driver, "these tests need Chromium and chromedriver, which most systems package"
+    port = unused_port()
+    process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        browser = _opened(f"http://127.0.0.1:{port}")
+        try:
+            yield browser
+        finally:
+            browser.close()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _opened(address: str) -> Browser:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return Browser(address)
+        except URLError:
+            assert time.monotonic() < deadline, "the driver does not answer"
+            time.sleep(0.05)
