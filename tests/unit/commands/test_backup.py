@@ -1,0 +1,21 @@
+"""A copy that a gateway can be started from, or a line that says why there is none."""
+
+from pathlib import Path
+
+from tests.commanding import done, penstock
+
+
+def test_a_copy_is_a_data_folder(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "kept" / "copy"
+    made = done("keys", "create", "--data", data, "--name", "first").lines[0][0]
+    assert "Media files are not part" in done("backup", copy, "--data", data).out
+    assert (copy.stat().st_mode & 0o777, (copy / "secret.key").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert done("keys", "list", "--data", copy).lines == done("keys", "list", "--data", data).lines
+    assert made not in (copy / "penstock.db").read_bytes().decode("latin-1")
+    assert done("audit", "--data", copy).out.splitlines()[-1] == "audit clean"
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    refused = penstock("backup", tmp_path, "--data", tmp_path / "data")
+    assert refused.status == 1
+    assert "exists" in refused.err
