@@ -5,7 +5,7 @@ differ; and errors are those of the proxy that it describes, so only what succee
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,18 @@ from urllib.parse import urlsplit
 import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from tests.providers.recordings import Recording, recordings
+from tests.house import OpenHouse
+from tests.providers.journeys import film, house_of, image
+from tests.providers.recordings import recordings
+from tests.upstreams.bfl import Flux
+from tests.upstreams.exchange import Exchange, Heard, Ware
+from tests.upstreams.kling import Kling
+from tests.upstreams.ltx import Ltx
+from tests.upstreams.minimax import MiniMax
+from tests.upstreams.recraft import Recraft
+from tests.upstreams.server import Vendor
+from tests.upstreams.vidu import Vidu
+from tests.upstreams.xai import XAI
 
 pytestmark = pytest.mark.clients
 
@@ -51,15 +62,15 @@ def described() -> dict[str, Any]:
     return found
 
 
-def operation(recording: Recording, sent: Mapping[str, Any]) -> dict[str, Any] | None:
-    path = urlsplit(sent["url"]).path
-    for pattern, there in PATHS[recording.slug]:
+def operation(slug: str, method: str, url: str) -> dict[str, Any] | None:
+    path = urlsplit(url).path
+    for pattern, there in PATHS[slug]:
         if re.fullmatch(pattern, path):
             path = re.sub(pattern, there, path)
             break
     for template, item in described()["paths"].items():
-        if sent["method"].lower() in item and re.fullmatch(re.sub(r"{[^}]+}", "[^/]+", template), path):
-            return dict(item[sent["method"].lower()])
+        if method.lower() in item and re.fullmatch(re.sub(r"{[^}]+}", "[^/]+", template), path):
+            return dict(item[method.lower()])
     return None
 
 
@@ -78,7 +89,7 @@ def components() -> Any:
     return resolved(described()["components"])
 
 
-def breaches(recording: Recording, holder: Any, value: Any) -> Iterator[str]:
+def breaches(slug: str, holder: Any, value: Any) -> Iterator[str]:
     """Against the JSON schema of a request or a response, if it has one."""
     while "$ref" in holder:
         *_, kind, name = holder["$ref"].split("/")
@@ -89,9 +100,11 @@ def breaches(recording: Recording, holder: Any, value: Any) -> Iterator[str]:
     validator = jsonschema_rs.validator_for({"allOf": [resolved(schema)], "components": components()})
     for problem in validator.iter_errors(value):
         place = "/".join(map(str, problem.instance_path))
-        if place not in ("model", "model_name") and (recording.slug, place) not in NARROW:
-            yield f"{recording}: {place}: {problem.message}"
+        if place not in ("model", "model_name") and (slug, place) not in NARROW:
+            yield f"{place}: {problem.message}"
 
+
+# ------------------------------------------------------------------------------------------------------------ exchanges
 
 OURS = [recording for recording in recordings() if recording.slug in PATHS]
 
@@ -101,14 +114,69 @@ def test_exchanges_fit_the_description(slug: str) -> None:
     compared, found = 0, list[str]()
     for recording in (one for one in OURS if one.slug == slug):
         for exchange in recording.told["exchanges"]:
-            if (known := operation(recording, exchange["sent"])) is None:
+            sent = exchange["sent"]
+            if (known := operation(slug, sent["method"], sent["url"])) is None:
                 continue
-            if "body" in exchange["sent"] and "requestBody" in known:
+            if "body" in sent and "requestBody" in known:
                 compared += 1
-                found += breaches(recording, known["requestBody"], exchange["sent"]["body"])
+                found += (f"{recording}: {one}" for one in breaches(slug, known["requestBody"], sent["body"]))
             status = str(exchange["reply"].get("status", 200))
             if status in known["responses"] and status < "300" and "json" in exchange["reply"]:
                 compared += 1
-                found += breaches(recording, known["responses"][status], exchange["reply"]["json"])
+                told = breaches(slug, known["responses"][status], exchange["reply"]["json"])
+                found += (f"{recording}: {one}" for one in told)
     assert compared >= 4
+    assert not found, "\n" + "\n".join(found)
+
+
+# ----------------------------------------------------------------------------------------------------------- simulators
+
+# A simulator, where it is mounted, and models that between them make it say what it can.
+SIMULATORS: Mapping[str, tuple[type[Vendor], str, tuple[str, ...]]] = {
+    "bfl": (Flux, "", ("flux-2-pro", "flux-3-video")),
+    "kling": (Kling, "", ("kling-3",)),
+    "ltx": (Ltx, "", ("ltx-2.5-fast",)),
+    "minimax": (MiniMax, "", ("hailuo-2.3", "minimax/h3")),
+    "recraft": (Recraft, "/v1", ("recraft-v3",)),
+    "vidu": (Vidu, "/ent/v2", ("vidu-q3",)),
+    "xai": (XAI, "/v1", ("grok-imagine-image", "grok-imagine-video")),
+}
+
+
+def overheard(vendor: Vendor) -> list[tuple[str, str, Any]]:
+    """Whatever it answers from now on, with the question's method and path."""
+    said: list[tuple[str, str, Any]] = []
+    find = vendor._found
+
+    def found(heard: Heard) -> tuple[str, Mapping[str, str], Callable[[Exchange], Ware]]:
+        name, params, make = find(heard)
+
+        def noted(line: Exchange) -> Ware:
+            ware = make(line)
+            if ware.json is not None:
+                said.append((heard.method, heard.path, ware.json))
+            return ware
+
+        return name, params, noted
+
+    vendor._found = found  # type: ignore[method-assign]
+    return said
+
+
+@pytest.mark.parametrize("slug", SIMULATORS)
+async def test_simulators_fit_the_description(open_house: OpenHouse, slug: str) -> None:
+    kind, path, models = SIMULATORS[slug]
+    vendor = kind()
+    said, found, compared = overheard(vendor), list[str](), 0
+    async with house_of(open_house, slug, vendor, path) as house:
+        for model in models:
+            option = house.gateway.catalog.known_route(model, ("image", "video")).first
+            made = await (film if option.model.op.task == "video" else image)(house, model=model)
+            assert made["status"] == "completed", made
+    for method, asked, answer in said:
+        if known := operation(slug, method, asked):
+            shape = next(one for status, one in known["responses"].items() if status.startswith("2"))
+            found += breaches(slug, shape, answer)
+            compared += 1
+    assert compared
     assert not found, "\n" + "\n".join(found)
