@@ -149,7 +149,7 @@ async def queue(tx: Transaction, *, org_id: str, request_id: str, url: str, kind
 # A receiver that hangs holds a slot for as long as an attempt may take, so there are many, and no host may hold more
 # than a few: the others' news is not late for it.
 _AT_ONCE = 2000
-_AT_ONCE_PER_HOST = 32
+_AT_ONCE_PER_HOST = 128
 _AT_ONCE_WHEN_SHORT = 8
 _BATCH = 32
 _LOOK_SECONDS = 1.0  # how late we may learn of a message that another process queued
@@ -286,7 +286,7 @@ class Deliveries:
         return len(claims) == room
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if len(self._running) >= self._at_once or self._crowds[self._running[task]] >= _AT_ONCE_PER_HOST:
+        if len(self._running) >= self._at_once or self._crowds[self._running[task]] == _AT_ONCE_PER_HOST:
             self.wake()  # somebody may have waited for this place
         host = self._running.pop(task)
         self._crowds -= Counter({host: 1})

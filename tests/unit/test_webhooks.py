@@ -528,7 +528,7 @@ async def deliver_past(process: Process, hosts: int, messages: int, hanging: int
 
 async def test_a_hanging_host_delays_no_other(database: Database) -> None:
     async with started(database) as one:
-        await deliver_past(one, hosts=1, messages=200, hanging=32)
+        await deliver_past(one, hosts=1, messages=300, hanging=128)
 
 
 async def test_a_thousand_hanging_hosts_delay_no_other(sqlite: Database) -> None:
