@@ -131,6 +131,7 @@ class Jobs:
         self._rescue: Callable[[], Awaitable[int]] = self.resume
         self._trial = asyncio.Lock()
         self._suspects: dict[str, asyncio.Task[None]] = {}
+        self._waiting: set[str] = set()  # suspects whose turn has not come; who looks in twice need not wait twice
         self.is_stopping = False
 
     def driven_by(self, drive: Drive) -> None:
@@ -212,7 +213,7 @@ class Jobs:
     async def attend(self, request_id: str) -> bool:
         """Drive this, or stay with it if that is done here already, until it has ended; False when it has not."""
         row = await self._store.one("get_generation_status", id=request_id)
-        if row and request_id not in self._tasks and not self.is_stopping:
+        if row and not (self.is_stopping or request_id in self._tasks or request_id in self._waiting):
             await self._take(request_id, row["crashes"], self._clock.steady_ms())
         if task := self._tasks.get(request_id):
             await asyncio.wait({task})  # cancelling whoever attends does not stop the work
@@ -225,12 +226,16 @@ class Jobs:
             for lease in await self._claim_all([request_id], now_ms):
                 self.start(lease)
             return
-        async with self._trial:
-            for lease in await self._claim_all([request_id], now_ms):
-                is_survived = lease.on_trial()
-                self.start(lease)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(is_survived.wait(), _TRIAL_SECONDS)
+        self._waiting.add(request_id)
+        try:
+            async with self._trial:
+                for lease in () if self.is_stopping else await self._claim_all([request_id], now_ms):
+                    is_survived = lease.on_trial()
+                    self.start(lease)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(is_survived.wait(), _TRIAL_SECONDS)
+        finally:
+            self._waiting.discard(request_id)
 
     async def claim(self, request_id: str) -> Lease | None:
         """Take over something nobody drives."""

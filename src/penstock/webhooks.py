@@ -46,9 +46,7 @@ class Secrets:
     """The signing secret of each organization: made when first needed, sealed in the database."""
 
     def __init__(self, store: Store, vault: Vault, clock: Clock) -> None:
-        self._store = store
-        self._vault = vault
-        self._clock = clock
+        self._store, self._vault, self._clock = store, vault, clock
 
     async def secret(self, org_id: str) -> str:
         return (await self.signing(org_id))[0]
@@ -70,8 +68,7 @@ class Secrets:
             await tx.run("set_first_secret", org_id=org_id, secret=fresh)
             return await tx.one("get_secrets", org_id=org_id)
 
-        row = await self._store.write(work)
-        if row is None:
+        if (row := await self._store.write(work)) is None:
             raise NotFound(f"No such organization: {org_id}.")
         return row
 
@@ -152,6 +149,7 @@ _AT_ONCE = 2000
 _AT_ONCE_PER_HOST = 128
 _AT_ONCE_WHEN_SHORT = 8
 _BATCH = 32
+_BUSY_PAUSE_SECONDS = 0.05
 _LOOK_SECONDS = 1.0  # how late we may learn of a message that another process queued
 _JITTER = 0.18  # up to a fifth is promised; the rest is for being late
 _LOCAL_PAUSE_SECONDS = 1.0
@@ -202,9 +200,7 @@ class Deliveries:
     """
 
     def __init__(self, store: Store, wire: Wire, vault: Vault, clock: Clock, settings: Settings) -> None:
-        self._store = store
-        self._wire = wire
-        self._clock = clock
+        self._store, self._wire, self._clock = store, wire, clock
         self._secrets = Secrets(store, vault, clock)
         self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
         self._delays = settings.webhook_delays_seconds
@@ -242,6 +238,8 @@ class Deliveries:
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
                     pause = _LOOK_SECONDS
+                if self._busy_hosts:  # whose messages are all looked at each time
+                    await asyncio.sleep(_BUSY_PAUSE_SECONDS)
                 await self._clock.wait(self._stirred, pause)
             await self._drained()
         finally:
@@ -293,18 +291,20 @@ class Deliveries:
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("webhook attempt %s broke", task.get_name(), exc_info=problem)
 
+    @property
+    def _busy_hosts(self) -> list[str]:
+        return [host for host, count in self._crowds.items() if count >= _AT_ONCE_PER_HOST]
+
     async def _claim(self, limit: int) -> list[Claim]:
         now_ms = self._clock.steady_ms()
-        busy = [host for host, count in self._crowds.items() if count >= _AT_ONCE_PER_HOST]
-        values = {
-            "now_ms": now_ms,
-            "until_ms": now_ms + self._lease_ms,
-            "far_ms": now_ms + self._longest_ms,
-            "busy_hosts": msgspec.json.encode(busy).decode(),
-            "limit": limit,
-        }
-        rows = await self._store.write(lambda tx: tx.all("claim_messages", **values))
-        return [Claim(**row) for row in rows]
+        values = {"now_ms": now_ms, "until_ms": now_ms + self._lease_ms, "limit": limit}
+        busy = msgspec.json.encode(self._busy_hosts).decode()
+
+        async def work(tx: Transaction) -> list[Row]:
+            await tx.run("recall_messages", now_ms=now_ms, far_ms=now_ms + self._longest_ms)
+            return await tx.all("claim_messages", busy_hosts=busy, **values)
+
+        return [Claim(**row) for row in await self._store.write(work)]
 
     # ------------------------------------------------------------------------------------------------------ attempting
 

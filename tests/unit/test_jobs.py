@@ -436,6 +436,25 @@ async def test_stopping_charges_nobody(open_house: OpenHouse, monkeypatch: pytes
             assert (lease.crashes, again.crashes, again.is_poison) == (4, 5, True)
 
 
+async def test_stopping_while_suspects_wait_for_their_turn(open_house: OpenHouse) -> None:
+    """As in a cluster, where each has somebody who attends to it: all go away, and take nothing up."""
+    async with open_house(works=False, worker=False) as house:
+        driver = Drivers()
+        async with jobs(house, driver) as ours:
+            suspects = await promised(house, 3)
+            for request_id in suspects:
+                await crashed(house, request_id, 3)
+            attending = [asyncio.create_task(ours.attend(request_id)) for request_id in suspects]
+            await until(lambda: len(driver.begun) == 1)
+            for request_id in {*suspects} - {*driver.ids}:
+                assert await ours.attend(request_id) is False, "somebody does already"
+            await ours.stop()
+            assert await asyncio.wait_for(asyncio.gather(*attending), 10) == [False] * 3
+            assert len(driver.begun) == 1
+        assert sorted([(await row(house, one))["crashes"] for one in suspects]) == [2, 2, 3]
+        assert {(await row(house, one))["lease_until_ms"] for one in suspects} == {0, 1}, "as they were, or given back"
+
+
 @sqlite_only
 async def test_what_is_being_sent_arrives_before_the_process_stops(open_house: OpenHouse) -> None:
     arrived = asyncio.Event()

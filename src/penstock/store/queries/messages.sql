@@ -28,25 +28,25 @@ ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
 -- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
--- ends. A moment further off than any wait can be was written by a clock that has been set back since.
+-- ends. However many wait, only as many are looked at as the index brings up first.
 UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 WHERE id IN (
-    SELECT id FROM messages
-    WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
+    SELECT id FROM messages INDEXED BY messages_waiting
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms
     AND substr(substr(url, instr(url, '//') + 2), 1, instr(substr(url, instr(url, '//') + 2), '/') - 1)
         NOT IN (SELECT value FROM json_each(:busy_hosts))
-    ORDER BY next_at_ms, id LIMIT :limit
+    ORDER BY next_at_ms LIMIT :limit
 )
 RETURNING id, org_id, url, body, tries, begun, lease_token;
 
 -- name: claim_messages [postgres]
 -- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
--- ends. A moment further off than any wait can be was written by a clock that has been set back since.
+-- ends. However many wait, only as many are looked at as the index brings up first.
 WITH due AS MATERIALIZED (
     SELECT id FROM messages
-    WHERE state = 'waiting' AND (next_at_ms <= :now_ms OR next_at_ms > :far_ms)
+    WHERE state = 'waiting' AND next_at_ms <= :now_ms
     AND split_part(url, '/', 3) NOT IN (SELECT json_array_elements_text(CAST(:busy_hosts AS json)))
-    ORDER BY next_at_ms, id LIMIT :limit
+    ORDER BY next_at_ms LIMIT :limit
     FOR UPDATE SKIP LOCKED
 )
 UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
@@ -57,7 +57,21 @@ RETURNING messages.id, org_id, url, body, tries, begun, lease_token;
 -- Whoever leased them is gone. Those that this happened to several times wait for their lease to end all the same.
 UPDATE messages SET next_at_ms = :now_ms WHERE state = 'waiting' AND begun BETWEEN 1 AND 3 AND next_at_ms > :now_ms;
 
--- name: get_next_message_due
+-- name: recall_messages [sqlite]
+-- A moment further off than any wait can be was written by a clock that has been set back since.
+UPDATE messages INDEXED BY messages_waiting SET next_at_ms = :now_ms
+WHERE state = 'waiting' AND next_at_ms > :far_ms;
+
+-- name: recall_messages [postgres]
+-- A moment further off than any wait can be was written by a clock that has been set back since.
+UPDATE messages SET next_at_ms = :now_ms WHERE state = 'waiting' AND next_at_ms > :far_ms;
+
+-- name: get_next_message_due [sqlite]
+-- When the next message that is not due yet will be.
+SELECT MIN(next_at_ms) AS at_ms FROM messages INDEXED BY messages_waiting
+WHERE state = 'waiting' AND next_at_ms > :now_ms;
+
+-- name: get_next_message_due [postgres]
 -- When the next message that is not due yet will be.
 SELECT MIN(next_at_ms) AS at_ms FROM messages WHERE state = 'waiting' AND next_at_ms > :now_ms;
 
