@@ -71,6 +71,15 @@ async def until(met: Callable[[], Awaitable[bool]] | Callable[[], bool], seconds
             await asyncio.sleep(0.05)
 
 
+def send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Past `Process.send_signal`, which would first look whether it has ended, and so take the exit code away from the
+    thread that waits for it.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+
 class EndedEarly(AssertionError):
     """A process ended before it listened."""
 
@@ -94,11 +103,11 @@ class Running:
         return await asyncio.wait_for(self.process.wait(), seconds)
 
     async def kill(self) -> None:
-        self.process.kill()
+        send(self.process, signal.SIGKILL)
         await self.died()
 
     async def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
+        send(self.process, signal.SIGTERM)
         return await self.died()
 
     def is_stopped(self) -> bool:
@@ -179,9 +188,8 @@ class Rig:
         try:
             yield Running(process, log)
         finally:
-            if process.returncode is None:
-                process.send_signal(signal.SIGCONT)  # a stopped process would not hear that it is over
-                process.kill()
+            send(process, signal.SIGCONT)  # a stopped process would not hear that it is over
+            send(process, signal.SIGKILL)
             self.last_code = await process.wait()
             process._transport.close()  # type: ignore[attr-defined]
 
