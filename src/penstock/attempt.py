@@ -33,6 +33,7 @@ _FETCH_IMAGE_SECONDS = 15.0
 _LONGEST_FETCH_PAUSE_SECONDS = 30.0
 _LEAST_PAUSE_SECONDS = 0.05
 _LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE = 0.9, 1.1
+_FIRST_POLLS_A_SECOND = 500
 _SLOWER = 1.15  # each pause between polls that brought no end, as a multiple of the one before
 _INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
 _CANCELLED = "The generation was cancelled."
@@ -170,7 +171,7 @@ async def _polled(
             await survived(gateway, job)
         rounds += 1
         seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
-        await clock.wait(bell, seconds * _jitter(job, rounds))
+        await clock.wait(bell, _pause_seconds(gateway, job, rounds, seconds))
         bell.clear()
         await _heed_cancel(gateway, job, share, result)
         await _heed_deadline(gateway, job, share, result)
@@ -194,13 +195,14 @@ async def _polled(
     return result
 
 
-def _jitter(job: Job, rounds: int) -> float:
-    """Spreads polls. After a restart everything is taken up at once; that is no reason to ask about everything at once.
-    Only who is on trial, and has others wait, does not wait itself.
+def _pause_seconds(gateway: Gateway, job: Job, rounds: int, seconds: float) -> float:
+    """Spreads polls. After a restart everything is taken up at once; that is no reason to ask about everything at once,
+    nor to come back to it at once for ever after. Only who is on trial, and has others wait, does not wait itself.
     """
     if not job.attempts or rounds > 1:
-        return random.uniform(_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
-    return 0.0 if job.lease.is_suspect else random.uniform(0.0, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
+        return seconds * random.uniform(_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
+    longest = max(seconds * _MOST_OF_A_PAUSE, gateway.jobs.running / _FIRST_POLLS_A_SECOND)
+    return 0.0 if job.lease.is_suspect else random.uniform(0.0, longest)  # noqa: S311 - guards nothing
 
 
 async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
