@@ -1,7 +1,6 @@
 """The story of a conversation: reserve, ask, pass the answer on, settle."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -22,7 +21,7 @@ from penstock.sse import Broken, Relay, Usage, plainly
 from penstock.upstream import Failed, OutcomeUnknown
 from penstock.values import NOTHING, Nanos, nanos
 from penstock.verdict import Miss, verdict
-from penstock.wire import NotSent, Unknown
+from penstock.wire import Chunks, NotSent, Unknown
 
 _IDLE_SECONDS = 60.0
 _BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like this
@@ -111,26 +110,23 @@ def _finish(option: Option) -> Mapping[bytes, bytes]:
 
 async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
     """Nothing is promised before the first bytes are here: until then another provider can be asked."""
-    stack = AsyncExitStack()
     relay = Relay(keeps_usage=said.wants_usage, finish=_finish(option))
+    limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
+    chunks = await gateway.upstream.listen(option, conversation.told(said, option.model), **limits)
     try:
-        limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
-        chunks = await stack.enter_async_context(
-            gateway.upstream.listen(option, conversation.told(said, option.model), **limits)
-        )
         first = b""
         while not first and not relay.done:
             first = relay.feed(await anext(chunks))
     except (StopAsyncIteration, Broken, Unknown, NotSent) as problem:
-        await stack.aclose()
+        await chunks.aclose()
         if isinstance(problem, Broken) and problem.event:
             raise gateway.upstream.objection(option, problem.event) from None
         words = f"{option.provider.name} answered with no stream."
         raise Failed(option.provider.slug, "unreadable", words) from problem
     except BaseException:
-        await stack.aclose()
+        await chunks.aclose()
         raise
-    body = _passed_on(gateway, entry, option, said, stack, chunks, relay, first)
+    body = _passed_on(gateway, entry, option, said, chunks, relay, first)
     return Answer(chunks=body, headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
@@ -139,8 +135,7 @@ async def _passed_on(
     entry: Entry,
     option: Option,
     said: Talk,
-    stack: AsyncExitStack,
-    chunks: AsyncIterator[bytes],
+    chunks: Chunks,
     relay: Relay,
     first: bytes,
 ) -> AsyncIterator[bytes]:
@@ -172,7 +167,7 @@ async def _passed_on(
         cost = NOTHING if status == "upstream_failure" else _stream_cost(option, said, relay)
         slug, size = option.provider.slug, relay.size_bytes
         _close(gateway, entry, status, provider=slug, cost=cost, response_bytes=size, problem=problem)
-        await stack.aclose()
+        await chunks.aclose()
 
 
 def _stream_cost(option: Option, said: Talk, relay: Relay) -> Nanos:

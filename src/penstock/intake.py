@@ -4,7 +4,7 @@ import errno
 import hashlib
 import inspect
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -134,6 +134,16 @@ class Fetched:
     size_bytes: int
     sha256: str
     body: bytes = b""
+
+
+class Chunks(Protocol):
+    """A reply bit by bit; whoever closes it early hangs up on the provider."""
+
+    async def __anext__(self) -> bytes: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
 
 
 class Sink(Protocol):

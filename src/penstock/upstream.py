@@ -2,8 +2,8 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
@@ -17,7 +17,7 @@ from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.turns import Turns
 from penstock.values import Reference
-from penstock.wire import NotSent, Unknown, Wire
+from penstock.wire import Chunks, NotSent, Unknown, Wire
 from penstock.workshop import ORIGIN, Workshop
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -141,27 +141,25 @@ class Upstream:
             raise self._refusal(target, reply)
         return reply
 
-    @asynccontextmanager
     async def listen(
         self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A chat call whose answer comes bit by bit. Raises as `ask` does until the first byte, then Unknown."""
+    ) -> Chunks:
+        """A chat call whose answer comes bit by bit, for the caller to close. Raises as `ask` does until it has begun,
+        then Unknown.
+        """
         outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
         if outgoing.url.startswith(ORIGIN):
-            yield self._workshop.stream(outgoing)
-            return
+            return self._workshop.stream(outgoing)
         try:
             stream = self._wire.stream(outgoing, idle_seconds=idle_seconds, total_seconds=total_seconds)
             reply = await stream.__aenter__()
         except (NotSent, Unknown) as problem:
             raise self._silence(target.provider, problem) from None
-        try:
-            if reply.status != 200:
-                body = await reply.read(_MOST_ERROR_BYTES)
-                raise self._refusal(target, Reply(reply.status, reply.headers, body))
-            yield reply
-        finally:
-            await stream.__aexit__(None, None, None)
+        if reply.status == 200:
+            return reply
+        async with aclosing(reply):
+            body = await reply.read(_MOST_ERROR_BYTES)
+        raise self._refusal(target, Reply(reply.status, reply.headers, body))
 
     @staticmethod
     def _silence(provider: Provider, problem: NotSent | Unknown) -> "Failed | OutcomeUnknown":

@@ -22,22 +22,11 @@ from pyreqwest.response import Response
 
 from penstock import __version__
 from penstock.errors import InvalidRequest
-from penstock.intake import (
-    Fetched,
-    Headers,
-    NotSent,
-    Refused,
-    Sink,
-    TooLarge,
-    Unknown,
-    keep,
-    outcome,
-    read,
-)
+from penstock.intake import Chunks, Fetched, Headers, NotSent, Refused, Sink, TooLarge, Unknown, keep, outcome, read
 from penstock.netguard import NO_EXCEPTIONS, Egress, Target, check_fetch_url
 from penstock.providers.spec import Outgoing, Reply, Upload
 
-__all__ = ["Fetched", "NotSent", "Refused", "Resolver", "Sink", "Stream", "TooLarge", "Unknown", "Wire"]
+__all__ = ["Chunks", "Fetched", "NotSent", "Refused", "Resolver", "Sink", "Stream", "TooLarge", "Unknown", "Wire"]
 
 MOST_REPLY_BYTES = 64 * 2**20
 _CONNECT_SECONDS = 5.0
@@ -73,6 +62,9 @@ class Stream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
         await self._request.__aexit__(None, None, None)
 
     def __aiter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -62,7 +62,7 @@ class Workshop:
             return _reply({"message": problem.message if refused else _BROKEN}, 400 if refused else 500)
         return _reply({"id": _new("pic"), "pictures": pictures})
 
-    async def stream(self, request: Outgoing) -> AsyncIterator[bytes]:
+    async def stream(self, request: Outgoing) -> AsyncGenerator[bytes, None]:
         """Chat, bit by bit."""
         for chunk in echo.chunks(msgspec.json.decode(request.body)):
             yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"

@@ -27,7 +27,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -292,7 +292,7 @@ async def _talked(upstream: Upstream, option: Option, told: Mapping[str, Any]) -
         shown = json.loads(plainly(answer.body, finish))
         return {"status": "completed", "json": shown, "usage": _usage(answer.json.get("usage"))}
     relay = Relay(keeps_usage=talk.wants_usage, finish=finish)
-    async with upstream.listen(option, fields, 60, 60) as chunks:
+    async with aclosing(await upstream.listen(option, fields, 60, 60)) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except Broken as problem:

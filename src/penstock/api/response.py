@@ -79,16 +79,20 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
     if is_head:
         await close(chunks)
         return True
-    pump = asyncio.ensure_future(_pump(chunks, send))
-    leaving = asyncio.ensure_future(_until_gone(receive))
+    tasks: list[asyncio.Future[None]] = []
     try:
-        await asyncio.wait((pump, leaving), return_when=asyncio.FIRST_COMPLETED)
+        # The first piece is there already, so it goes out with the head, before anything else is set up.
+        if first := await anext(chunks, b""):
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+        pump = asyncio.ensure_future(_pump(chunks, send))
+        tasks = [pump, asyncio.ensure_future(_until_gone(receive))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not pump.done():
             return False
         await pump
         return True
     finally:
-        for task in (pump, leaving):
+        for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
