@@ -12,7 +12,7 @@ import sys
 SHORT = {
     "store": ["--seconds", "0.3"],
     "wire": ["--rounds", "1"],
-    "edge": [],
+    "edge": ["--short"],
     "pictures": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],

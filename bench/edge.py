@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
@@ -85,7 +86,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(kind: str) -> float:
+def measure(kind: str, rounds: int) -> float:
     """Microseconds of CPU in the serving process for one call: the best of some rounds."""
     listener = socket.create_server(("127.0.0.1", 0))
     told: Queue[Any] = Queue()
@@ -94,7 +95,7 @@ def measure(kind: str) -> float:
     port, key = listener.getsockname()[1], told.get(timeout=30)
     time.sleep(0.5)
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         before = cpu_seconds(process.pid or 0)
         uvloop.run(load(port, key, CALLS))
         found.append((cpu_seconds(process.pid or 0) - before) / CALLS * 1e6)
@@ -103,13 +104,13 @@ def measure(kind: str) -> float:
     return min(found)
 
 
-def main() -> None:
-    plain = measure("uvicorn")
+def main(rounds: int) -> None:
+    plain = measure("uvicorn", rounds)
     print(f"uvicorn alone        {plain:6.1f} µs a call")
     for kind in ("protocol", "edge"):
-        took = measure(kind)
+        took = measure(kind, rounds)
         print(f"with our {kind:<11} {took:6.1f} µs a call, {took - plain:+.1f}")
 
 
 if __name__ == "__main__":
-    main()
+    main(1 if "--short" in sys.argv else ROUNDS)
