@@ -197,6 +197,9 @@ class Flow:
         for start in range(0, len(self.body), 50):
             yield self.body[start : start + 50]
 
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
 
 def shown(outgoing: Outgoing) -> dict[str, Any]:
     """A request as a recording writes it."""
