@@ -25,6 +25,7 @@ from penstock.errors import InvalidRequest
 from penstock.intake import Chunks, Fetched, Headers, NotSent, Refused, Sink, TooLarge, Unknown, keep, outcome, read
 from penstock.netguard import NO_EXCEPTIONS, Egress, Target, check_fetch_url
 from penstock.providers.spec import Outgoing, Reply, Upload
+from penstock.turns import unobtrusive
 
 __all__ = ["Chunks", "Fetched", "NotSent", "Refused", "Resolver", "Sink", "Stream", "TooLarge", "Unknown", "Wire"]
 
@@ -107,7 +108,8 @@ class Wire:
         self._resolver = resolver or self._resolve
         self._closed = False
         try:
-            self._client(None)
+            with unobtrusive():  # the library begins its thread with the first client
+                self._client(None)
         except NotSent:
             raise ValueError(f"no certificates to trust could be read, also from {ca_file}") from None
 

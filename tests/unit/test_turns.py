@@ -1,13 +1,17 @@
 """However many have long work to do, everybody else has a turn between any two of them."""
 
 import asyncio
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from penstock import turns
 from penstock.schema import Request
-from penstock.turns import Turns
+from penstock.turns import Turns, unobtrusive
 from tests.house import OpenHouse, sqlite_only
 from tests.upstreams import faults
 
@@ -65,3 +69,50 @@ async def test_long_replies_that_come_at_once(open_house: OpenHouse, monkeypatch
         await house.lab.images.reached(30)
         gate.open()
         assert len(set(await asking)) == 30
+
+
+def scheduled() -> int:
+    """How a thread begun here is scheduled."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(os.sched_getscheduler(0)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_threads_begun_unobtrusively_do_not_break_in() -> None:
+    with unobtrusive():
+        inside = scheduled()
+    assert (inside, scheduled(), os.sched_getscheduler(0)) == (os.SCHED_BATCH, os.SCHED_OTHER, os.SCHED_OTHER)
+
+
+def test_who_scheduled_the_process_otherwise_is_not_overruled() -> None:
+    def run() -> None:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with unobtrusive():
+            found.append(scheduled())
+        found.append(os.sched_getscheduler(0))
+
+    found: list[int] = []
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [os.SCHED_IDLE, os.SCHED_IDLE]
+
+
+LIBRARY_THREADS = """
+import asyncio, os, pathlib
+from penstock.wire import Wire
+
+async def main():
+    wire = Wire()
+    print(sorted(os.sched_getscheduler(int(task.name)) for task in pathlib.Path("/proc/self/task").iterdir()))
+    await wire.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_thread_that_sends_requests_is_such_a_thread() -> None:
+    told = subprocess.run([sys.executable, "-c", LIBRARY_THREADS], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [f"[{os.SCHED_OTHER},", f"{os.SCHED_BATCH}]"]

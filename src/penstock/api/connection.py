@@ -19,6 +19,7 @@ _LINE_BYTES = 8 * 1024
 _FAREWELL_SECONDS = 1.0
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
+_FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # others only announce what is to come
 
 
 class Doorkeeper:
@@ -74,6 +75,43 @@ class Doorkeeper:
             connection.give_up()
 
 
+class Envelope:
+    """A transport on which the head of an answer waits for the first of its body: every write is a call of the system,
+    and wakes the reader. Where no body follows, whoever ends the answer flushes.
+    """
+
+    __slots__ = ("_head", "_transport", "_write")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._write = transport.write
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            self._transport.writelines((self._head, data))
+            self._head = b""
+        elif data.startswith(_FINAL_HEADS):
+            self._head = data
+        else:
+            self._write(data)
+
+    def flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+    def write_eof(self) -> None:
+        self.flush()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(HttpToolsProtocol):
     """Answers whatever is not clean HTTP/1.1 with a problem, and closes."""
 
@@ -97,6 +135,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = Envelope(transport)  # type: ignore[assignment]
         if len(self.connections) > self.doorkeeper.most and not self.doorkeeper.make_room():
             self.refuse(Unavailable("Too many connections."))
         else:
@@ -127,6 +166,7 @@ class Connection(HttpToolsProtocol):
                 self.refuse(_TOO_LARGE)
 
     def on_response_complete(self) -> None:
+        self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
         if self.transport.is_closing() or self._is_busy or not self._in_head:
             return

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.api.connection import Envelope
 from penstock.api.edge import Edge
 from penstock.api.spec import Route
 from penstock.gateway import Gateway
@@ -325,3 +326,59 @@ async def test_answers_made_by_the_protocol_carry_no_server_header(tmp_path: Pat
             async with await served.line() as line:
                 await line.send(sent)
                 assert "server" not in (await line.hear()).headers
+
+
+# ------------------------------------------------------------------------------------------------------------- packets
+
+
+class Sent(asyncio.Transport):
+    """A transport that remembers what left it together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packets: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.packets.append(data)
+
+    def writelines(self, parts: Any) -> None:
+        self.packets.append(b"".join(parts))
+
+    def close(self) -> None:
+        self.packets.append(b"END")
+
+
+HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def test_the_head_of_an_answer_leaves_with_the_first_of_its_body() -> None:
+    sent = Sent()
+    envelope = Envelope(sent)
+    for part in (CONTINUE, HEAD, b"one", b"two", HEAD, b""):
+        envelope.write(part)
+    assert sent.packets == [CONTINUE, HEAD + b"one", b"two", HEAD]
+
+
+def test_a_head_that_no_body_follows_is_not_kept_back() -> None:
+    sent = Sent()
+    envelope = Envelope(sent)
+    envelope.write(HEAD)
+    envelope.flush()
+    envelope.flush()
+    envelope.write(HEAD)
+    envelope.close()
+    assert sent.packets == [HEAD, HEAD, b"END"]
+
+
+async def test_who_asks_for_the_head_alone_gets_it(tmp_path: Path) -> None:
+    async with server(tmp_path) as served, await served.line() as line:
+        await line.send(b"HEAD /echo HTTP/1.1\r\nhost: test\r\n\r\n")
+        assert (await line.hear(is_head=True)).headers["content-length"] == "23"
+
+
+async def test_who_waits_to_be_told_to_go_on_is_told_at_once(tmp_path: Path) -> None:
+    async with server(tmp_path) as served, await served.line() as line:
+        await line.send(POST + JSON + b"content-length: 7\r\nexpect: 100-continue\r\n\r\n")
+        assert await line.reader.readuntil(b"\r\n\r\n") == CONTINUE
+        await line.send(b'{"a":1}')
+        assert (await line.hear()).status == 200
