@@ -4,6 +4,7 @@ import difflib
 import random
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from penstock import configured, parameters
@@ -24,6 +25,7 @@ MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "v
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
 ANY = "*"  # the upstream name of a chat model that stands for all its provider has
 _LONGEST_ID = 256
+_MOST_ROUTES = 4096  # callers choose the names of a router's models; the usual ones stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Catalog:
                 self._by_provider.setdefault(f"{option.provider.slug}/{name}", []).append(option)
         self._takers = {one.provider.slug: one for one in self._options if one.model.upstream == ANY}
         self._retired = {old: new for one in everything for old, new in one.retired.items()}
+        self._enabled = lru_cache(_MOST_ROUTES)(self._serving)  # for each catalog its own
 
     def _with_changes(self, options: list[Option], written: Mapping[str, Any]) -> list[Option]:
         """What `[models]` says about an id holds for all who serve it, about `{provider}/{id}` for that one."""
@@ -114,6 +117,21 @@ class Catalog:
 
     def route(self, model: str, tasks: Sequence[str], well: Callable[[str, str], bool]) -> Route:
         """Groups by priority, shuffled by weight inside, whoever is unwell last."""
+        route = self._enabled(model, tuple(tasks))
+        if len(route.options) == 1:
+            return route
+        ordered = sorted(
+            route.options,
+            key=lambda one: (
+                not well(one.provider.slug, one.model.upstream),
+                one.model.priority,
+                -(random.random() ** (1 / one.model.weight)),  # noqa: S311 - spreads load, guards nothing
+            ),
+        )
+        return Route(tuple(ordered), route.forced)
+
+    def _serving(self, model: str, tasks: tuple[str, ...]) -> Route:
+        """Whoever can be asked, in no order; the same whenever it is asked."""
         options, forced = self._found(model)
         if not options and "chat" in tasks:
             options, forced = self._routed(model)
@@ -122,17 +140,7 @@ class Catalog:
             self._refuse(model, options, tasks)
         if not (enabled := [option for option in fitting if option.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        if len(enabled) == 1:
-            return Route((enabled[0],), forced)
-        ordered = sorted(
-            enabled,
-            key=lambda one: (
-                not well(one.provider.slug, one.model.upstream),
-                one.model.priority,
-                -(random.random() ** (1 / one.model.weight)),  # noqa: S311 - spreads load, guards nothing
-            ),
-        )
-        return Route(tuple(ordered), forced)
+        return Route(tuple(enabled), forced)
 
     def _found(self, model: str) -> tuple[list[Option], bool]:
         """A public id, or `{provider}/{its model or a public id}`, which forces that provider."""

@@ -1,6 +1,6 @@
 """Check a chat call: its parameters, messages and tools, or say what is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import msgspec
@@ -21,6 +21,7 @@ _AMOUNTS = (
     Field(name="max_completion_tokens", types=("integer",), about="OpenAI's newer name of `max_tokens`.", low=1),
     Field(name="n", types=("integer",), about="How many answers.", low=1, high=128),
 )
+_KNOWN = {**CHAT, **{row.name: row for row in _AMOUNTS}}
 # Tokens cannot be counted without the model's own vocabulary; a ceiling can: no tokenizer makes more of text than this.
 _BYTES_PER_TOKEN = 2
 _TOKENS_PER_PICTURE = 3000
@@ -49,23 +50,26 @@ def talk(call: Call) -> Talk:
     body = call.json
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
+    extras: dict[str, Any] = {}
     for name, value in body.items():
-        row = CHAT.get(name)
-        if row is not None and value is not None:
-            check_field(row, value)
+        if name not in CHAT:
+            extras[name] = value
+        if value is not None:
+            if name in _KNOWN:
+                check_field(_KNOWN[name], value)
+            if name in _RULES:
+                _RULES[name](body, value)
     for name in ("model", "messages"):
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
-    _check_parameters(body)
     text_bytes, pictures = _messages(body["messages"])
-    options = body.get("stream_options") or {}
     limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
     return Talk(
         model=body["model"],
         body=body,
-        extras={name: value for name, value in body.items() if name not in CHAT},
+        extras=extras,
         stream=bool(body.get("stream")),
-        wants_usage=options.get("include_usage") is True,
+        wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         has_pictures=pictures > 0,
         input_ceiling=_ceiling(body, text_bytes, pictures),
         output_ceiling=max(limits, default=None),
@@ -114,23 +118,19 @@ def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:
 # ---------------------------------------------------------------------------------------------------------- parameters
 
 
-def _check_parameters(body: Mapping[str, Any]) -> None:
-    for row in _AMOUNTS:
-        if (amount := body.get(row.name)) is not None:
-            check_field(row, amount)
-    stop = body.get("stop")
+def _check_stop(body: Mapping[str, Any], stop: Any) -> None:
     if isinstance(stop, list) and not (1 <= len(stop) <= _MOST_STOPS and all(isinstance(one, str) for one in stop)):
         raise InvalidRequest(f"`stop` must be a string or an array of 1 to {_MOST_STOPS} strings.", param="stop")
-    if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
+
+
+def _check_top_logprobs(body: Mapping[str, Any], top: Any) -> None:
+    if body.get("logprobs") is not True:
         raise InvalidRequest("`top_logprobs` needs `logprobs` to be true.", param="top_logprobs")
-    if (tools := body.get("tools")) is not None:
-        _check_tools(tools)
-    if (choice := body.get("tool_choice")) is not None:
-        _check_choice(choice)
-    if (form := body.get("response_format")) is not None and not isinstance(form.get("type"), str):
+
+
+def _check_response_format(body: Mapping[str, Any], form: Mapping[str, Any]) -> None:
+    if not isinstance(form.get("type"), str):
         raise InvalidRequest("`response_format` must have a `type`, such as `json_object`.", param="response_format")
-    if (options := body.get("stream_options")) is not None:
-        _check_stream_options(body, options)
 
 
 def _check_stream_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _check_stream_options(body: Mapping[str, Any], options: Mapping[str, Any]) -
         raise InvalidRequest("`stream_options.include_usage` must be a boolean.", param="stream_options.include_usage")
 
 
-def _check_tools(tools: list[Any]) -> None:
+def _check_tools(body: Mapping[str, Any], tools: list[Any]) -> None:
     for number, tool in enumerate(tools):
         where = f"tools[{number}]"
         if not isinstance(tool, dict) or tool.get("type") != "function" or not isinstance(tool.get("function"), dict):
@@ -160,7 +160,7 @@ def _check_function(where: str, function: Mapping[str, Any]) -> None:
 _FUNCTION = (("description", str, "a string"), ("parameters", dict, "a JSON Schema object"))
 
 
-def _check_choice(choice: Any) -> None:
+def _check_choice(body: Mapping[str, Any], choice: Any) -> None:
     if isinstance(choice, str):
         good = choice in _CHOICES
     else:
@@ -173,6 +173,16 @@ def _check_choice(choice: Any) -> None:
             param="tool_choice",
         )
 
+
+# What the tables cannot say of a field that is there.
+_RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
+    "stop": _check_stop,
+    "top_logprobs": _check_top_logprobs,
+    "tools": _check_tools,
+    "tool_choice": _check_choice,
+    "response_format": _check_response_format,
+    "stream_options": _check_stream_options,
+}
 
 # ------------------------------------------------------------------------------------------------------------ messages
 

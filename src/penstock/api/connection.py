@@ -80,11 +80,11 @@ class Envelope:
     and wakes the reader. Where no body follows, whoever ends the answer flushes.
     """
 
-    __slots__ = ("_head", "_transport", "_write")
+    __slots__ = ("_head", "_transport", "_write", "is_closing")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._write = transport.write
+        self._write, self.is_closing = transport.write, transport.is_closing  # asked for with every answer
         self._head = b""
 
     def write(self, data: bytes) -> None:

@@ -181,11 +181,7 @@ class PostgresTransaction:
             raise self.failure
         try:
             query = self._queries[name]
-            if not query.writes:
-                raise query.only_reads()
-            for values in every:
-                if values.keys() != query.accepts:
-                    raise query.refuse(values)
+            query.check_many(every)
             await self._cursor.executemany(query.sql.encode(), every)
         except Exception as error:
             self._fail(error)

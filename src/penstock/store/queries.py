@@ -5,8 +5,8 @@
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,20 @@ class Query:
     name: str
     description: str
     sql: str
-    accepts: frozenset[str]
+    parameters: tuple[str, ...]  # in the order in which the statement first names them
     writes: bool
+    accepts: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accepts", frozenset(self.parameters))
+
+    def check_many(self, every: Sequence[dict[str, Any]]) -> None:
+        """Whether these can be written with this query; who writes one by one checks one by one."""
+        if not self.writes:
+            raise self.only_reads()
+        for values in every:
+            if values.keys() != self.accepts:
+                raise self.refuse(values)
 
     def refuse(self, values: dict[str, Any]) -> QueryMisused:
         missing, unknown = sorted(self.accepts - values.keys()), sorted(values.keys() - self.accepts)
@@ -141,9 +153,9 @@ def _blank(sql: str) -> str:
     return re.sub(r"\s+", " ", _TOKEN.sub(" ", sql))
 
 
-def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[str]]:
+def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """SQL as the driver wants it, without comments, and the names of its parameters."""
-    pieces, parameters, position, ended = list[str](), set[str](), 0, False
+    pieces, parameters, position, ended = list[str](), dict[str, None](), 0, False
     for token in _TOKEN.finditer(text):
         between = text[position : token.start()]
         if ended and (between.strip() or not token["comment"]):
@@ -151,7 +163,7 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[
         pieces.append(_code(between, dialect))
         position, ended = token.end(), ended or token["end"] is not None
         if token["parameter"]:
-            parameters.add(token["parameter"])
+            parameters[token["parameter"]] = None
             pieces.append(f"%({token['parameter']})s" if dialect == "postgres" else token[0])
         else:
             pieces.append(" " if token["comment"] or token["end"] else _literal(token[0], dialect))
@@ -160,7 +172,7 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, frozenset[
     sql = "".join([*pieces, _code(text[position:], dialect)]).strip()
     if not sql:
         raise StorageMisconfigured(f"{where} has no SQL.")
-    return sql, frozenset(parameters)
+    return sql, tuple(parameters)
 
 
 def _code(text: str, dialect: Dialect) -> str:

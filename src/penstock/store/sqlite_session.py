@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,13 +82,11 @@ class Session:
         return self.connection.changes()
 
     def run_many(self, query: Query, every: Sequence[Row]) -> int:
-        if not query.writes:
-            raise query.only_reads()
-        for values in every:
-            if values.keys() != query.accepts:
-                raise query.refuse(values)
+        query.check_many(every)
+        # By place rather than by name: to look up names takes the driver nearly as long as to write the row.
+        in_order = itemgetter(*query.parameters) if len(query.parameters) > 1 else lambda values: [*values.values()]
         before = self.connection.total_changes()
-        self.cursor.executemany(query.sql, every)
+        self.cursor.executemany(query.sql, map(in_order, every))
         self.cursor.fetchall()
         return self.connection.total_changes() - before
 
