@@ -1,7 +1,7 @@
 """Quote, hold, settle, void; balances; double entry."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -281,13 +281,19 @@ def _transfer(
     }
 
 
+async def _nothing_waits() -> None:
+    """Where no conversations are booked."""
+
+
 class Billing:
     """Balances, for those who ask."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.catch_up: Callable[[], Awaitable[None]] = _nothing_waits  # before each look; `Gateway` knows what waits
 
     async def balance(self, org_id: str) -> dict[str, Any]:
+        await self.catch_up()
         row = await self._store.one("get_balance", org_id=org_id)
         assert row is not None, "a caller's organization exists"
         prepaid = row["billing"] == "prepaid"

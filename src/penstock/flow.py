@@ -111,8 +111,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Answer:
 async def purge(gateway: Gateway, call: Call) -> Answer:
     """Forget what a request said and made; keep that it was made, when and for how much."""
     request_id, org_id = call.path["request_id"], call.caller.org_id
-    await gateway.settling.catch_up()
-    record = await gateway.store.one("get_request", id=request_id, org_id=org_id)
+    record = await gateway.ledger.row(org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
     if record["status"] in ledger.OPEN:

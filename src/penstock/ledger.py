@@ -1,7 +1,7 @@
 """One row per request: open, complete, fail, purge, list."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,12 +172,17 @@ def _columns(call: Call) -> dict[str, Any]:
     }
 
 
+async def _nothing_waits() -> None:
+    """Where no conversations are booked."""
+
+
 class Ledger:
     """Request records, for those who write and those who ask."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self.catch_up: Callable[[], Awaitable[None]] = _nothing_waits  # before each look; `Gateway` knows what waits
 
     async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
         """A call that was refused before any provider heard of it still leaves a record."""
@@ -200,11 +205,16 @@ class Ledger:
 
         await self._store.write(write)
 
+    async def row(self, org_id: str, request_id: str) -> Row | None:
+        await self.catch_up()
+        return await self._store.one("get_request", id=request_id, org_id=org_id)
+
     async def find(self, org_id: str, request_id: str) -> dict[str, Any] | None:
-        row = await self._store.one("get_request", id=request_id, org_id=org_id)
+        row = await self.row(org_id, request_id)
         return record(row) if row else None
 
     async def page(self, org_id: str, filters: Filters) -> Page:
+        await self.catch_up()
         for cursor in (filters.starting_after, filters.ending_before):
             if cursor and await self._store.one("get_request", id=cursor, org_id=org_id) is None:
                 raise NotFound(f"No such request: {cursor}.")

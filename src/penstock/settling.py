@@ -167,7 +167,7 @@ class Settling:
             await self._task
 
     async def catch_up(self) -> None:
-        """Write what waits now. Who asks for records wants to find the call that it has just made among them."""
+        """Write what waits now, and do not wait for more."""
         if self.endings or self.sizes or self._turn.locked():
             with suppress(StorageUnavailable):  # the question itself will say so
                 await asyncio.shield(asyncio.create_task(self._flush()))

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
+from penstock.ledger import Filters
 from penstock.schema import Request
 from penstock.settling import Ending, Entry
-from penstock.values import Nanos
+from penstock.values import Nanos, dollars
 from tests.house import House, OpenHouse, of, sqlite_only
 
 REQUEST = Request(task="chat", model="lab/talk", values={})
@@ -100,6 +101,32 @@ async def test_who_asks_for_records_finds_the_call_it_just_made(open_house: Open
         assert {one["id"] for one in await house.records()} == {first.call.id, second.call.id}
         await writing
         assert await house.money() == (10_000_000_000 - 2000, 0)
+
+
+@sqlite_only
+async def test_every_way_to_read_catches_up_first(open_house: OpenHouse) -> None:
+    """Nothing is written here unless somebody asks."""
+    async with open_house(works=False) as house:
+        gateway, org_id, spent = house.gateway, house.caller.org_id, 0
+
+        async def page() -> bool:
+            return entry.call.id in [one["id"] for one in (await gateway.ledger.page(org_id, Filters())).data]
+
+        async def balance() -> bool:
+            shown = await gateway.billing.balance(org_id)
+            return bool(shown["available"]["amount"] == dollars(Nanos(10_000_000_000 - spent)))
+
+        async def purge() -> bool:
+            return bool((await house.purge(entry.call.id))["purged"])
+
+        async def find() -> bool:
+            return await gateway.ledger.find(org_id, entry.call.id) is not None
+
+        for seen in (page, balance, purge, find):
+            entry = await opened(house, 1_000_000)
+            close(house, entry, 1000)
+            spent += 1000
+            assert await seen(), seen.__name__
 
 
 @sqlite_only

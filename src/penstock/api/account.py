@@ -59,7 +59,6 @@ async def list_requests(gateway: Gateway, call: Call) -> Answer:
         status=asked["status"],
         summary=asked["summary"],
     )
-    await gateway.settling.catch_up()
     page = await gateway.ledger.page(call.caller.org_id, filters)
     shown = listed(call, REQUESTS_QUERY, page)
     return Answer(json={**shown, "summary": page.summary} if filters.summary else shown)
@@ -67,7 +66,6 @@ async def list_requests(gateway: Gateway, call: Call) -> Answer:
 
 async def retrieve_request(gateway: Gateway, call: Call) -> Answer:
     request_id = path_id(call, "request_id", "req", "request")
-    await gateway.settling.catch_up()
     record = await gateway.ledger.find(call.caller.org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
@@ -119,7 +117,6 @@ def _key_wishes(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def balance(gateway: Gateway, call: Call) -> Answer:
-    await gateway.settling.catch_up()
     return Answer(json=await gateway.billing.balance(call.caller.org_id))
 
 
