@@ -182,7 +182,8 @@ def charge(
 
 async def credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
     await tx.run("add_credit", org_id=org_id, amount=amount)
-    await _move(tx, org_id, new_id("crd", at_ms), "credit", FUNDING, available(org_id), amount, at_ms, note=note)
+    ref = new_id("crd", at_ms)
+    await _move(tx, _transfer(org_id, ref, "credit", FUNDING, available(org_id), amount, at_ms, note=note))
 
 
 async def hold(
@@ -194,7 +195,7 @@ async def hold(
     if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
         left = await tx.one("get_balance", org_id=org_id)
         raise insufficient(amount, Nanos(left["available"] if left else 0))
-    await _move(tx, org_id, request_id, "hold", available(org_id), held(org_id), amount, at_ms)
+    await _move(tx, _transfer(org_id, request_id, "hold", available(org_id), held(org_id), amount, at_ms))
 
 
 def insufficient(amount: Nanos, left: Nanos) -> InsufficientBalance:
@@ -207,7 +208,7 @@ async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos
     charged = min(cost, held_amount)
     rest = Nanos(held_amount - charged)
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=charged)
-    await _move(tx, org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms, returned=rest)
+    await _move(tx, _transfer(org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms, returned=rest))
     if cost > charged:
         await lose(tx, org_id, request_id, Nanos(cost - charged), at_ms)
     return charged
@@ -230,29 +231,16 @@ async def charge_directly(tx: Transaction, charges: Sequence[tuple[str, str, Nan
 
 async def void(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=NOTHING)
-    await _move(tx, org_id, request_id, "void", held(org_id), available(org_id), held_amount, at_ms)
+    await _move(tx, _transfer(org_id, request_id, "void", held(org_id), available(org_id), held_amount, at_ms))
 
 
 async def lose(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
     """What a provider will bill us and no caller pays."""
-    await _move(tx, org_id, request_id, "loss", LOSS, PROVIDERS, amount, at_ms)
+    await _move(tx, _transfer(org_id, request_id, "loss", LOSS, PROVIDERS, amount, at_ms))
 
 
-async def _move(
-    tx: Transaction,
-    org_id: str,
-    ref: str,
-    kind: str,
-    source: str,
-    target: str,
-    amount: Nanos,
-    at_ms: int,
-    *,
-    returned: Nanos = NOTHING,
-    note: str | None = None,
-) -> None:
-    moved = _transfer(org_id, ref, kind, source, target, amount, at_ms, returned=returned, note=note)
-    await tx.run("add_transfer", **moved)
+async def _move(tx: Transaction, transfer: Row) -> None:
+    await tx.run("add_transfer", **transfer)
 
 
 def _transfer(
