@@ -5,7 +5,8 @@
 Each contender gets one core to itself; the provider and the load share the other. Penstock runs with its defaults:
 key checked, money reserved, a durable record and a charge for every call. Contenders that are not installed are left
 out and named. FOLDER holds them: `ll` and `tz`, virtual environments with `litellm[proxy]` and `tensorzero openai`,
-and `pk`, where `npm i @portkey-ai/gateway` was run; nginx and wrk come from the system.
+and `pk`, where `npm i @portkey-ai/gateway` was run; nginx and wrk come from the system. The forwarder is Penstock's own
+server and sender with nothing in between: the part of a call's cost that is not its understanding, money and records.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from pathlib import Path
 
 UPSTREAM_PORT, PORT = 9100, 9101
 _CORE, _OTHER_CORE = "0", "1"
+_STREAMS = 50  # how many are read to say when the first byte of one comes
 _MESSAGES = '[{"role":"system","content":"You are helpful."},{"role":"user","content":"Say hello to the world."}]'
 
 
@@ -51,6 +53,7 @@ class Contender:
 def contenders(peers: Path) -> list[Contender]:
     return [
         Contender("nginx", _nginx, lambda: shutil.which("nginx") is not None),
+        Contender("forwarder", _forwarder, lambda: True),
         Contender(
             "penstock",
             _penstock,
@@ -109,6 +112,10 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
 def _penstock_key(folder: Path) -> str:
     command = [sys.executable, "-m", "penstock", "keys", "create", "--data", str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _forwarder(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.forwarder", str(PORT), f"http://127.0.0.1:{UPSTREAM_PORT}/v1/chat/completions"]
 
 
 def _nginx(folder: Path) -> list[str]:
@@ -231,7 +238,10 @@ def _milliseconds(text: str) -> float:
 
 
 async def first_bytes(port: int, path: str, headers: dict[str, str], body: str, times: int) -> float:
-    """Median milliseconds from the end of the request to the first byte of the answer's body."""
+    """Median milliseconds from the end of the request to the first byte of the answer's body.
+
+    Each stream is read to its end: to end one early is work that would be counted against the next.
+    """
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     text = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n{body}".encode()
     taken = []
@@ -242,6 +252,7 @@ async def first_bytes(port: int, path: str, headers: dict[str, str], body: str, 
         await reader.readuntil(b"\r\n\r\n")
         await reader.read(1)
         taken.append((time.perf_counter() - started) * 1000)
+        await reader.readuntil(b"[DONE]")
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
@@ -274,7 +285,7 @@ def measure(contender: Contender, seconds: float) -> dict[str, float]:
             many = wrk(url, headers, contender.body(), 64, seconds, folder)
             spent = (processor_seconds(process.pid) - before) / many["count"] * 1e6
             one = wrk(url, headers, contender.body(), 1, max(1, seconds // 2), folder)
-            stream = asyncio.run(first_bytes(port, contender.path, headers, contender.body(stream=True), 30))
+            stream = asyncio.run(first_bytes(port, contender.path, headers, contender.body(stream=True), _STREAMS))
             return {"calls": many["calls"], "p99": many["p99"], "spent": spent, "p50": one["p50"], "first": stream}
 
 
@@ -288,7 +299,7 @@ def main(short: bool = False, peers: str = "", seconds: float = 10, only: str = 
         upstream = [sys.executable, "-m", "bench.upstream", str(UPSTREAM_PORT)]
         with running(upstream, _OTHER_CORE, {}, Path(name)):
             wait_for(UPSTREAM_PORT)
-            base = asyncio.run(first_bytes(UPSTREAM_PORT, "/v1/chat/completions", {}, '{"stream":true}', 30))
+            base = asyncio.run(first_bytes(UPSTREAM_PORT, "/v1/chat/completions", {}, '{"stream":true}', _STREAMS))
             columns = f"{'calls/s at 64':>15}{'p99 ms at 64':>14}{'CPU us a call':>15}{'p50 ms at 1':>13}"
             print(f"{'':12}{columns}{'first byte +ms':>16}")
             for one in contenders(Path(peers)):

@@ -23,13 +23,14 @@ class Turns:
 
 @contextmanager
 def unobtrusive() -> Iterator[None]:
-    """Threads that are begun in here run when the event loop pauses, or on another processor.
+    """Where there is one processor, threads that are begun in here run when the event loop pauses.
 
-    By default Linux lets a thread that wakes push aside whoever runs. On one busy processor that is two changes of
-    context for each call to a provider, and a quarter of what the call costs. Threads inherit how they are scheduled.
+    By default Linux lets a thread that wakes push aside whoever runs. Where loop and thread share a processor, that is
+    two changes of context for each call to a provider, and a fifth of what the call costs. With several processors the
+    thread finds another one. Threads inherit how they are scheduled.
     """
-    if sys.platform != "linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        yield  # whoever chose something else knows why
+    if sys.platform != "linux" or len(os.sched_getaffinity(0)) > 1 or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield  # also where somebody chose another way: they know why
         return
     with suppress(OSError):  # a sandbox may not allow it, and nothing depends on it
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

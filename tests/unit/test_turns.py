@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.house import OpenHouse, sqlite_only
 from tests.upstreams import faults
 
 LONG, SHORT = 2**20, 2**10
+Told = TypeVar("Told")
 
 
 async def rounds(work: Callable[[], Awaitable[object]], count: int) -> list[int]:
@@ -71,33 +73,43 @@ async def test_long_replies_that_come_at_once(open_house: OpenHouse, monkeypatch
         assert len(set(await asking)) == 30
 
 
-def scheduled() -> int:
-    """How a thread begun here is scheduled."""
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(os.sched_getscheduler(0)))
+def in_thread(work: Callable[[], Told]) -> Told:
+    """What work comes to in a thread of its own: how that one is scheduled stays there."""
+    found: list[Told] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()
     thread.join()
     return found[0]
 
 
-def test_threads_begun_unobtrusively_do_not_break_in() -> None:
-    with unobtrusive():
-        inside = scheduled()
-    assert (inside, scheduled(), os.sched_getscheduler(0)) == (os.SCHED_BATCH, os.SCHED_OTHER, os.SCHED_OTHER)
+def scheduled(processors: Iterable[int], policy: int = os.SCHED_OTHER) -> tuple[int, int]:
+    """How threads are that were begun unobtrusively on these processors, and their parent afterwards."""
+
+    def work() -> tuple[int, int]:
+        os.sched_setaffinity(0, processors)
+        os.sched_setscheduler(0, policy, os.sched_param(0))
+        with unobtrusive():
+            inside = in_thread(lambda: os.sched_getscheduler(0))
+        return inside, os.sched_getscheduler(0)
+
+    return in_thread(work)
+
+
+EVERY = os.sched_getaffinity(0)
+ONE = {min(EVERY)}
+
+
+def test_on_one_processor_threads_do_not_break_in() -> None:
+    assert scheduled(ONE) == (os.SCHED_BATCH, os.SCHED_OTHER)
+
+
+@pytest.mark.skipif(len(EVERY) == 1, reason="needs a second processor")
+def test_on_several_they_are_as_they_always_are() -> None:
+    assert scheduled(EVERY) == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 def test_who_scheduled_the_process_otherwise_is_not_overruled() -> None:
-    def run() -> None:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        with unobtrusive():
-            found.append(scheduled())
-        found.append(os.sched_getscheduler(0))
-
-    found: list[int] = []
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert found == [os.SCHED_IDLE, os.SCHED_IDLE]
+    assert scheduled(ONE, os.SCHED_IDLE) == (os.SCHED_IDLE, os.SCHED_IDLE)
 
 
 LIBRARY_THREADS = """
@@ -105,6 +117,7 @@ import asyncio, os, pathlib
 from penstock.wire import Wire
 
 async def main():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     wire = Wire()
     print(sorted(os.sched_getscheduler(int(task.name)) for task in pathlib.Path("/proc/self/task").iterdir()))
     await wire.close()

@@ -1,7 +1,9 @@
 """Ids that sort by time, money without loss, frames, retention."""
 
-from decimal import Decimal
+import sys
+from decimal import subprocess
 
+import Decimal
 import msgspec
 import pytest
 from hypothesis import given
@@ -46,6 +48,22 @@ def test_d1_ids_of_one_moment_differ_in_80_bits() -> None:
     assert len(set(ids)) == 1000
     digits = {column: len(set(letters)) for column, letters in enumerate(zip(*ids, strict=True))}
     assert sum(4 for different in digits.values() if different == 16) == 80
+
+
+FORKED = """
+import os
+from penstock.values import new_id
+new_id("req", 1)
+child = os.fork()
+print(*(new_id("req", 1) for _ in range(50)), sep="\\n", flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_processes_that_were_one_give_out_different_ids() -> None:
+    told = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    assert len(set(told.stdout.split())) == 100
 
 
 @given(moments)

@@ -1,0 +1,54 @@
+"""Penstock's own HTTP server and sender with nothing in between: what a gateway costs before its work begins.
+
+python -m bench.forwarder PORT URL
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from penstock.api.server import serve
+from penstock.providers.spec import Outgoing
+from penstock.settings import Settings
+from penstock.wire import Wire
+
+
+class Forwarder:
+    """Sends a body on under another model's name, and the answer back."""
+
+    draining = False
+
+    def __init__(self, wire: Wire, url: str) -> None:
+        self._wire, self._url = wire, url
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = msgspec.json.decode((await receive())["body"])
+        headers = {"authorization": "Bearer x", "content-type": "application/json"}
+        outgoing = Outgoing("POST", self._url, headers, msgspec.json.encode({**body, "model": "gpt-x"}))
+        if body.get("stream"):
+            await self._pass_on(outgoing, send)
+            return
+        reply = await self._wire.send(outgoing, total_seconds=60)
+        length = (b"content-length", b"%d" % len(reply.body))
+        await send({"type": "http.response.start", "status": reply.status, "headers": [length]})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    async def _pass_on(self, outgoing: Outgoing, send: Any) -> None:
+        async with self._wire.stream(outgoing, idle_seconds=60, total_seconds=60) as reply:
+            await send({"type": "http.response.start", "status": reply.status, "headers": []})
+            async for chunk in reply:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def main(port: int, url: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        await serve(Forwarder(Wire(), url), Settings(data=Path(folder), port=port), lambda: None)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1]), sys.argv[2]))
