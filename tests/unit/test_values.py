@@ -1,9 +1,9 @@
 """Ids that sort by time, money without loss, frames, retention."""
 
+import subprocess
 import sys
-from decimal import subprocess
+from decimal import Decimal
 
-import Decimal
 import msgspec
 import pytest
 from hypothesis import given
