@@ -1,13 +1,15 @@
 """Read files of named SQL into the queries of each dialect, refusing at once what would fail later.
 
 `-- name: verb_noun` begins a query of both, `[sqlite]` and `[postgres]` after it the two halves of a pair, and
-`[postgres only]` one that the other has no use for. `INDEXED BY` is for SQLite, and left out for the other.
+`[postgres only]` one that the other has no use for. `INDEXED BY` is for SQLite, and left out for the other. A name with
+`{older|newer}` in it is two with one text, of which one takes the left word of each such choice, the other the right.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ QUERIES = Path(__file__).with_name("queries")
 _NAME = re.compile(
     r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
 )
+_EITHER = re.compile(r"\{(\w+)\|(\w+)\}")
 
 # Whatever may hide a colon or a semicolon is matched first, so that the last two groups mean what they say.
 _TOKEN = re.compile(
@@ -117,22 +120,23 @@ def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
 
 
 def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
-    """Each `-- name:` line, with its number, and the lines up to the next one."""
-    start, named, body = 0, None, list[str]()
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.match(r"--\s*name\b", line):
-            if named:
-                yield start, named, body
-            named = _NAME.fullmatch(line)
-            if named is None:
-                raise StorageMisconfigured(f"{source}:{number}: not of the form `-- name: verb_noun [dialect]`.")
-            start, body = number, []
-        elif named or not line.strip() or line.startswith("--"):
-            body.append(line)
-        else:
+    """Each query's `-- name:` line, with its number, and the lines up to the next one."""
+    lines = text.splitlines()
+    starts = [at for at, line in enumerate(lines) if re.match(r"--\s*name\b", line)]
+    for number, line in enumerate(lines[: min(starts, default=len(lines))], 1):
+        if line.strip() and not line.startswith("--"):
             raise StorageMisconfigured(f"{source}:{number}: SQL before the first `-- name:` line.")
-    if named:
-        yield start, named, body
+    for start, end in pairwise([*starts, len(lines)]):
+        for heading, *body in _versions(lines[start:end]):
+            named = _NAME.fullmatch(heading)
+            if named is None:
+                raise StorageMisconfigured(f"{source}:{start + 1}: not of the form `-- name: verb_noun [dialect]`.")
+            yield start + 1, named, body
+
+
+def _versions(block: list[str]) -> list[list[str]]:
+    sides = (1, 2) if _EITHER.search(block[0]) else (0,)
+    return [[_EITHER.sub(rf"\g<{side}>", line) for line in block] for side in sides]
 
 
 def _dialect(word: str | None) -> Dialect | None:

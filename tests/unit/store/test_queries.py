@@ -38,6 +38,16 @@ def test_a_hint_is_for_sqlite_alone() -> None:
     assert found.postgres["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t\nWHERE a = %(a)s"
 
 
+def test_two_that_differ_in_words_are_said_once() -> None:
+    text = "-- name: list_{older|newer}_things\n-- {Down|Up}.\nSELECT '{}' FROM t ORDER BY id {DESC|ASC};\n"
+    found = parse_queries(text + "-- name: get_thing\n-- Not a choice.\nSELECT '{a|b}'").sqlite
+    assert {name: (query.description, query.sql) for name, query in found.items()} == {
+        "list_older_things": ("Down.", "SELECT '{}' FROM t ORDER BY id DESC"),
+        "list_newer_things": ("Up.", "SELECT '{}' FROM t ORDER BY id ASC"),
+        "get_thing": ("Not a choice.", "SELECT '{a|b}'"),
+    }
+
+
 # Left: SQL as written. Right: as psycopg gets it. In between: what a naive translation would spoil.
 @pytest.mark.parametrize(
     ("written", "translated", "accepts"),

@@ -71,95 +71,47 @@ WHERE org_id = :org_id AND id > :low AND id < :high GROUP BY key_id, status;
 -- SQLite keeps no statistics here and would read the table in its own order; INDEXED BY tells it which index holds the
 -- answer. Postgres is not told: the words are left out there.
 
--- name: list_older_requests
--- A page downwards from an id.
+-- name: list_{older|newer}_requests
+-- A page {downwards|upwards} from an id.
 SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
--- name: list_older_requests_of_status
--- A page downwards among requests of one status.
+-- name: list_{older|newer}_requests_of_status
+-- A page {downwards|upwards} among requests of one status.
 SELECT * FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
--- name: list_older_requests_of_key_and_status
--- A page downwards among one key's requests of one status.
+-- name: list_{older|newer}_requests_of_key_and_status
+-- A page {downwards|upwards} among one key's requests of one status.
 SELECT * FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
--- name: list_older_requests_of_key
--- A page downwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
-        ORDER BY id DESC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id DESC LIMIT :limit;
+-- name: list_{older|newer}_requests_of_key [sqlite]
+-- A page {downwards|upwards} among one key's requests. SQLite merges ranges that are in order, and reads no further in
+-- each than it must; out of one range of all statuses it would sort everything that the key ever asked for.
+WITH of_key AS NOT MATERIALIZED (
+    SELECT * FROM requests INDEXED BY requests_by_key_and_status
+    WHERE org_id = :org_id AND key_id = :key_id AND id > :low AND id < :high
+)
+SELECT * FROM of_key WHERE status = 'completed'
+UNION ALL SELECT * FROM of_key WHERE status = 'pending'
+UNION ALL SELECT * FROM of_key WHERE status = 'processing'
+UNION ALL SELECT * FROM of_key WHERE status = 'upstream_failure'
+UNION ALL SELECT * FROM of_key WHERE status = 'rejected'
+UNION ALL SELECT * FROM of_key WHERE status = 'cancelled'
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
--- name: list_newer_requests
--- A page upwards from an id.
-SELECT * FROM requests WHERE org_id = :org_id AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_newer_requests_of_status
--- A page upwards among requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_status
-WHERE org_id = :org_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_newer_requests_of_key_and_status
--- A page upwards among one key's requests of one status.
-SELECT * FROM requests INDEXED BY requests_by_key_and_status
-WHERE org_id = :org_id AND key_id = :key_id AND status = :status AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
-
--- name: list_newer_requests_of_key
--- A page upwards among one key's requests, out of a page of each status.
-SELECT * FROM (
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'completed' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS completed_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'pending' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS pending_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'processing' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS processing_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'upstream_failure' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS upstream_failure_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'rejected' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS rejected_ones
-    UNION ALL
-    SELECT * FROM (SELECT * FROM requests INDEXED BY requests_by_key_and_status
-        WHERE org_id = :org_id AND key_id = :key_id AND status = 'cancelled' AND id > :low AND id < :high
-        ORDER BY id ASC LIMIT :limit) AS cancelled_ones
-) AS ones ORDER BY id ASC LIMIT :limit;
+-- name: list_{older|newer}_requests_of_key [postgres]
+-- The same out of a page of each status, as Postgres would rather sort than merge.
+SELECT of_key.* FROM (
+    VALUES ('completed'), ('pending'), ('processing'), ('upstream_failure'), ('rejected'), ('cancelled')
+) AS every (status) CROSS JOIN LATERAL (
+    SELECT * FROM requests
+    WHERE org_id = :org_id AND key_id = :key_id AND status = every.status AND id > :low AND id < :high
+    ORDER BY id {DESC|ASC} LIMIT :limit
+) AS of_key ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: count_open_of_key
 -- How many requests of a key are under way.
