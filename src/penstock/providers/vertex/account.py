@@ -17,6 +17,8 @@ HALF_AN_HOUR = 1800
 
 def auth(key: str) -> Mapping[str, str]:
     """An access token will do for as long as it lasts; an account signs its own, which is as good as one of theirs."""
+    # The real time and not that of `clock`: Google holds it against its own whatever ours says, and handing it in
+    # would give the `auth` of every provider a parameter that hardly any has a use for.
     return bearer(signed(key, int(time.time()) // HALF_AN_HOUR) if key.startswith("{") else key)
 
 
