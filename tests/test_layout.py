@@ -27,8 +27,8 @@ LAYERS = """
     job
     gateway
     settling audit cluster callbacks transcripts
-    auth validate conversation catalog health replay emulate media gather ledger billing jobs webhooks limits respond
-    verdict
+    auth validate conversation catalog health replay emulate media gather ledger billing jobs deliveries limits respond
+    verdict webhooks
     upstream
     configured workshop
     pool wire store shelf scratch

@@ -18,6 +18,7 @@ from penstock.billing import Billing
 from penstock.callbacks import Callbacks
 from penstock.catalog import Catalog
 from penstock.clock import Clock, end
+from penstock.deliveries import Deliveries
 from penstock.drive import drive
 from penstock.gateway import Gateway
 from penstock.gather import Gather
@@ -36,7 +37,7 @@ from penstock.store.opening import open_store
 from penstock.upstream import Upstream
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
-from penstock.webhooks import Deliveries, Secrets
+from penstock.webhooks import Secrets
 from penstock.wire import Wire
 from penstock.workshop import Workshop
 

@@ -7,6 +7,7 @@ from penstock.billing import Billing
 from penstock.callbacks import Callbacks
 from penstock.catalog import Catalog
 from penstock.clock import Clock
+from penstock.deliveries import Deliveries
 from penstock.gather import Gather
 from penstock.health import Health
 from penstock.jobs import Jobs
@@ -19,7 +20,7 @@ from penstock.settings import Settings
 from penstock.settling import Settling
 from penstock.store.base import Store
 from penstock.upstream import Upstream
-from penstock.webhooks import Deliveries, Secrets
+from penstock.webhooks import Secrets
 
 
 @dataclass(slots=True, kw_only=True)

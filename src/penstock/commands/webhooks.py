@@ -6,11 +6,12 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
+from penstock.deliveries import Deliveries
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
-from penstock.webhooks import Deliveries, Secrets
+from penstock.webhooks import Secrets
 from penstock.wire import Wire
 
 app = typer.Typer(no_args_is_help=True, help="Webhook messages.")

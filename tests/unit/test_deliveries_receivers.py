@@ -15,11 +15,12 @@ import standardwebhooks
 import trustme
 
 from penstock.clock import Clock
+from penstock.deliveries import Deliveries
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.vault import Vault
-from penstock.webhooks import Deliveries, Secrets, event, queue
+from penstock.webhooks import Secrets, event, queue
 from tests.scripted import Peer, Script, Server, head, serve
 from tests.stores import Database, database_for
 from tests.wiring import Names, answering, certified, own_loopback, stalls, until, wire
