@@ -24,10 +24,15 @@ class Failed(Exception):
 
 
 class Browser:
-    """One window."""
+    """One window, and the folder that it saves files to."""
 
-    def __init__(self, address: str) -> None:
-        options = {"args": _FLAGS, "binary": shutil.which("chromium") or shutil.which("google-chrome") or ""}
+    def __init__(self, address: str, downloads: Path) -> None:
+        self.downloads = downloads
+        options = {
+            "args": _FLAGS,
+            "binary": shutil.which("chromium") or shutil.which("google-chrome") or "",
+            "prefs": {"download.default_directory": str(downloads)},
+        }
         wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         self._address = address
         session = self._say("POST", "/session", {"capabilities": wanted})["sessionId"]
@@ -51,6 +56,9 @@ class Browser:
 
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
+
+    def value(self, selector: str) -> str:
+        return str(self.run("return document.querySelector(arguments[0]).value", selector))
 
     def _find(self, selector: str) -> str:
         found: dict[str, str] = self._say("POST", "/element", {"using": "css selector", "value": selector})
@@ -80,14 +88,21 @@ class Browser:
         self._say("DELETE", "")
 
 
+def come_in(browser: Browser, url: str, key: str) -> None:
+    browser.open(url + "/")
+    browser.type("#key", key)
+    browser.click("#enter button")
+    browser.until(lambda: "requests today" in browser.text("#figures"), "the figures are not shown")
+
+
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(downloads: Path) -> Iterator[Browser]:
     driver = shutil.which("chromedriver")
     assert driver, "these tests need Chromium and chromedriver, which most systems package"
     port = unused_port()
     process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        browser = _opened(f"http://127.0.0.1:{port}")
+        browser = _opened(f"http://127.0.0.1:{port}", downloads)
         try:
             yield browser
         finally:
@@ -97,11 +112,11 @@ def chromium() -> Iterator[Browser]:
         process.wait()
 
 
-def _opened(address: str) -> Browser:
+def _opened(address: str, downloads: Path) -> Browser:
     deadline = time.monotonic() + 30
     while True:
         try:
-            return Browser(address)
+            return Browser(address, downloads)
         except URLError:
             assert time.monotonic() < deadline, "the driver does not answer"
             time.sleep(0.05)

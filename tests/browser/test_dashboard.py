@@ -1,13 +1,10 @@
 """The dashboard as a person uses it: in a real browser, against the real server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.store.base import Dialect
-from tests.browser.chromium import Browser, chromium
-from tests.stories.conftest import lab, served, story  # noqa: F401 - fixtures
+from tests.browser.chromium import Browser, come_in
 from tests.stories.serving import Serving
 from tests.upstreams import faults
 from tests.upstreams.lab import Lab
@@ -15,27 +12,8 @@ from tests.upstreams.lab import Lab
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
-@pytest.fixture
-def dialect() -> Dialect:
-    """The database has no part in this."""
-    return "sqlite"
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-def come_in(browser: Browser, served: Serving) -> None:  # noqa: F811
-    browser.open(served.url + "/")
-    browser.type("#key", served.key)
-    browser.click("#enter button")
-    browser.until(lambda: "available" in browser.text("#figures"), "the figures are not shown")
-
-
-def test_from_a_key_to_a_picture(served: Serving, browser: Browser, tmp_path: Path) -> None:  # noqa: F811
-    come_in(browser, served)
+def test_from_a_key_to_a_picture(served: Serving, browser: Browser, tmp_path: Path) -> None:
+    come_in(browser, served.url, served.key)
     browser.run("document.getElementById('model').value = 'atelier/sketch'")
     browser.click("#try button")
     browser.until(
@@ -54,7 +32,7 @@ def test_from_a_key_to_a_picture(served: Serving, browser: Browser, tmp_path: Pa
     assert [line for line in browser.log() if line["level"] == "SEVERE"] == []
 
 
-def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:  # noqa: F811
+def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:
     browser.open(served.url + "/")
     browser.type("#key", "pk_wrong")
     browser.click("#enter button")
@@ -62,13 +40,13 @@ def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:  # n
     assert browser.run("return [sessionStorage.length, document.getElementById('house').hidden]") == [0, True]
 
 
-def test_what_others_said_is_text(served: Serving, lab: Lab, browser: Browser) -> None:  # noqa: F811
+def test_what_others_said_is_text(served: Serving, lab: Lab, browser: Browser) -> None:
     """A prompt, a model's name and a vendor's words that would be markup, were they let."""
     lab.images.always(faults.error(500, "<img src=x onerror=document.title='gone'>"))
     evil = "<script>document.title='gone'</script>"
     served.ask("POST", "/compat/v1/images/generations", {"model": evil, "prompt": evil})
     served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": evil})
-    come_in(browser, served)
+    come_in(browser, served.url, served.key)
     browser.until(lambda: evil in browser.text("#requests"), "the refused request is not listed")
     browser.until(lambda: "Lab" in browser.text("#providers") or "lab" in browser.text("#providers"), "no provider")
     assert browser.run("return [document.title, document.querySelectorAll('#house script, #house img').length]") == [

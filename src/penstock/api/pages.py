@@ -1,6 +1,7 @@
-"""Hand the dashboard to a browser, where nothing but its own script may run."""
+"""Hand the dashboard to a browser, where nothing but its own scripts may run."""
 
 from penstock import web
+from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 
@@ -14,16 +15,30 @@ _HEADERS = {
 }
 
 
+# What the page consists of; no other name leads to a file.
+PARTS = frozenset(
+    {
+        "dashboard.css",
+        "dashboard.js",
+        "gateway.js",
+        "keys.js",
+        "overview.js",
+        "paint.js",
+        "recordings.js",
+        "webhooks.js",
+    }
+)
+
+
 async def page(gateway: Gateway, call: Call) -> Answer:
     return _shown("dashboard.html", call)
 
 
-async def style(gateway: Gateway, call: Call) -> Answer:
-    return _shown("dashboard.css", call)
-
-
-async def script(gateway: Gateway, call: Call) -> Answer:
-    return _shown("dashboard.js", call)
+async def page_part(gateway: Gateway, call: Call) -> Answer:
+    name = call.path["file"]
+    if name not in PARTS:
+        raise NotFound("There is nothing at this path.")
+    return _shown(name, call)
 
 
 def _shown(name: str, call: Call) -> Answer:

@@ -79,8 +79,7 @@ ROUTES: tuple[Route, ...] = (
 
     # The dashboard
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),
-    Route("GET", "/dashboard.css", pages.style, "Its style", access="open", gives="page"),
-    Route("GET", "/dashboard.js", pages.script, "Its script", access="open", gives="page"),
+    Route("GET", "/dashboard/{file}", pages.page_part, "Its style and its scripts", access="open", gives="page"),
 
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process lives", access="open", gives="Health"),

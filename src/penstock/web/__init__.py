@@ -1,4 +1,4 @@
-"""The dashboard: one page, its style and its script, which talk to the same API as everybody else."""
+"""The dashboard: a page, its style and its scripts, which talk to the same API as everybody else."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -1,38 +1,67 @@
 """The dashboard's files: open to anybody, known again, and locked down."""
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
-import pytest
-
 from penstock.api.edge import Edge
+from penstock.api.pages import PARTS
 from tests.api.gateways import opened
 from tests.api.talk import serving
 
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [("/", "text/html"), ("/dashboard.css", "text/css"), ("/dashboard.js", "text/javascript")],
+STATIC = Path(str(files("penstock.web"))) / "static"
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: https: http:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-async def test_files(tmp_path: Path, path: str, kind: str) -> None:
+
+
+async def test_files(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
-        said = await served.ask("GET", path)
-        assert (said.status, said.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
-        assert "script-src 'self'" in said.headers["content-security-policy"]
-        assert "frame-ancestors 'none'" in said.headers["content-security-policy"]
-        assert said.headers["x-content-type-options"] == "nosniff"
-        again = await served.ask("GET", path, headers={"if-none-match": said.headers["etag"]})
-        assert (again.status, again.body) == (304, b"")
-        assert (await served.ask("HEAD", path)).headers["content-length"] == str(len(said.body))
-        assert (await served.ask("POST", path, body={})).status == 405
+        for path in ("/", *(f"/dashboard/{name}" for name in sorted(PARTS))):
+            said = await served.ask("GET", path)
+            kind = KINDS[path.rpartition(".")[2] if "." in path else "html"]
+            assert (said.status, said.headers["content-type"]) == (200, f"{kind}; charset=utf-8"), path
+            assert said.headers["content-security-policy"] == POLICY
+            assert said.headers["x-content-type-options"] == "nosniff"
+            again = await served.ask("GET", path, headers={"if-none-match": said.headers["etag"]})
+            assert (again.status, again.body) == (304, b"")
+            assert (await served.ask("HEAD", path)).headers["content-length"] == str(len(said.body))
+            assert (await served.ask("POST", path, body={})).status == 405
 
 
-async def test_nothing_is_written_into_the_page(tmp_path: Path) -> None:
+async def test_no_other_name_leads_to_a_file(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+        for name in ("", "dashboard.html", "..%2f__init__.py", "..%2fstatic%2fkeys.js", "Keys.js", "keys.js%00"):
+            said = await served.ask("GET", f"/dashboard/{name}")
+            assert (said.status, said.code) == (404, "NOT_FOUND"), name
+
+
+def test_every_file_is_served_and_short() -> None:
+    assert {path.name for path in STATIC.iterdir()} == {"dashboard.html", *PARTS}
+    assert [path.name for path in STATIC.iterdir() if len(path.read_text().splitlines()) >= 400] == []
+
+
+def test_nothing_is_written_into_the_page() -> None:
     """Its policy forbids inline code, so none may be there; and what it names is served."""
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
-        text = (await served.ask("GET", "/")).body.decode()
+    text = (STATIC / "dashboard.html").read_text()
     assert "style=" not in text
     assert re.search(r"\son\w+=", text) is None
     assert text.count("<script") == 1
-    for name in ("/dashboard.css", "/dashboard.js"):
-        assert f'"{name}"' in text
+    assert set(re.findall(r'"/dashboard/([^"]+)"', text)) == {"dashboard.css", "dashboard.js"}
+
+
+def test_scripts_find_each_other_and_their_elements() -> None:
+    ids = re.findall(r'\sid="([^"]+)"', (STATIC / "dashboard.html").read_text())
+    assert len(ids) == len(set(ids))
+    for path in STATIC.glob("*.js"):
+        text = path.read_text()
+        assert set(re.findall(r'from "\./([^"]+)"', text)) <= PARTS, path.name
+        named = re.findall(r'\bat\("([^"]+)"\)|\bsay\("([^"]+)"', text)
+        assert {one or other for one, other in named} <= set(ids), path.name
+
+
+def test_scripts_write_text_and_never_markup() -> None:
+    forbidden = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser")
+    assert [path.name for path in STATIC.glob("*.js") if forbidden.search(path.read_text())] == []

@@ -8,7 +8,7 @@ from penstock.api.shapes import SHAPES
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 
-OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard.css", "/dashboard.js"}
+OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard/{file}"}
 SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}
 
 

@@ -1,0 +1,109 @@
+// Keys: who has one, what it has been used for, a new one, and an end to an old one.
+
+import { ask, explain, isAdmin, ownId } from "./gateway.js";
+import { Pages, at, button, copy, element, fill, moment, money, row, say, show, sure } from "./paint.js";
+
+const MODES = ["off", "record", "replay-or-record", "replay-or-live", "replay-or-error", "replay-or-mock", "mock"];
+const LIMITS = { calls_a_minute: "key-minute", calls_at_once: "key-once", usd_a_day: "key-day" };
+
+export function keys(refresh) {
+  const pages = new Pages(
+    () => `/v1/keys?limit=20${at("key-status").value && `&status=${at("key-status").value}`}`,
+    at("keys-newer"), at("keys-older"), refresh,
+  );
+  at("key-replay").replaceChildren(element("option", "as each call says", { value: "" }), ...MODES.map((one) => element("option", one)));
+  at("key-status").addEventListener("change", () => { pages.restart(); refresh(); });
+  at("new-key").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await create();
+    pages.restart();
+    refresh();
+  });
+  at("copy-key").addEventListener("click", () => copy(at("made-key"), "key-said"));
+  at("hide-key").addEventListener("click", () => {
+    hideKey();
+    at("key-name").focus();
+  });
+
+  async function revoke(one) {
+    const own = one.id === ownId() ? " It is the key that you are using here, and you will be asked for another." : "";
+    const question = `Revoke ${named(one)}? Whatever uses it is refused from then on, and that is final.${own}`;
+    if (!(await sure(question, "Revoke"))) return;
+    try {
+      await ask(`/v1/keys/${one.id}`, { method: "DELETE" });
+      say("keys-said", `${named(one)} is revoked.`);
+    } catch (problem) {
+      say("keys-said", explain(problem), { bad: true });
+    }
+    refresh();
+  }
+
+  return {
+    async load() {
+      if (!(await isAdmin())) return { list: null };
+      const list = await ask(pages.address);
+      const uses = await Promise.all(list.data.map((one) => ask(`/v1/requests?limit=1&summary=true&key_id=${one.id}`)));
+      return { list, uses };
+    },
+
+    paint({ list, uses }) {
+      at("keys-closed").hidden = list !== null;
+      at("keys-open").hidden = list === null;
+      if (list === null) return;
+      pages.seen(list);
+      at("no-keys").hidden = list.data.length > 0;
+      fill(at("keys-list"), list.data.map((one, place) => painted(one, uses[place], revoke)));
+    },
+
+    clear() {
+      hideKey();
+      pages.restart();
+      at("new-key").reset();
+      at("keys-list").replaceChildren();
+      say("keys-said", "");
+      at("keys-closed").hidden = at("keys-open").hidden = true;
+    },
+  };
+}
+
+const named = (one) => `${one.name || "The key without a name"} (…${one.last_four})`;
+
+function painted(one, use, revoke) {
+  const active = one.status === "active";
+  const name = (one.name || "no name") + (one.id === ownId() ? " (this one)" : "");
+  const look = button("Look", () => show(one), { of: one.id, label: `Look at ${named(one)}` });
+  const end = button("Revoke", () => revoke(one), { of: one.id, kind: "bad", label: `Revoke ${named(one)}` });
+  return row(
+    [name, one.name ? "words" : "quiet"], [`…${one.last_four}`, "code"],
+    active ? ["active", "good"] : [`revoked ${moment(one.revoked_at)}`, "quiet"], [moment(one.created_at)],
+    use.data.length ? [moment(use.data[0].created_at)] : ["never", "quiet"],
+    [String(use.summary.count), "number"], [money(use.summary.total_cost), "number"],
+    [[look, ...(active ? [end] : [])]],
+  );
+}
+
+// ----------------------------------------------------------------------------------------------------------- creating
+
+async function create() {
+  const body = {};
+  if (at("key-name").value.trim()) body.name = at("key-name").value.trim();
+  if (at("key-admin").checked) body.scopes = ["admin"];
+  for (const [field, id] of Object.entries(LIMITS)) if (at(id).value) body[field] = Number(at(id).value);
+  if (at("key-replay").value) body.replay_mode = at("key-replay").value;
+  try {
+    const made = await ask("/v1/keys", { method: "POST", body });
+    at("made-key").value = made.key;
+    at("made-key-part").hidden = false;
+    at("new-key").reset();
+    say("key-said", "");
+    say("keys-said", "");
+    at("copy-key").focus();
+  } catch (problem) {
+    say("keys-said", explain(problem), { bad: true });
+  }
+}
+
+function hideKey() {
+  at("made-key").value = "";
+  at("made-key-part").hidden = true;
+}
