@@ -168,9 +168,13 @@ class Settling:
 
     async def catch_up(self) -> None:
         """Write what waits now, and do not wait for more."""
-        if self.endings or self.sizes or self._turn.locked():
+        if self._waits and not self.trouble:  # in trouble `_run` tries again, and not everybody who asks
             with suppress(StorageUnavailable):  # the question itself will say so
                 await asyncio.shield(asyncio.create_task(self._flush()))
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._under_way or self.endings or self.sizes)
 
     async def _run(self) -> None:
         while True:
@@ -180,45 +184,52 @@ class Settling:
                 await asyncio.sleep(_GATHER_SECONDS)
             try:
                 await self._flush()
-                self.trouble = False
             except StorageUnavailable:
-                self.trouble = True
                 log.warning("chat calls not settled yet: storage unavailable", waiting=len(self._under_way))
                 if self._stopping:
                     return
                 await self.clock.sleep(_RETRY_SECONDS)
-            if self._stopping and not (self.endings or self.sizes):
+            if self._stopping and not self._waits:
                 return
 
     async def _flush(self) -> None:
         async with self._turn:
-            await self._write_all()
+            try:
+                await self._write_all()
+            except StorageUnavailable:
+                self.trouble = True
+                self.ended.set()
+                raise
+            self.trouble = False
 
     async def _write_all(self) -> None:
         """Everything that has ended so far, in one transaction."""
         self.ended.clear()
         self._under_way += self.endings
         self.endings = []
-        sizes, self.sizes = self.sizes, []
-        if not self._under_way and not sizes:
+        sizes = self.sizes.copy()  # more may come while these are written
+        if not self._waits:
             return
         try:
             await self.store.write(partial(self._settle, self._under_way, sizes))
         except StorageUnavailable:
-            self.ended.set()
             raise
         except _BookedBefore:
-            await self._settle_apart()
+            await self._settle_apart(sizes)
         except Exception:
             log.exception("a batch of chat calls cannot be settled as one", calls=len(self._under_way))
-            await self._settle_apart()
+            await self._settle_apart(sizes)
         self._under_way = []
+        del self.sizes[: len(sizes)]
 
-    async def _settle_apart(self) -> None:
+    async def _settle_apart(self, sizes: list[tuple[str, str, int]]) -> None:
         """One by one, so that a call which cannot be booked takes no other with it."""
+        await self.store.write(partial(self._settle, [], sizes))
         for ending in self._under_way:
             try:
                 await self.store.write(partial(self._settle, [ending], []))
+            except StorageUnavailable:  # all of them again, then: those that are booked already stay as they are
+                raise
             except Exception:
                 log.exception("a chat call cannot be settled", request_id=ending.entry.call.id, nanos=ending.cost)
 

@@ -1,14 +1,18 @@
 """Booking chat calls: reserved before they are sent, settled in batches, never twice, and recovered after a crash."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
+import apsw
 import pytest
 
 from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
 from penstock.ledger import Filters
 from penstock.schema import Request
 from penstock.settling import Ending, Entry
+from penstock.store import sqlite_writer
 from penstock.values import Nanos, dollars
 from tests.house import House, OpenHouse, of, sqlite_only
 
@@ -22,6 +26,12 @@ async def opened(house: House, hold: int, **caller: Any) -> Entry:
 
 def close(house: House, entry: Entry, cost: int, status: str = "completed") -> None:
     house.gateway.settling.close(Ending(entry, status, Nanos(cost), 5, 10))
+
+
+def unknown(house: House) -> Entry:
+    """A call of an organization that does not exist."""
+    stranger = house.call({}, endpoint="/chat", caller=of(house.caller, org_id="org_unknown"))
+    return Entry(stranger, REQUEST, Nanos(0), None, in_store=False)
 
 
 async def written(house: House, count: int) -> list[dict[str, Any]]:
@@ -132,10 +142,8 @@ async def test_every_way_to_read_catches_up_first(open_house: OpenHouse) -> None
 @sqlite_only
 async def test_a_call_that_cannot_be_booked_takes_no_other_with_it(open_house: OpenHouse) -> None:
     async with open_house() as house:
-        stranger = house.call({}, endpoint="/chat", caller=of(house.caller, org_id="org_unknown"))
         good = await opened(house, 1_000_000)
-        nowhere = Entry(stranger, REQUEST, Nanos(0), None, in_store=False)
-        house.gateway.settling.endings.append(Ending(nowhere, "upstream_failure", Nanos(0), 5, 10))
+        house.gateway.settling.endings.append(Ending(unknown(house), "upstream_failure", Nanos(0), 5, 10))
         close(house, good, 1000)
         records = await written(house, 1)
         assert [one["id"] for one in records] == [good.call.id]
@@ -154,6 +162,72 @@ async def test_sizes_of_answers_are_noted(open_house: OpenHouse) -> None:
             return bool((await house.record(made["id"]))["response_size_bytes"] == 321)
 
         await house.until(met, 0)
+
+
+@contextmanager
+def away(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store that takes no writes: another process holds the lock, and nobody waits for it."""
+    path = house.gateway.settings.data / "penstock.db"
+    with monkeypatch.context() as patched, closing(apsw.Connection(str(path))) as other:
+        patched.setattr(sqlite_writer, "BUSY_SECONDS", 0.0)
+        other.set_busy_timeout(30_000)
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@sqlite_only
+async def test_what_waits_outlives_a_store_that_is_away(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_house() as house:
+        settling = house.gateway.settling
+        first, second = await opened(house, 1_000_000), await opened(house, 1_000_000)
+        close(house, first, 1000)
+        await written(house, 1)
+        with away(house, monkeypatch):
+            settling.sized(house.caller.org_id, first.call.id, 321)
+            close(house, second, 1000)
+            await house.record(first.call.id)  # who asks meanwhile changes nothing
+            await house.until(lambda: so(settling.trouble), 0)
+            await house.record(first.call.id)
+            assert settling.trouble
+        await house.until(lambda: so(not settling.trouble))
+        assert (await house.record(first.call.id))["response_size_bytes"] == 321
+        assert (await house.record(second.call.id))["status"] == "completed"
+        assert await house.money() == (10_000_000_000 - 2000, 0)
+
+
+async def so(met: bool) -> bool:
+    return met
+
+
+@sqlite_only
+async def test_what_goes_away_between_two_calls_is_waited_for(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a batch cannot be booked, and before the next is booked by itself the store is gone."""
+    async with open_house(works=False) as house:
+        settling, write, writes = house.gateway.settling, house.gateway.store.write, 0
+
+        async def failing(work: Any) -> Any:
+            nonlocal writes
+            writes += 1
+            if writes == 4:  # the batch, the sizes, the stranger
+                raise StorageUnavailable("gone for a moment")
+            return await write(work)
+
+        first, second = await opened(house, 1_000_000), await opened(house, 1_000_000)
+        close(house, first, 1000)
+        await settling.catch_up()
+        settling.endings.append(Ending(unknown(house), "upstream_failure", Nanos(0), 5, 10))
+        close(house, second, 1000)
+        settling.sized(house.caller.org_id, first.call.id, 321)
+        monkeypatch.setattr(house.gateway.store, "write", failing)
+        await settling.catch_up()
+        assert settling.trouble
+        settling.start()
+        await settling.stop()
+        sizes = {one["id"]: one["response_bytes"] for one in await house.records()}
+        assert sizes == {first.call.id: 321, second.call.id: 10}
+        assert await house.money() == (10_000_000_000 - 2000, 0)
 
 
 @sqlite_only
