@@ -53,36 +53,38 @@ def _property(field: Field, row: Param | None) -> dict[str, Any]:
     """A field of the interface, narrowed to what the model's own row allows."""
     types = list(dict.fromkeys("string" if kind == "file" else kind for kind in field.types))
     shown: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": field.about}
-    limits: dict[str, Any] = {
-        "enum": list(field.one_of) or None,
-        "minimum": field.low,
-        "maximum": field.high,
-        "maxLength": field.longest,
-        "default": field.default,
-    }
+    limits = _limits(field)
     if row is not None:
-        limits |= {name: limit for name, limit in _limits(field, row).items() if limit is not None}
-    shown |= {name: limit for name, limit in limits.items() if limit is not None}
+        limits |= _known(_narrowed(field, row))
+    shown |= _known(limits)
     if handling := row.handling if row is not None else field.handling:
         shown["x-handling"] = handling
     return shown
 
 
-def _limits(field: Field, row: Param) -> dict[str, Any]:
+def _narrowed(field: Field, row: Param) -> dict[str, Any]:
     if row.name == "thinking" and row.handling == "ignored":
         return {"enum": ["off"]}
     if row.name == "frame":  # its row speaks of three fields, and its default is the size
         return {"default": row.default if field.name == "size" else None}
-    limits: dict[str, Any] = {
+    limits = _limits(row)
+    if row.name == "n":  # its `high` is the provider's share; the rest is emulated
+        del limits["maximum"]
+    return limits
+
+
+def _limits(row: Field | Param) -> dict[str, Any]:
+    return {
         "enum": list(row.one_of) or None,
         "minimum": row.low,
         "maximum": row.high,
         "maxLength": row.longest,
         "default": row.default,
     }
-    if row.name == "n":  # its `high` is the provider's share; the rest is emulated
-        del limits["maximum"]
-    return limits
+
+
+def _known(limits: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _own(row: Param) -> dict[str, Any]:
@@ -90,13 +92,11 @@ def _own(row: Param) -> dict[str, Any]:
     shown: dict[str, Any] = {"type": _ANYTHING, "description": "A parameter of this model's provider."}
     if row.one_of:
         shown["type"] = "boolean" if isinstance(row.one_of[0], bool) else "string"
-        shown["enum"] = list(row.one_of)
     elif row.low is not None or row.high is not None:
         shown["type"] = "number"
     elif row.longest is not None:
         shown["type"] = "string"
-    limits = {"minimum": row.low, "maximum": row.high, "maxLength": row.longest, "default": row.default}
-    shown |= {name: limit for name, limit in limits.items() if limit is not None}
+    shown |= _known(_limits(row))
     shown["x-handling"] = row.handling
     return shown
 
