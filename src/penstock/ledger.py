@@ -89,12 +89,10 @@ async def begin(
     await _add(
         tx,
         call,
-        model=request.model,
+        **_wishes(call, request),
         modality=modality or MODALITY.get(request.task),
         status=status,
         hold=hold,
-        end_user=request.values.get("user"),
-        session_id=call.headers.get("x-service-session-id") or request.values.get("session_id"),
     )
 
 
@@ -136,9 +134,9 @@ async def count(tx: Transaction, org_id: str, slot: int, key_id: str, status: st
         await tx.run("count_usages", org_id=org_id, slot=slot, key_id=key, status=state, count=number, cost=cost)
 
 
-def ended(call: Call, **values: Any) -> Row:
+def ended(call: Call, request: Request, **values: Any) -> Row:
     """A record that is written once, when all is known."""
-    return {**_NO_ANSWER, **_columns(call), **values}
+    return {**_NO_ANSWER, **_columns(call), **_wishes(call, request), **values}
 
 
 async def write_ended(tx: Transaction, records: Sequence[Row]) -> int:
@@ -169,6 +167,14 @@ def _columns(call: Call) -> dict[str, Any]:
         "endpoint": call.endpoint,
         "trace_id": trace_id(call) if "traceparent" in call.headers else None,
         "request_bytes": call.size_bytes,
+    }
+
+
+def _wishes(call: Call, request: Request) -> dict[str, Any]:
+    return {
+        "model": request.model,
+        "end_user": request.values.get("user"),
+        "session_id": call.headers.get("x-service-session-id") or request.values.get("session_id"),
     }
 
 

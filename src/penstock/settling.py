@@ -308,17 +308,14 @@ class Settling:
 
 
 def _record(ending: Ending) -> Row:
-    call, request = ending.entry.call, ending.entry.request
     return ledger.ended(
-        call,
-        model=request.model,
+        ending.entry.call,
+        ending.entry.request,
         modality=ending.entry.modality,
         status=ending.status,
         cost=ending.cost,
         duration_ms=ending.duration_ms,
         error_code=ending.error_code,
         error_message=ending.error_message,
-        end_user=request.values.get("user"),
-        session_id=call.headers.get("x-service-session-id") or request.values.get("session_id"),
         response_bytes=ending.response_bytes,
     )
