@@ -68,7 +68,8 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
 
 
 def test_keys_are_for_administrators_who_may_revoke_their_own(served: Serving, browser: Browser) -> None:
-    plain = served.ask("POST", "/v1/keys", {"name": "plain"}).json["key"]
+    others = [served.ask("POST", "/v1/keys", {"name": f"plain {number}"}).json for number in range(20)]
+    plain = others[0]["key"]
     come_in(browser, served.url, plain)
     turn_to(browser, "keys")
     browser.until(lambda: "lacks the admin scope" in browser.text("#keys-page"), "nothing is said")
@@ -79,6 +80,12 @@ def test_keys_are_for_administrators_who_may_revoke_their_own(served: Serving, b
     come_in(browser, served.url, own)
     turn_to(browser, "keys")
     browser.until(lambda: "own (this one)" in browser.text("#keys-list tr:first-child"), "the newest key is not first")
+    browser.click("#keys-older")  # two are there, and both go
+    browser.until(lambda: "plain 0" in browser.text("#keys-list tr:first-child"), "the page is not turned")
+    served.ask("DELETE", f"/v1/keys/{others[0]['id']}")
+    browser.click("#keys-list tr:last-child button.bad")
+    browser.click("#yes")
+    browser.until(lambda: "own (this one)" in browser.text("#keys-list tr:first-child"), "an empty page is stayed on")
     browser.click("#keys-list tr:first-child button.bad")
     assert "you will be asked for another" in browser.text("#question")
     browser.click("#yes")

@@ -41,7 +41,7 @@ export function keys(refresh) {
   return {
     async load() {
       if (!(await isAdmin())) return { list: null };
-      const list = await ask(pages.address);
+      const list = await pages.read(ask);
       const uses = await Promise.all(list.data.map((one) => ask(`/v1/requests?limit=1&summary=true&key_id=${one.id}`)));
       return { list, uses };
     },

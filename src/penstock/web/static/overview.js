@@ -27,7 +27,7 @@ export function overview(refresh) {
       midnight.setHours(0, 0, 0, 0);
       const since = encodeURIComponent(midnight.toISOString());
       const [balance, today, requests, health] = await Promise.all([
-        ask("/v1/balance"), ask(`/v1/requests?limit=1&summary=true&created_after=${since}`), ask(pages.address), providers(),
+        ask("/v1/balance"), ask(`/v1/requests?limit=1&summary=true&created_after=${since}`), pages.read(ask), providers(),
       ]);
       return { balance, today, requests, health };
     },

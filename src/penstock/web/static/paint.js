@@ -82,8 +82,14 @@ export class Pages {
     older.addEventListener("click", () => this.turn("next_page_url", turned));
   }
 
-  get address() {
-    return this.path ?? this.first();
+  // Where the page that was turned to is gone, with the last of its rows or the one it began after, the first is read.
+  async read(ask) {
+    if (this.path) {
+      const list = await ask(this.path).catch((problem) => { if (problem.status !== 404) throw problem; });
+      if (list?.data.length) return list;
+      this.restart();
+    }
+    return ask(this.first());
   }
 
   turn(where, turned) {

@@ -26,7 +26,7 @@ export function recordings(refresh) {
   }
 
   return {
-    load: () => ask(pages.address),
+    load: () => pages.read(ask),
 
     paint(list) {
       pages.seen(list);
