@@ -85,14 +85,15 @@ async def opened_gateway(
         await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         catalog = Catalog(providers.discover(), settings, environ)
         jobs = Jobs(store, clock, settings)
+        settling = Settling(store, clock)
         yield Gateway(
             settings=settings,
             clock=clock,
             started_ms=clock.now_ms(),
             store=store,
             auth=Auth(store, vault, clock),
-            ledger=Ledger(store, clock),
-            billing=Billing(store),
+            ledger=Ledger(store, clock, settling.catch_up),
+            billing=Billing(store, settling.catch_up),
             catalog=catalog,
             health=Health(clock),
             upstream=Upstream(wire, workshop, settings),
@@ -102,7 +103,7 @@ async def opened_gateway(
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=Secrets(store, vault, clock),
             deliveries=Deliveries(store, wire, vault, clock, settings),
-            settling=Settling(store, clock),
+            settling=settling,
             replay=Replay(store, shelf, clock),
             pool=pool,
         )

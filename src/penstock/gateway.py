@@ -49,10 +49,6 @@ class Gateway:
     started_ms: int = 0  # when this process began
     draining: bool = False
 
-    def __post_init__(self) -> None:
-        """Who asks for records or for money wants to find there the call that it has just made."""
-        self.ledger.catch_up = self.billing.catch_up = self.settling.catch_up
-
     async def ready(self) -> bool:
         """Whether new work is welcome: not draining, and the store answers."""
         return not self.draining and await self.store.one("get_fact", name="first_org") is not None

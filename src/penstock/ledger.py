@@ -178,17 +178,13 @@ def _wishes(call: Call, request: Request) -> dict[str, Any]:
     }
 
 
-async def _nothing_waits() -> None:
-    """Where no conversations are booked."""
-
-
 class Ledger:
     """Request records, for those who write and those who ask."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
-        self.catch_up: Callable[[], Awaitable[None]] = _nothing_waits  # before each look; `Gateway` knows what waits
+        self._catch_up = catch_up  # writes what waits to be written, so that who looks finds the call just made
 
     async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
         """A call that was refused before any provider heard of it still leaves a record."""
@@ -212,7 +208,8 @@ class Ledger:
         await self._store.write(write)
 
     async def row(self, org_id: str, request_id: str) -> Row | None:
-        await self.catch_up()
+        if self._catch_up:
+            await self._catch_up()
         return await self._store.one("get_request", id=request_id, org_id=org_id)
 
     async def find(self, org_id: str, request_id: str) -> dict[str, Any] | None:
@@ -220,7 +217,8 @@ class Ledger:
         return record(row) if row else None
 
     async def page(self, org_id: str, filters: Filters) -> Page:
-        await self.catch_up()
+        if self._catch_up:
+            await self._catch_up()
         for cursor in (filters.starting_after, filters.ending_before):
             if cursor and await self._store.one("get_request", id=cursor, org_id=org_id) is None:
                 raise NotFound(f"No such request: {cursor}.")

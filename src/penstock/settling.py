@@ -224,14 +224,14 @@ class Settling:
 
     async def _settle_apart(self, sizes: list[tuple[str, str, int]]) -> None:
         """One by one, so that a call which cannot be booked takes no other with it."""
-        await self.store.write(partial(self._settle, [], sizes))
-        for ending in self._under_way:
+        for endings in ([], *([one] for one in self._under_way)):
             try:
-                await self.store.write(partial(self._settle, [ending], []))
+                await self.store.write(partial(self._settle, endings, [] if endings else sizes))
             except StorageUnavailable:  # all of them again, then: those that are booked already stay as they are
                 raise
             except Exception:
-                log.exception("a chat call cannot be settled", request_id=ending.entry.call.id, nanos=ending.cost)
+                lost = [(one.entry.call.id, one.cost) for one in endings]
+                log.exception("a chat call cannot be settled", ids_and_nanos=lost)
 
     async def _settle(self, endings: list[Ending], sizes: list[tuple[str, str, int]], tx: Transaction) -> None:
         """Balances and slots are changed once for all calls of an organization, not once for each."""

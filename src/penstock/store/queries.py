@@ -20,7 +20,7 @@ QUERIES = Path(__file__).with_name("queries")
 _NAME = re.compile(
     r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
 )
-_EITHER = re.compile(r"\{(\w+)\|(\w+)\}")
+_EITHER = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
 # Whatever may hide a colon or a semicolon is matched first, so that the last two groups mean what they say.
 _TOKEN = re.compile(

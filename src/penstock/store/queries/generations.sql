@@ -19,15 +19,10 @@ SELECT status, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crash
 -- The generation that first used an idempotency key.
 SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key = :idempotency_key;
 
--- name: list_older_generations
--- A page of videos downwards from an id.
+-- name: list_{older|newer}_generations
+-- A page of videos {downwards|upwards} from an id.
 SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_generations
--- A page of videos upwards from an id.
-SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
-ORDER BY id ASC LIMIT :limit;
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_free_generations
 -- Unfinished generations that nobody drives, from an id on; a lease that was not given back is a driver lost.

@@ -27,17 +27,11 @@ SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys WHERE
 -- Whose key this is, for operators, who need not say.
 SELECT org_id FROM keys WHERE id = :id;
 
--- name: list_older_keys
--- A page downwards from an id.
+-- name: list_{older|newer}_keys
+-- A page {downwards|upwards} from an id.
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
-WHERE org_id = :org_id AND id < :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_keys
--- A page upwards from an id.
-SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
-WHERE org_id = :org_id AND id > :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-ORDER BY id ASC LIMIT :limit;
+WHERE org_id = :org_id AND id {<|>} :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: lock_key [sqlite]
 -- Nothing to do: there is one writer.

@@ -26,13 +26,9 @@ SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :d
 -- One recording of an organization.
 SELECT * FROM recordings WHERE id = :id AND org_id = :org_id;
 
--- name: list_older_recordings
--- A page downwards from an id.
-SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id DESC LIMIT :limit;
-
--- name: list_newer_recordings
--- A page upwards from an id.
-SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id ASC LIMIT :limit;
+-- name: list_{older|newer}_recordings
+-- A page {downwards|upwards} from an id.
+SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_recordings_of_request
 -- What was recorded from a request, to be purged with it.
