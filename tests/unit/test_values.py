@@ -54,10 +54,9 @@ FORKED = """
 import os
 from penstock.values import new_id
 new_id("req", 1)
-child = os.fork()
-print(*(new_id("req", 1) for _ in range(50)), sep="\\n", flush=True)
-if child:
-    os.waitpid(child, 0)
+if child := os.fork():
+    os.waitpid(child, 0)  # so that they do not speak at once
+print(*(new_id("req", 1) for _ in range(50)), sep="\\n")
 """
 
 
