@@ -28,7 +28,6 @@ from pathlib import Path
 
 UPSTREAM_PORT, PORT = 9100, 9101
 _CORE, _OTHER_CORE = "0", "1"
-_STREAMS = 50  # how many are read to say when the first byte of one comes
 _MESSAGES = '[{"role":"system","content":"You are helpful."},{"role":"user","content":"Say hello to the world."}]'
 
 
@@ -240,7 +239,7 @@ def _milliseconds(text: str) -> float:
 async def first_bytes(port: int, path: str, headers: dict[str, str], body: str, times: int) -> float:
     """Median milliseconds from the end of the request to the first byte of the answer's body.
 
-    Each stream is read to its end: to end one early is work that would be counted against the next.
+    One stream after the other, each read to its end: to end one early is work that would be counted against the next.
     """
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     text = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}content-length: {len(body)}\r\n\r\n{body}".encode()
@@ -269,7 +268,7 @@ def processor_seconds(group: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(contender: Contender, seconds: float) -> dict[str, float]:
+def measure(contender: Contender, seconds: float, streams: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running(contender.command(folder), _CORE, contender.environ, folder) as process:
@@ -285,7 +284,7 @@ def measure(contender: Contender, seconds: float) -> dict[str, float]:
             many = wrk(url, headers, contender.body(), 64, seconds, folder)
             spent = (processor_seconds(process.pid) - before) / many["count"] * 1e6
             one = wrk(url, headers, contender.body(), 1, max(1, seconds // 2), folder)
-            stream = asyncio.run(first_bytes(port, contender.path, headers, contender.body(stream=True), _STREAMS))
+            stream = asyncio.run(first_bytes(port, contender.path, headers, contender.body(stream=True), streams))
             return {"calls": many["calls"], "p99": many["p99"], "spent": spent, "p50": one["p50"], "first": stream}
 
 
@@ -293,13 +292,13 @@ def main(short: bool = False, peers: str = "", seconds: float = 10, only: str = 
     if not shutil.which("wrk"):
         print("bench.chat needs wrk, a load generator that most systems package; left out")
         return
-    seconds = 2 if short else seconds
+    seconds, streams = (2.0, 20) if short else (seconds, 300)
     wanted = set(only.split(",")) if only else {"penstock"} if short else set()
     with tempfile.TemporaryDirectory() as name:
-        upstream = [sys.executable, "-m", "bench.upstream", str(UPSTREAM_PORT)]
+        upstream = [sys.executable, "-m", "bench.upstream", str(UPSTREAM_PORT), "3", "0.001"]
         with running(upstream, _OTHER_CORE, {}, Path(name)):
             wait_for(UPSTREAM_PORT)
-            base = asyncio.run(first_bytes(UPSTREAM_PORT, "/v1/chat/completions", {}, '{"stream":true}', _STREAMS))
+            base = asyncio.run(first_bytes(UPSTREAM_PORT, "/v1/chat/completions", {}, '{"stream":true}', streams))
             columns = f"{'calls/s at 64':>15}{'p99 ms at 64':>14}{'CPU us a call':>15}{'p50 ms at 1':>13}"
             print(f"{'':12}{columns}{'first byte +ms':>16}")
             for one in contenders(Path(peers)):
@@ -308,7 +307,7 @@ def main(short: bool = False, peers: str = "", seconds: float = 10, only: str = 
                 if not one.installed():
                     print(f"{one.name:12}{'not installed':>15}")
                     continue
-                got = measure(one, seconds)
+                got = measure(one, seconds, streams)
                 print(
                     f"{one.name:12}{got['calls']:15.0f}{got['p99']:14.2f}{got['spent']:15.0f}{got['p50']:13.3f}"
                     f"{got['first'] - base:16.3f}",

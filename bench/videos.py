@@ -358,8 +358,8 @@ if __name__ == "__main__":
     parser.add_argument("--videos", type=int, default=10_000)
     parser.add_argument("--pause", type=float, default=20.0, help="seconds between polls of one video")
     parser.add_argument("--finish", type=float, default=60.0, help="seconds in which the vendor finishes all")
-    parser.add_argument("--short", action="store_true", help="three hundred videos, in a few seconds")
+    parser.add_argument("--short", action="store_true", help="two hundred videos, in a few seconds")
     asked = parser.parse_args()
     if asked.short:
-        asked.videos, asked.pause, asked.finish = 300, 2.0, 2.0
+        asked.videos, asked.pause, asked.finish = 200, 2.0, 1.0
     uvloop.run(main(asked.videos, asked.pause, asked.finish))
