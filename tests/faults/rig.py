@@ -44,7 +44,7 @@ from tests.wiring import certified
 
 ROOT = Path(__file__).parents[2]
 HOST = "hooks.example.com"
-CREDIT = Decimal(1000)
+CREDIT = Decimal(1_000_000)  # a night of kills makes a hundred thousand films
 SECONDS = 4  # of each film
 FILM_USD = SECOND_USD * SECONDS
 START_SECONDS = 40
