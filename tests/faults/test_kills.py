@@ -136,7 +136,9 @@ async def test_killed_at_random(tmp_path: Path, database: str, request: pytest.F
             assert await rig.breaches() == []
         async with rig.serve() as served:
             promised += await rig.promise(served, 20)
-            await rig.check(served, promised, UNKNOWN)
+            # Who is killed five times in a row before it got anywhere is taken for a killer: seldom, and for free.
+            outcomes = await rig.check(served, promised, UNKNOWN | {"INTERNAL_ERROR"})
+            assert outcomes["INTERNAL_ERROR"] <= len(promised) // 100
 
 
 async def _keep_asking(rig: Rig, promised: list[str], served: Running, chance: random.Random) -> None:
