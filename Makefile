@@ -37,10 +37,11 @@ setup: .venv/.ready-to-test ## Prepare .venv with all that running, changing and
 
 # Wheels only, and only those whose hashes the lock names. uv does in seconds what takes pip a minute; pip brings it in,
 # from the same lock. uv does not read pip's configuration, so where only pip knows the way to an index, pip does it all.
+# Bytecode is written now, as pip does: where Python may not write it later, every process would compile all it imports.
 define install
 	@echo "Installing $(1)"
 	@if $(RUN) pip install --quiet $(LOCKED) -r <(awk '/^uv==/ { on = 1 } on; on && !/\\$$/ { exit }' $(1)) \
-		&& $(BIN)/uv pip install --quiet --python $(BIN)/python $(LOCKED) -r $(1); then \
+		&& $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(LOCKED) -r $(1); then \
 		$(BIN)/uv pip install --quiet --python $(BIN)/python $(OURSELVES); \
 	else \
 		echo "uv could not; installing with pip"; \
