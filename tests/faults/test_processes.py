@@ -3,6 +3,7 @@
 import asyncio
 import random
 import signal
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from penstock.settings import Settings
 from penstock.store.opening import open_store
-from tests.faults.rig import Rig, Running, rigged, until
+from tests.faults.rig import CREDIT, FILM_USD, Rig, Running, rigged, until
 from tests.house import postgres_only, sqlite_only
 from tests.unit.store.ground import Cluster
 from tests.upstreams import faults
@@ -293,4 +294,5 @@ async def test_an_old_backup(tmp_path: Path, database: str) -> None:
             shown = {video["id"]: video["status"] for video in await rig.settled(served)}
             assert shown == dict.fromkeys(known, "completed")
             assert len(rig.lab.videos) == 20, "nothing was sent again"
-            assert (await served.ask("GET", "/v1/balance")).json["available"]["amount"] == 996.0
+            left = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
+            assert Decimal(str(left)) == CREDIT - 10 * FILM_USD
