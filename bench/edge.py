@@ -32,9 +32,9 @@ class Bare:
 
 
 async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
-    from penstock.api.edge import Edge
+    from penstock.api.asgi import Edge
+    from penstock.api.route import Route
     from penstock.api.server import serve as serve_edge
-    from penstock.api.spec import Route
     from penstock.app import opened_gateway
     from penstock.schema import Answer, Call
     from penstock.settings import Settings

@@ -12,9 +12,9 @@ import msgspec
 import uvloop
 
 from penstock.api.server import serve
+from penstock.net.client import Wire
 from penstock.providers.spec import Outgoing
 from penstock.settings import Settings
-from penstock.wire import Wire
 
 
 class Forwarder:

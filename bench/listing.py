@@ -17,8 +17,8 @@ from pathlib import Path
 
 import apsw
 
+from penstock.accounts.requests import SLOT_MS, Filters, Ledger
 from penstock.clock import Clock
-from penstock.ledger import SLOT_MS, Filters, Ledger
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from penstock.values import first_id, new_id

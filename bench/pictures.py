@@ -25,11 +25,11 @@ from typing import Any
 from PIL import Image
 
 from bench.chat import running, wait_for
-from penstock import pictures
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from penstock.api.server import serve
 from penstock.app import first_start, opened_gateway, working
-from penstock.pool import Pool
+from penstock.imaging import convert
+from penstock.imaging.workers import Pool
 from penstock.settings import Settings
 
 
@@ -157,13 +157,13 @@ async def _ten_callers(label: str, folder: Path, output_format: str) -> float:
 
 
 def one_by_one(data: bytes) -> None:
-    for output_format in pictures.OUTPUT_FORMATS[1:]:
+    for output_format in convert.OUTPUT_FORMATS[1:]:
         started = time.perf_counter()
-        made = pictures.convert(data, output_format, 80)  # type: ignore[arg-type]
+        made = convert.convert(data, output_format, 80)  # type: ignore[arg-type]
         print(f"    png to {output_format:4}  {time.perf_counter() - started:6.2f} s  {len(made.data) / 1e3:8.0f} kB")
     started = time.perf_counter()
     for _ in range(10_000):
-        pictures.unchanged(data, "png", 100)
+        convert.unchanged(data, "png", 100)
     print(f"    already right: {(time.perf_counter() - started) * 100:.2f} µs on the event loop, no child")
 
 
@@ -171,8 +171,8 @@ async def main(short: bool = False) -> None:
     # 1600 is the longest side that becomes an AVIF here, 2000 makes four megapixels.
     side, long_side = (400, 500) if short else (1600, 2000)
     large, small = photograph(long_side), photograph(side)
-    avif = pictures.convert(small, "avif", 90).data
-    large_avif = pictures.encode(pictures.decode(large), "avif", 90).data
+    avif = convert.convert(small, "avif", 90).data
+    large_avif = convert.encode(convert.decode(large), "avif", 90).data
     print(f"one picture of {side} x {side} on one core:")
     one_by_one(small)
     async with Pool() as children:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from penstock.studio import clip, enlarge, retouch, sketch
+from penstock.atelier.renderers import clip, enlarge, retouch, sketch
 
 PROMPTS = (
     "mountains over a lake at sunset",

@@ -66,7 +66,7 @@ def gateway() -> None:
     """`penstock serve` with such a clock, and every name at home."""
     from penstock import app
     from penstock.cli import main as penstock
-    from penstock.wire import Wire
+    from penstock.net.client import Wire
 
     async def at_home(self: Wire, host: str, port: int) -> list[str]:
         return ["127.0.0.1"]

@@ -19,9 +19,9 @@ from datetime import timedelta
 import uvloop
 from pyreqwest.client import ClientBuilder
 
-from penstock.netguard import Egress
+from penstock.net.client import Wire
+from penstock.net.guard import Egress
 from penstock.providers.spec import Outgoing
-from penstock.wire import Wire
 
 AT_A_TIME = 64
 SERVER = r"""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from penstock.catalog import ANY, modes
 from penstock.providers import discover
 from penstock.providers.spec import Model, Operation, Param, Price, Provider
+from penstock.upstream.catalog import ANY, modes
 
 NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}

@@ -34,24 +34,39 @@ def table(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def tour() -> str:
-    written = [[name for name in line if any(told(path_of(name)))] for line in layers()]
-    lines = [line for line in written if line]
-    diagram = "\n".join("    " + "  ".join(line) for line in lines)
-    entries = "\n\n".join("\n".join(entry for name in line for entry in told(path_of(name))) for line in lines)
+    diagram = "\n".join("    " + "  ".join(line) for line in layers() if line != ["__init__"])
+    packages = [name for line in layers() for name in line if path_of(name).is_dir()]
+    modules = [name for line in layers() for name in line if path_of(name).is_file() and name != "__init__"]
+    beside = "\n".join(entry for name in modules for entry in told(path_of(name)))
+    sections = "\n\n".join(package_section(name) for name in packages)
     return f"""# A tour of the source
 
 {NOTE}
 
-A folder means "many of one kind"; everything else is a module of its own, and each says in its first sentence what it
-is for. Imports point one way: in the picture below a module knows only lines under its own, and never one beside it.
-`tests/test_layout.py` holds that table and keeps it true; [layout](decisions/layout.md) has the reasons.
+The source is a dozen packages, each about one subject, and a few modules beside them. Each package says below what it
+does and where to start reading. Imports point one way: in this table a package imports only from lower lines, never
+from its own line or from above. It is kept in [layers.txt](layers.txt) and checked by `tests/test_layout.py`;
+[layout](decisions/layout.md) has the reasons.
 
 {diagram}
 
-Read from the top to follow a request on its way in, or from the bottom to learn the words first.
+To follow a request on its way in, start with [generations/endpoints.py](../src/penstock/generations/endpoints.py) or
+[chat/endpoint.py](../src/penstock/chat/endpoint.py).
 
-{entries}
+## Modules beside the packages
+
+{beside}
+
+{sections}
 """
+
+
+def package_section(name: str) -> str:
+    """What a package does, as its docstring says, and one line per module."""
+    folder = SOURCE / name
+    about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    _, *modules = told(folder)
+    return "\n".join([f"## {name}", "", about, "", *(line.removeprefix("  ") for line in modules)]).rstrip()
 
 
 def path_of(name: str) -> Path:

@@ -21,14 +21,16 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from penstock import billing, failpoints, flow, lookup
+from penstock import failpoints
+from penstock.accounts import billing
+from penstock.accounts.audit import audit
 from penstock.app import first_start, opened_gateway, working
-from penstock.audit import audit
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
+from penstock.generations import endpoints, retrieve
+from penstock.media.storage import Shelf, open_shelf
 from penstock.schema import Answer, Call, Caller
 from penstock.settings import Settings
-from penstock.shelf import Shelf, open_shelf
 from penstock.store import postgres
 from penstock.store.base import Dialect
 from penstock.values import Nanos, nanos, new_id
@@ -86,17 +88,17 @@ class House:
         """The answer's JSON; a small picture from the lab unless said otherwise."""
         wish = {"model": "picture", "prompt": "a pear", "size": "64x64", **body}
         made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
-        return (await flow.make_images(self.gateway, made)).json
+        return (await endpoints.make_images(self.gateway, made)).json
 
     async def edit(self, **body: Any) -> Any:
         wish = {"model": "touch", "prompt": "add a hat", "size": "64x64", **body}
-        return (await flow.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
+        return (await endpoints.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
 
     async def video(
         self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
     ) -> Answer:
         wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
-        answer = await flow.start_video(self.gateway, self.call(wish, caller=caller, query=query))
+        answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
         if self.works and self.gateway.settings.worker and "id" in answer.json:
             await self._taken_up(answer.json["id"], (caller or self.caller).org_id)
         return answer
@@ -111,14 +113,14 @@ class House:
                 await asyncio.sleep(0.002)
 
     async def shown(self, video_id: str, caller: Caller | None = None) -> Any:
-        return (await lookup.video(self.gateway, self.call(id=video_id, caller=caller))).json
+        return (await retrieve.video(self.gateway, self.call(id=video_id, caller=caller))).json
 
     async def cancel(self, video_id: str) -> Answer:
-        return await flow.cancel_video(self.gateway, self.call(id=video_id))
+        return await endpoints.cancel_video(self.gateway, self.call(id=video_id))
 
     async def purge(self, request_id: str) -> Any:
         call = self.call(endpoint="/v1/requests", request_id=request_id)
-        return (await flow.purge(self.gateway, call)).json
+        return (await endpoints.purge(self.gateway, call)).json
 
     # --------------------------------------------------------------------------------------------------------- looking
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.clock import ManualClock
-from penstock.deliveries import Deliveries
-from penstock.netguard import NO_EXCEPTIONS, Egress
+from penstock.net.client import Wire
+from penstock.net.guard import NO_EXCEPTIONS, Egress
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.values import new_id
 from penstock.vault import Vault
-from penstock.webhooks import event, queue
-from penstock.wire import Wire
+from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.events import event, queue
 from tests.stores import Database
 
 VAULT = Vault("v" * 43)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import trustme
 
-from penstock.netguard import Egress
+from penstock.net.client import Wire
+from penstock.net.guard import Egress
 from penstock.providers.spec import Outgoing
-from penstock.wire import Wire
 from tests.scripted import Peer, Script, Server, chunk, head, serve
 
 SECRET = "sk-canary-4711"

@@ -12,34 +12,36 @@ from typing import Any
 
 import structlog
 
-from penstock import billing, late, providers
-from penstock.auth import Auth
-from penstock.billing import Billing
-from penstock.callbacks import Callbacks
-from penstock.catalog import Catalog
+from penstock import providers
+from penstock.accounts import billing
+from penstock.accounts.billing import Billing
+from penstock.accounts.chat_settlement import Settling
+from penstock.accounts.keys import Auth
+from penstock.accounts.requests import Ledger
+from penstock.atelier.server import Workshop
 from penstock.clock import Clock, end
-from penstock.deliveries import Deliveries
-from penstock.drive import drive
 from penstock.gateway import Gateway
-from penstock.gather import Gather
-from penstock.health import Health
-from penstock.jobs import Jobs
-from penstock.ledger import Ledger
-from penstock.media import Media
-from penstock.pool import Pool
-from penstock.replay import Replay
-from penstock.scratch import scratch
+from penstock.generations import orphans
+from penstock.generations.run import drive
+from penstock.imaging.scratch import scratch
+from penstock.imaging.workers import Pool
+from penstock.jobs.callbacks import Callbacks
+from penstock.jobs.leases import Jobs
+from penstock.media.files import Media
+from penstock.media.storage import open_shelf
+from penstock.media.transfer import Gather
+from penstock.net.client import Wire
+from penstock.recordings.recordings import Replay
 from penstock.settings import Settings
-from penstock.settling import Settling
-from penstock.shelf import open_shelf
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
-from penstock.upstream import Upstream
+from penstock.upstream.catalog import Catalog
+from penstock.upstream.client import Upstream
+from penstock.upstream.health import Health
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
-from penstock.webhooks import Secrets
-from penstock.wire import Wire
-from penstock.workshop import Workshop
+from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.events import Secrets
 
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
@@ -133,7 +135,7 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     chores: dict[str, Coroutine[Any, Any, None]] = {"keep leases": gateway.jobs.keep()}
     if gateway.settings.worker:
         chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
-        chores["ask late"] = _often(gateway, partial(late.ask, gateway), _SWEEP_SECONDS)
+        chores["ask late"] = _often(gateway, partial(orphans.ask, gateway), _SWEEP_SECONDS)
         chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
         chores["strays"] = _often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS)
     return chores
@@ -157,7 +159,7 @@ async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
 async def _driving(gateway: Gateway) -> AsyncIterator[None]:
     """Alone, everything unfinished is ours from the start; in a cluster the queue hands it out."""
     if gateway.store.dialect == "postgres":
-        from penstock.cluster import Cluster  # here, because only a cluster has to wait for its import
+        from penstock.jobs.cluster import Cluster  # here, because only a cluster has to wait for its import
 
         cluster = Cluster(gateway.jobs, gateway.store, gateway.clock, gateway.settings)
         gateway.jobs.rescued_by(cluster.rescue)

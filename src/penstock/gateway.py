@@ -2,25 +2,25 @@
 
 from dataclasses import dataclass, field
 
-from penstock.auth import Auth
-from penstock.billing import Billing
-from penstock.callbacks import Callbacks
-from penstock.catalog import Catalog
+from penstock.accounts.billing import Billing
+from penstock.accounts.chat_settlement import Settling
+from penstock.accounts.keys import Auth
+from penstock.accounts.requests import Ledger
 from penstock.clock import Clock
-from penstock.deliveries import Deliveries
-from penstock.gather import Gather
-from penstock.health import Health
-from penstock.jobs import Jobs
-from penstock.ledger import Ledger
-from penstock.media import Media
+from penstock.imaging.workers import Pool
+from penstock.jobs.callbacks import Callbacks
+from penstock.jobs.leases import Jobs
+from penstock.media.files import Media
+from penstock.media.transfer import Gather
 from penstock.metrics import Metrics
-from penstock.pool import Pool
-from penstock.replay import Replay
+from penstock.recordings.recordings import Replay
 from penstock.settings import Settings
-from penstock.settling import Settling
 from penstock.store.base import Store
-from penstock.upstream import Upstream
-from penstock.webhooks import Secrets
+from penstock.upstream.catalog import Catalog
+from penstock.upstream.client import Upstream
+from penstock.upstream.health import Health
+from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.events import Secrets
 
 
 @dataclass(slots=True, kw_only=True)

@@ -68,7 +68,8 @@ def penstock(request: pytest.FixtureRequest, _penstock_gateway: _Thread) -> Iter
 
 async def _moved_in(gateway: Gateway, folder: Path, anew: bool) -> tuple[str, str]:
     """An organization of its own for each test module, with the recordings of that module and no others."""
-    from penstock import billing, transcripts
+    from penstock.accounts import billing
+    from penstock.recordings import files as transcripts
     from penstock.values import nanos
 
     now = gateway.clock.now_ms()
@@ -85,7 +86,7 @@ async def _moved_in(gateway: Gateway, folder: Path, anew: bool) -> tuple[str, st
 
 async def _moved_out(gateway: Gateway, org_id: str, folder: Path) -> None:
     """The folder holds exactly what this run recorded."""
-    from penstock import transcripts
+    from penstock.recordings import files as transcripts
 
     page = await gateway.replay.page(org_id, 1000)
     written = [await transcripts.written(gateway.replay, row, inline=False) for row in page.data]
@@ -134,7 +135,7 @@ class _Thread:
     async def _serve(self, folder: Path, port: int) -> None:
         from penstock import settings
         from penstock.api import server
-        from penstock.api.edge import Edge
+        from penstock.api.asgi import Edge
         from penstock.app import first_start, opened_gateway, working
 
         these = settings.load({"data": folder, "port": port})

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import billing
+from penstock.accounts import billing
+from penstock.accounts.keys import ADMIN, NewKey
 from penstock.app import opened_gateway, working
-from penstock.auth import ADMIN, NewKey
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import uvloop
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
+from penstock.api.route import Route
 from penstock.api.routes import ROUTES
 from penstock.api.server import listen, serve
-from penstock.api.spec import Route
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 from tests.api.gateways import first_account, opened

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from uvicorn.server import ServerState
 
+from penstock.api.asgi import Edge
 from penstock.api.connection import Doorkeeper
-from penstock.api.edge import Edge
 from penstock.api.server import configure
 from penstock.clock import Clock
 from penstock.settings import Settings

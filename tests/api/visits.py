@@ -7,8 +7,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from penstock.api.edge import Edge
-from penstock.api.shapes import SHAPES
+from penstock.api.asgi import Edge
+from penstock.api.response_schemas import SHAPES
 from tests.api.talk import Said, Server, serving
 from tests.house import House, OpenHouse
 

@@ -1,7 +1,7 @@
 """`penstock` as it is, except that every name is at 127.0.0.1, as a hosts file would have it."""
 
 from penstock.cli import main
-from penstock.wire import Wire
+from penstock.net.client import Wire
 
 
 async def at_home(self: Wire, host: str, port: int) -> list[str]:

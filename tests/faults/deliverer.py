@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock
-from penstock.deliveries import Deliveries
+from penstock.net.client import Wire
 from penstock.settings import Settings
 from penstock.store.migrate import read_migrations
 from penstock.store.queries import read_queries
 from penstock.store.sqlite import open_sqlite
 from penstock.vault import Vault
-from penstock.wire import Wire
+from penstock.webhooks.deliveries import Deliveries
 
 
 class LaterClock(Clock):

@@ -32,10 +32,10 @@ import trustme
 from psycopg.rows import dict_row
 from standardwebhooks import Webhook
 
-from penstock.audit import audit
+from penstock.accounts.audit import audit
 from penstock.clock import Clock
+from penstock.media.storage import open_shelf
 from penstock.settings import Settings
-from penstock.shelf import open_shelf
 from penstock.store.opening import open_store
 from tests.api.talk import Line, Said, request
 from tests.ports import unused_port

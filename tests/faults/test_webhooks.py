@@ -20,7 +20,7 @@ import trustme
 
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
-from penstock.webhooks import event, queue
+from penstock.webhooks.events import event, queue
 from tests.scripted import Peer, Script, Server, serve
 from tests.stores import sqlite_database
 from tests.wiring import certified

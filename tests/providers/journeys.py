@@ -8,7 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from penstock import chat, flow
+from penstock.chat import endpoint
+from penstock.generations import endpoints
 from tests.house import House, OpenHouse
 from tests.upstreams.lab import KEY_ENV, mask, png
 from tests.upstreams.server import Vendor, serving
@@ -47,7 +48,7 @@ async def image(house: House, **body: Any) -> dict[str, Any]:
 async def edit(house: House, **body: Any) -> dict[str, Any]:
     wish = {"image": PICTURE, "prompt": "add a hat", **body}
     call = house.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
-    return await house.ended((await flow.edit_images(house.gateway, call)).json["id"])
+    return await house.ended((await endpoints.edit_images(house.gateway, call)).json["id"])
 
 
 def mask_seen(data: bytes) -> tuple[str, Any, Any]:
@@ -67,7 +68,7 @@ async def talk(house: House, **body: Any) -> tuple[str, dict[str, Any]]:
     """What a chat answered, as it came, and its record."""
     wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = house.call(wish, endpoint="/compat/v1/chat/completions")
-    answer = await chat.complete(house.gateway, call)
+    answer = await endpoint.complete(house.gateway, call)
     text = answer.body or b""
     if answer.chunks:
         text = b"".join([chunk async for chunk in answer.chunks])

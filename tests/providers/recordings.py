@@ -35,17 +35,20 @@ from typing import Any, cast
 
 import msgspec
 
-from penstock import configured, conversation, emulate, providers, translate
-from penstock.catalog import Option
+from penstock import providers
+from penstock.atelier.server import Workshop
+from penstock.chat import request as conversation
+from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
+from penstock.generations import batches
+from penstock.net.client import Wire
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
-from penstock.sse import Broken, Relay, Usage, plainly
-from penstock.upstream import Failed, OutcomeUnknown, Upstream
+from penstock.upstream import configured, translate
+from penstock.upstream.catalog import Option
+from penstock.upstream.client import Failed, OutcomeUnknown, Upstream
 from penstock.values import Reference
-from penstock.wire import Wire
-from penstock.workshop import Workshop
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
@@ -316,7 +319,7 @@ def _usage(told: Any) -> dict[str, Any] | None:
 async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], script: Script) -> Result:
     """Submit, then poll as `attempt` does: trouble with asking is no verdict as long as there is more to hear."""
     request, inputs = request_of(told, option.model)
-    count = emulate.batches(request.n, option.model.op.native_n)[0]
+    count = batches.batches(request.n, option.model.op.native_n)[0]
     result = await upstream.submit(option, request, count, inputs)
     if told.get("cancel"):
         taken = await upstream.cancel(option, result.ref)

@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock import emulate, providers, translate
-from penstock.catalog import Option, modes
+from penstock import providers
+from penstock.generations import batches
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply
 from penstock.schema import TABLES, Request
-from penstock.upstream import Failed
+from penstock.upstream import translate
+from penstock.upstream.catalog import Option, modes
+from penstock.upstream.client import Failed
 from penstock.values import Reference
 from tests.providers.recordings import KEY, Script, carrier, known, shown, translate_name
 
@@ -74,7 +76,7 @@ def pictures(model: Model) -> dict[str, list[Reference]]:
 
 def sent(option: Option, request: Request) -> Outgoing:
     model = option.model
-    count = emulate.batches(request.n, model.op.native_n)[0]
+    count = batches.batches(request.n, model.op.native_n)[0]
     fields = translate.body(model, translate.canonical(request, count, pictures(model)), request.extras)
     return translate.outgoing(option.provider, model, fields, option.key)
 

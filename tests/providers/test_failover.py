@@ -268,7 +268,7 @@ async def test_unwell_vendor_is_better_than_none(open_house: OpenHouse) -> None:
 ACME = '''
 """Acme: pictures of anything, as long as it is an anvil."""
 
-from penstock.convert import joined, pixels
+from penstock.providers.convert import joined, pixels
 from penstock.providers.spec import (
     File, Model, Operation, Provider, Result, bearer, converted, passthrough, priced, whole,
 )

@@ -8,7 +8,7 @@ import openai
 import openrouter
 import pytest
 
-from penstock import chat
+from penstock.chat import endpoint
 from penstock.errors import InsufficientBalance, InvalidRequest, ModelNotFound, Problem
 from penstock.providers.openrouter import MOST
 from tests.house import OpenHouse
@@ -160,7 +160,7 @@ async def test_ceiling_is_set_aside(open_house: OpenHouse) -> None:
         poor = await house.another("0.05")
         wish = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
         with pytest.raises(InsufficientBalance, match="may cost up to"):
-            await chat.complete(house.gateway, house.call(wish, caller=poor))
+            await endpoint.complete(house.gateway, house.call(wish, caller=poor))
 
 
 # ----------------------------------------------------------------------------------------------------------------- chat

@@ -7,9 +7,10 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock import flow, lookup, transcripts
 from penstock.clock import ManualClock
 from penstock.errors import RecordingNotFound
+from penstock.generations import endpoints, retrieve
+from penstock.recordings import files
 from tests.house import Ground, House, neighbours
 
 FILM = {"model": "film", "prompt": "a train", "seconds": 4}
@@ -25,10 +26,10 @@ def connections(port: int) -> int:
 
 async def run(house: House, headers: dict[str, str]) -> tuple[Any, Any]:
     """A picture, and a film until it is there."""
-    picture = await flow.make_images(house.gateway, house.call(PICTURE, endpoint="/image", headers=headers))
-    started = await flow.start_video(house.gateway, house.call(FILM, headers=headers))
+    picture = await endpoints.make_images(house.gateway, house.call(PICTURE, endpoint="/image", headers=headers))
+    started = await endpoints.start_video(house.gateway, house.call(FILM, headers=headers))
     await house.ended(started.json["id"])
-    film = await lookup.video(house.gateway, house.call(id=started.json["id"]))
+    film = await retrieve.video(house.gateway, house.call(id=started.json["id"]))
     return picture, film
 
 
@@ -41,14 +42,14 @@ async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
             assert connections(house.lab.port) > 0  # so that the same look below means something
             assert len(house.lab.invoice) == 2
             for row in (await house.gateway.replay.page(house.caller.org_id)).data:
-                transcripts.save(folder, *await transcripts.written(house.gateway.replay, row, inline=False))
+                files.save(folder, *await files.written(house.gateway.replay, row, inline=False))
         port = labs[0].port
         second = Ground(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as house:
             for document in sorted(folder.glob("*.json")):
-                loaded = transcripts.load(document)
+                loaded = files.load(document)
                 now = house.clock.now_ms()
-                await transcripts.taken_in(house.gateway.store, house.gateway.replay, house.caller.org_id, *loaded, now)
+                await files.taken_in(house.gateway.store, house.gateway.replay, house.caller.org_id, *loaded, now)
             before = await house.money()
             again, film_again = await run(house, REPLAY)
             assert again.json["data"] == picture.json["data"]
@@ -58,6 +59,6 @@ async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
             assert await house.money() == before
             other = house.call({**PICTURE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
             with pytest.raises(RecordingNotFound):
-                await flow.make_images(house.gateway, other)
+                await endpoints.make_images(house.gateway, other)
             assert connections(port) == 0
         assert len(labs[0].invoice) == 2

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from penstock.accounts.keys import ADMIN, REPLAY_MODES
+from penstock.accounts.requests import STATUSES, Filters
 from penstock.api import query
 from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
-from penstock.api.spec import Query
-from penstock.auth import ADMIN, REPLAY_MODES
+from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.fields import check_field
 from penstock.gateway import Gateway
-from penstock.ledger import STATUSES, Filters
 from penstock.schema import Answer, Call, Field
 from penstock.states import KEY
 

@@ -10,7 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from penstock.api.receive import HEADER_BYTES, HEADER_LINES, WHOLE
+from penstock.api.body import HEADER_BYTES, HEADER_LINES, WHOLE
 from penstock.clock import Clock
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout, Unavailable
 from penstock.values import new_id

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from penstock import lookup
 from penstock.api.problems import close
-from penstock.api.spec import Query
+from penstock.api.route import Query
 from penstock.gateway import Gateway
+from penstock.generations import retrieve
 from penstock.schema import Answer, Call
 
 FILE_QUERY = (
@@ -23,7 +23,7 @@ async def media(gateway: Gateway, call: Call) -> Answer:
 
 
 async def video_content(gateway: Gateway, call: Call) -> Answer:
-    return await _begun(await lookup.video_content(gateway, call))
+    return await _begun(await retrieve.video_content(gateway, call))
 
 
 async def _begun(answer: Answer) -> Answer:

@@ -1,7 +1,7 @@
 """What calls that make something have in common: a dry run, and headers that record and replay."""
 
-from penstock.api.spec import Header, Query
-from penstock.auth import REPLAY_MODES
+from penstock.accounts.keys import REPLAY_MODES
+from penstock.api.route import Header, Query
 
 DRY_RUN = (Query(name="dryRun", type="boolean", default=False, about="Answer what it would cost, and make nothing."),)
 VIDEOS_QUERY = (

@@ -1,7 +1,7 @@
 """List and retrieve models."""
 
 from penstock.api import query
-from penstock.api.spec import Query
+from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 

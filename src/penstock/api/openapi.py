@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock import __version__
-from penstock.api.bodies import body
-from penstock.api.shapes import SHAPES, Schema, ref
-from penstock.api.spec import Query, Route
+from penstock.api.request_schemas import body
+from penstock.api.response_schemas import SHAPES, Schema, ref
+from penstock.api.route import Query, Route
 from penstock.schema import Table
 
 _CONVERTOR = re.compile(r":\w+}")

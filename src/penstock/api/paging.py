@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.api import query
-from penstock.api.spec import Query
+from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import Call
 from penstock.values import is_id

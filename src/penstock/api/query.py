@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from penstock.api.spec import Query
+from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 
 _LONGEST = 8192

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock import transcripts
 from penstock.api import query
 from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
 from penstock.gateway import Gateway
+from penstock.recordings import files
 from penstock.schema import Answer, Call, Field
 
 RECORDINGS_QUERY = (LIMIT, *cursors("recording"))
@@ -42,13 +42,13 @@ async def list_recordings(gateway: Gateway, call: Call) -> Answer:
     asked = query.read(RECORDINGS_QUERY, call.query)
     check_cursors(asked, "rec", "recording")
     page = await gateway.replay.page(call.caller.org_id, **asked)
-    page = replace(page, data=[transcripts.summary(row) for row in page.data])
+    page = replace(page, data=[files.summary(row) for row in page.data])
     return Answer(json=listed(call, RECORDINGS_QUERY, page))
 
 
 async def retrieve_recording(gateway: Gateway, call: Call) -> Answer:
     recording_id = path_id(call, "recording_id", "rec", "recording")
-    return Answer(json=transcripts.summary(await gateway.replay.get(call.caller.org_id, recording_id)))
+    return Answer(json=files.summary(await gateway.replay.get(call.caller.org_id, recording_id)))
 
 
 async def delete_recording(gateway: Gateway, call: Call) -> Answer:
@@ -60,11 +60,11 @@ async def delete_recording(gateway: Gateway, call: Call) -> Answer:
 async def export_recording(gateway: Gateway, call: Call) -> Answer:
     """One document with its media inside, which `import` takes back."""
     row = await gateway.replay.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
-    transcript, _ = await transcripts.written(gateway.replay, row, inline=True)
+    transcript, _ = await files.written(gateway.replay, row, inline=True)
     return Answer(json=transcript, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})
 
 
 async def import_recording(gateway: Gateway, call: Call) -> Answer:
     now_ms, org_id = gateway.clock.now_ms(), call.caller.org_id
-    recording_id = await transcripts.taken_in(gateway.store, gateway.replay, org_id, call.json, {}, now_ms)
-    return Answer(json=transcripts.summary(await gateway.replay.get(org_id, recording_id)))
+    recording_id = await files.taken_in(gateway.store, gateway.replay, org_id, call.json, {}, now_ms)
+    return Answer(json=files.summary(await gateway.replay.get(org_id, recording_id)))

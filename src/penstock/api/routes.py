@@ -4,14 +4,15 @@ from functools import cache
 
 import msgspec
 
-from penstock import chat, flow, lookup
 from penstock.api import account, callbacks, files, health, metrics, models, openapi, pages, providers, recordings
 from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
 from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.recordings import RECORDINGS_QUERY, TRANSCRIPT_FIELDS
-from penstock.api.spec import Route
+from penstock.api.route import Route
+from penstock.chat import endpoint
 from penstock.gateway import Gateway
+from penstock.generations import endpoints, retrieve
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Answer, Call
 
 
@@ -23,21 +24,21 @@ async def describe(gateway: Gateway, call: Call) -> Answer:
 # fmt: off
 ROUTES: tuple[Route, ...] = (
     # The compatible API
-    Route("POST", "/compat/v1/images/generations", flow.make_images, "Make images", takes="json", fields=IMAGE,
+    Route("POST", "/compat/v1/images/generations", endpoints.make_images, "Make images", takes="json", fields=IMAGE,
           query=DRY_RUN, headers=REPLAY, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
           modality="image", generation=True, drains=True),
-    Route("POST", "/compat/v1/images/edits", flow.edit_images, "Edit images", takes="json or form", fields=EDIT,
+    Route("POST", "/compat/v1/images/edits", endpoints.edit_images, "Edit images", takes="json or form", fields=EDIT,
           query=DRY_RUN, headers=REPLAY, gives="ImageResult", also=((200, "Estimate"), (202, "ImageStatus")),
           modality="image", generation=True, drains=True),
-    Route("GET", "/compat/v1/images/{id}", lookup.image_status, "Retrieve images", gives="ImageStatus"),
-    Route("POST", "/compat/v1/videos", flow.start_video, "Start a video", takes="json or form", fields=VIDEO,
+    Route("GET", "/compat/v1/images/{id}", retrieve.image_status, "Retrieve images", gives="ImageStatus"),
+    Route("POST", "/compat/v1/videos", endpoints.start_video, "Start a video", takes="json or form", fields=VIDEO,
           query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202, also=((200, "Estimate"),),
           modality="video", generation=True, drains=True),
-    Route("GET", "/compat/v1/videos", lookup.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
-    Route("GET", "/compat/v1/videos/{id}", lookup.video, "Retrieve a video", gives="Video"),
+    Route("GET", "/compat/v1/videos", retrieve.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
+    Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
     Route("GET", "/compat/v1/videos/{id}/content", files.video_content, "Download a video", gives="file"),
-    Route("DELETE", "/compat/v1/videos/{id}", flow.cancel_video, "Cancel a video", status=204),
-    Route("POST", "/compat/v1/chat/completions", chat.complete, "Complete a chat", takes="json", fields=CHAT,
+    Route("DELETE", "/compat/v1/videos/{id}", endpoints.cancel_video, "Cancel a video", status=204),
+    Route("POST", "/compat/v1/chat/completions", endpoint.complete, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
@@ -47,7 +48,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/requests", account.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
     Route("GET", "/v1/requests/{request_id}", account.retrieve_request, "Retrieve a request record", gives="Request"),
-    Route("DELETE", "/v1/requests/{request_id}/payloads", flow.purge, "Purge what a request said and made",
+    Route("DELETE", "/v1/requests/{request_id}/payloads", endpoints.purge, "Purge what a request said and made",
           gives="Purged"),
     Route("GET", "/v1/keys", account.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", account.create_key, "Create a key",

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.auth import Auth
+from penstock.accounts.keys import Auth
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
 from penstock.store.base import Store

@@ -6,14 +6,14 @@ from typing import Any
 import typer
 
 from penstock import settings
-from penstock.audit import audit as audited
-from penstock.audit import orphans
-from penstock.catalog import Catalog
+from penstock.accounts.audit import audit as audited
+from penstock.accounts.audit import orphans
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, chosen, show, with_store
+from penstock.media.storage import open_shelf
 from penstock.providers import discover
-from penstock.shelf import open_shelf
 from penstock.store.base import Store
+from penstock.upstream.catalog import Catalog
 from penstock.values import Nanos, dollars
 from penstock.vault import Vault
 

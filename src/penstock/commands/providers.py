@@ -15,18 +15,20 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from penstock import chat, flow, lookup, transcripts
+from penstock.accounts.requests import Filters
 from penstock.app import first_start, opened_gateway, working
-from penstock.catalog import ANY, Catalog
+from penstock.atelier.renderers import sketch
+from penstock.chat import endpoint as chat
 from penstock.commands.terminal import Config, Data, chosen, show
 from penstock.errors import Problem
 from penstock.gateway import Gateway
-from penstock.ledger import Filters
+from penstock.generations import endpoints, retrieve
 from penstock.providers import discover
 from penstock.providers.spec import Model
+from penstock.recordings import files
 from penstock.schema import Answer, Call, Caller
 from penstock.settings import Settings
-from penstock.studio import sketch
+from penstock.upstream.catalog import ANY, Catalog
 from penstock.values import new_id
 
 app = typer.Typer(help="Providers: which are on, how they are, whether a credential works.")
@@ -36,10 +38,10 @@ _FILM_SECONDS = 900
 _WORDS = "a grey pebble on a white table"
 _COLUMNS = ["provider", "name", "on", "why not", "credential", "models"]
 _ENDPOINTS = {
-    "image": ("/compat/v1/images/generations", flow.make_images),
-    "edit": ("/compat/v1/images/edits", flow.edit_images),
-    "upscale": ("/compat/v1/images/edits", flow.edit_images),
-    "video": ("/compat/v1/videos", flow.start_video),
+    "image": ("/compat/v1/images/generations", endpoints.make_images),
+    "edit": ("/compat/v1/images/edits", endpoints.edit_images),
+    "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
+    "video": ("/compat/v1/videos", endpoints.start_video),
     "chat": ("/compat/v1/chat/completions", chat.complete),
 }
 
@@ -145,7 +147,7 @@ async def _check(these: Settings, slug: str, model: str | None, yes: bool, recor
         if record:
             name = answer.headers["x-service-replay-recording"]
             row = await gateway.replay.get(caller.org_id, name)
-            typer.echo(transcripts.save(record, *await transcripts.written(gateway.replay, row, inline=False)))
+            typer.echo(files.save(record, *await files.written(gateway.replay, row, inline=False)))
 
 
 async def _cheapest(gateway: Gateway, caller: Caller, slug: str, model: str | None, *, recorded: bool) -> Trial:
@@ -206,10 +208,10 @@ async def _made(gateway: Gateway, caller: Caller, trial: Trial, headers: Mapping
         return answer
     asked = _call(gateway, caller, path, None, path={"id": answer.json["id"]})
     async with asyncio.timeout(_FILM_SECONDS):
-        while (answer := await lookup.video(gateway, asked)).json["status"] not in ("completed", "failed"):
+        while (answer := await retrieve.video(gateway, asked)).json["status"] not in ("completed", "failed"):
             await gateway.clock.sleep(0.5)
     if answer.json["status"] == "failed":
-        raise lookup.problem_of(answer.json["error"]["code"], answer.json["error"]["message"])
+        raise retrieve.problem_of(answer.json["error"]["code"], answer.json["error"]["message"])
     return answer
 
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from penstock import transcripts
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.replay import Replay
+from penstock.media.storage import open_shelf
+from penstock.recordings import files
+from penstock.recordings.recordings import Replay
 from penstock.settings import Settings
-from penstock.shelf import open_shelf
 from penstock.store.base import Row, Store
 from penstock.values import iso
 from penstock.vault import Vault
@@ -39,7 +39,7 @@ def show_recording(recording_id: str, data: Data = None, config: Config = None, 
     async def work(store: Store, vault: Vault) -> bytes:
         replay = _replay(store, these)
         row = await replay.get(await org_id(store, org, these), recording_id)
-        transcript, _ = await transcripts.written(replay, row, inline=False)
+        transcript, _ = await files.written(replay, row, inline=False)
         return msgspec.json.format(msgspec.json.encode(transcript), indent=2)
 
     typer.echo(with_store(these, work))
@@ -74,7 +74,7 @@ def export_recordings(
             rows = [await replay.get(owner, one) for one in recording_ids]
         else:
             rows = await _all(replay, owner)
-        return [transcripts.save(folder, *await transcripts.written(replay, row, inline=False)) for row in rows]
+        return [files.save(folder, *await files.written(replay, row, inline=False)) for row in rows]
 
     for path in with_store(these, work):
         typer.echo(path)
@@ -94,10 +94,7 @@ def import_recordings(
     async def work(store: Store, vault: Vault) -> list[str]:
         replay, owner = _replay(store, these), await org_id(store, org, these)
         now_ms = Clock().now_ms()
-        return [
-            await transcripts.taken_in(store, replay, owner, *transcripts.load(document), now_ms)
-            for document in documents
-        ]
+        return [await files.taken_in(store, replay, owner, *files.load(document), now_ms) for document in documents]
 
     for taken in with_store(these, work):
         typer.echo(taken)

@@ -11,11 +11,11 @@ import typer
 import uvloop
 
 from penstock.api import server
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from penstock.app import Welcome, alone, first_start, opened_gateway, working
 from penstock.commands.terminal import Config, Data, chosen
+from penstock.logs import configure_logs
 from penstock.settings import Settings
-from penstock.telemetry import configure_logs
 
 
 def serve(

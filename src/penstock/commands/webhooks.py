@@ -6,13 +6,13 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.deliveries import Deliveries
+from penstock.net.client import Wire
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
-from penstock.webhooks import Secrets
-from penstock.wire import Wire
+from penstock.webhooks.deliveries import Deliveries
+from penstock.webhooks.events import Secrets
 
 app = typer.Typer(no_args_is_help=True, help="Webhook messages.")
 

@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.convert import first, pixels, plain_base64
+from penstock.providers.convert import first, pixels, plain_base64
 from penstock.providers.spec import (
     File, Model, Operation, Param, Price, Provider, Reply, Result, Task, converted, emulated, fixed, passthrough,
     refused, renamed, whole,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.convert import each, first, on_off, pixels, plain_base64
+from penstock.providers.convert import each, first, on_off, pixels, plain_base64
 from penstock.providers.spec import (
     File, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, converted, fixed, header, lasting,
     passthrough, priced, shaped, whole,

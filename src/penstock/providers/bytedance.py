@@ -6,7 +6,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from penstock.convert import data_uri, each, ends, joined, pixels
+from penstock.providers.convert import data_uri, each, ends, joined, pixels
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, fixed,
     lasting, passthrough, priced, renamed, shaped, whole,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import data_uri, each, joined, number_word, pixels
+from penstock.providers.convert import data_uri, each, joined, number_word, pixels
 from penstock.providers.spec import (
     File, Kind, Operation, Reply, Result, Status, Task, Upload, converted, emulated, ignored, passthrough,
 )  # fmt: skip

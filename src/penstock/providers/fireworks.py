@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.convert import closest, data_uri, first, on_off
+from penstock.providers.convert import closest, data_uri, first, on_off
 from penstock.providers.chats import ONE_VOICE, chats, talk
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import each, plain_base64, with_unit
+from penstock.providers.convert import each, plain_base64, with_unit
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     File, Model, Operation, Price, Provider, Reply, Result, Status, converted, fixed, header, lasting, passthrough,

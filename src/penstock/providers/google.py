@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.convert import both, closest, each, inline_part, tier, word
+from penstock.providers.convert import both, closest, each, inline_part, tier, word
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, converted, fixed, header, passthrough, renamed,

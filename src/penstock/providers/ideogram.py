@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.convert import closest, first, on_off, relabelled, word
+from penstock.providers.convert import closest, first, on_off, relabelled, word
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Task, converted, emulated, header,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.convert import ends, number_word, plain_base64
+from penstock.providers.convert import ends, number_word, plain_base64
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, fixed, lasting,
     passthrough, priced, shaped, whole,

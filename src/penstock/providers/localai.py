@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import each, first, joined, pixels, plain_base64
+from penstock.providers.convert import each, first, joined, pixels, plain_base64
 from penstock.providers.compatible import read_images, upload
 from penstock.providers.spec import (
     Model, Operation, Param, Price, Provider, Reply, Task, bearer_if_any, converted, emulated, fixed, passthrough,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import closest, data_uri, ends
+from penstock.providers.convert import closest, data_uri, ends
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
     passthrough, priced, whole,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.convert import both, closest, each, plain_base64, with_unit
+from penstock.providers.convert import both, closest, each, plain_base64, with_unit
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Provider, Reply, Result, Status, bearer, converted, fixed, lasting, passthrough,
     priced, renamed, shaped, whole,

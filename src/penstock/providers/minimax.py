@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import data_uri, ends, first
+from penstock.providers.convert import data_uri, ends, first
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
     passthrough, priced, shaped, whole,

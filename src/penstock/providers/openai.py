@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, sqrt
 
-from penstock.convert import closest, joined, pixels, word
+from penstock.providers.convert import closest, joined, pixels, word
 from penstock.providers import compatible
 from penstock.providers.chats import chats, talk
 from penstock.providers.compatible import error_kind, error_text

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from penstock.convert import closest, first
+from penstock.providers.convert import closest, first
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Provider, Reply, Result, Task, bearer, converted, emulated, fixed,

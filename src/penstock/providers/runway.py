@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.convert import both, data_uri, relabelled
+from penstock.providers.convert import both, data_uri, relabelled
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
     passthrough, priced, renamed, shaped, whole,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.convert import both, closest, legal_seconds, tier
+from penstock.providers.convert import both, closest, legal_seconds, tier
 from penstock.values import Reference
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]

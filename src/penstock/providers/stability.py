@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.convert import first
+from penstock.providers.convert import first
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, emulated,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from penstock.convert import data_uri, first, pixels
+from penstock.providers.convert import data_uri, first, pixels
 from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, chats, talk
 from penstock.providers.compatible import error_text
 from penstock.providers.spec import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from penstock.convert import data_uri, each
+from penstock.providers.convert import data_uri, each
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, converted, header, lasting,
     passthrough, priced, shaped, whole,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.values import new_id

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from penstock.api.asgi import Edge
 from penstock.api.connection import Envelope
-from penstock.api.edge import Edge
-from penstock.api.spec import Route
+from penstock.api.route import Route
 from penstock.gateway import Gateway
 from penstock.schema import Answer, Call
 from tests.api.gateways import opened

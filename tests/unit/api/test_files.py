@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from penstock.api.edge import Edge
-from penstock.shelf import key_of
+from penstock.api.asgi import Edge
+from penstock.media.storage import key_of
 from tests.api.talk import Server, serving
 from tests.house import House, OpenHouse
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from tests.api.gateways import first_account, opened
 from tests.api.talk import Said, serving
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 

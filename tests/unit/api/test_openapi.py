@@ -7,8 +7,8 @@ import jsonschema_rs
 import pytest
 
 from penstock.api import openapi
+from penstock.api.route import Query, Route
 from penstock.api.routes import ROUTES
-from penstock.api.spec import Query, Route
 from penstock.gateway import Gateway
 from penstock.schema import EDIT, IMAGE, VIDEO, Answer, Call, Field
 

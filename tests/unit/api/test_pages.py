@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from penstock.api.pages import PARTS
 from tests.api.gateways import opened
 from tests.api.talk import serving

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import errors
-from penstock.api import problems, response
+from penstock.api import problems, responses
 from penstock.errors import Problem, Unavailable
 from penstock.schema import Answer
 
@@ -18,7 +18,7 @@ def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -
 def test_d2_every_problem_has_the_envelope() -> None:
     answer = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
     assert answer.status == 400
-    assert json.loads(response.encode(answer)) == {
+    assert json.loads(responses.encode(answer)) == {
         "error": {"message": "Wrong.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"}
     }
     assert "param" not in shown(errors.NotFound("Gone.")).json["error"]

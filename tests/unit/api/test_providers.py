@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import query
-from penstock.api.spec import Query
+from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 
 LIMIT = Query(name="limit", type="integer", default=20, low=1, high=100, about="How many.")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from penstock.api.edge import Edge
+from penstock.api.asgi import Edge
+from penstock.api.response_schemas import SHAPES
 from penstock.api.routes import ROUTES
-from penstock.api.shapes import SHAPES
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 

@@ -15,8 +15,8 @@ import pytest
 from uvicorn.server import ServerState
 
 from penstock.api import server
+from penstock.api.asgi import Edge
 from penstock.api.connection import Doorkeeper
-from penstock.api.edge import Edge
 from tests.api.gateways import opened
 from tests.api.talk import Server, request, until
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from penstock import flow
+from penstock.generations import endpoints
 from tests.commanding import done, penstock
 from tests.house import MASTER, Ground, OpenHouse, sqlite_only
 
@@ -17,7 +17,7 @@ async def record(open_house: OpenHouse, *prompts: str) -> list[str]:
         for prompt in prompts:
             body = {"model": "picture", "prompt": prompt, "size": "64x64"}
             call = house.call(body, endpoint="/image", headers={"x-service-replay": "record"})
-            answer = await flow.make_images(house.gateway, call)
+            answer = await endpoints.make_images(house.gateway, call)
             found.append(answer.headers["x-service-replay-recording"])
     return found
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from penstock.convert import number_word
+from penstock.providers.convert import number_word
 from penstock.providers.spec import (
     File,
     Operation,

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from penstock.convert import first, pixels
+from penstock.providers.convert import first, pixels
 from penstock.providers.comfyui.graphs import (
     ENLARGED, ESRGAN_FILE, FLUX_FILE, FLUX_SCHNELL, SDXL, SDXL_EDIT, SDXL_FILE, WAN, WAN_FILE, Graph, filled,
 )  # fmt: skip

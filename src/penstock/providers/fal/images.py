@@ -1,6 +1,6 @@
 """Pictures on fal: makers, editors and upscalers."""
 
-from penstock.convert import data_uri, each, first, on_off, pixels, word
+from penstock.providers.convert import data_uri, each, first, on_off, pixels, word
 from penstock.providers.fal.queue import PROMPT, hearsay, listed, model, usd
 from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, passthrough, renamed, shaped
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.convert import data_uri, ends, first, number_word, with_unit
+from penstock.providers.convert import data_uri, ends, first, number_word, with_unit
 from penstock.providers.fal.queue import PROMPT, hearsay, listed, model, usd
 from penstock.providers.spec import Model, Param, Price, converted, lasting, passthrough, renamed, shaped
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from penstock.convert import both, closest, each, tier
+from penstock.providers.convert import both, closest, each, tier
 from penstock.providers.openrouter.told import cost, picture, usd
 from penstock.providers.spec import File, Model, Operation, Price, Reply, Result, converted, passthrough, whole
 

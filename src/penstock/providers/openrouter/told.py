@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.convert import data_uri
+from penstock.providers.convert import data_uri
 from penstock.providers.spec import Kind, Reply, priced
 from penstock.values import Reference
 

@@ -1,6 +1,6 @@
 """Pictures on Replicate: makers, editors and an upscaler."""
 
-from penstock.convert import both, closest, each, first, on_off, pixels
+from penstock.providers.convert import both, closest, each, first, on_off, pixels
 from penstock.providers.replicate.predictions import PROMPT, left, model, page, usd
 from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, refused, shaped
 from penstock.values import Frame

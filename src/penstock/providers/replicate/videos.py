@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.convert import ends, first
+from penstock.providers.convert import ends, first
 from penstock.providers.replicate.predictions import PROMPT, left, model, usd
 from penstock.providers.spec import converted, lasting, passthrough, shaped
 from penstock.values import Reference

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from penstock.convert import ends, plain_base64
+from penstock.providers.convert import ends, plain_base64
 from penstock.providers.compatible import error_kind
 from penstock.providers.spec import (
     File, Kind, Model, Operation, Price, Reply, Result, Status, converted, fixed, lasting, priced, renamed, shaped,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from penstock.convert import both, closest, tier, word
+from penstock.providers.convert import both, closest, tier, word
 from penstock.providers.spec import (
     File, Model, Operation, Param, Price, Reply, Result, converted, emulated, fixed, passthrough, whole,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from penstock.convert import data_uri
+from penstock.providers.convert import data_uri
 from penstock.providers.compatible import error_text
 from penstock.providers.spec import Kind, Reply, priced
 from penstock.values import Reference

@@ -1,0 +1,86 @@
+"""Enlarge a picture: Lanczos in linear light, then a little sharpening; transparency stays clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PIL import Image, ImageFilter, ImageMath
+
+from penstock.atelier.renderers.canvas import Size
+from penstock.imaging import convert
+
+LEAST, MOST = 1.0, 8.0
+_BAND_PIXELS = 2_000_000  # worked on at once, so that the largest result needs little more memory than itself
+
+# Averaging display values darkens fine bright detail, so the work is done on amounts of light, 0 to 65535.
+_TO_LIGHT = [
+    65535 * (value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4) for value in range(256)
+]
+
+
+def _display(light: int) -> int:
+    share = light / 65535
+    return round(255 * (12.92 * share if share <= 0.0031308 else 1.055 * share ** (1 / 2.4) - 0.055))
+
+
+_TO_DISPLAY = [_display(light) for light in range(65536)]
+
+
+def enlarge(data: bytes, factor: float) -> convert.Picture:
+    """A PNG with each side `factor` times as long."""
+    if not LEAST <= factor <= MOST:
+        raise convert.BadPicture(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
+    source = convert.decode(data)
+    width, height = round(source.width * factor), round(source.height * factor)
+    if width * height > convert.MOST_PIXELS:
+        most = convert.MOST_PIXELS // 1_000_000
+        raise convert.BadPicture(f"{width}x{height} would be more than {most} million pixels; use a smaller factor.")
+    return convert.encode(scale(source, (width, height)), "png")
+
+
+def scale(image: Image.Image, size: Size) -> Image.Image:
+    """An L, RGB or RGBA picture in another size, larger or smaller."""
+    if image.size == size:
+        return image
+    if image.mode != "RGBA":
+        resampled = Image.merge(image.mode, [_resampled(channel, None, size) for channel in image.split()])
+        return _sharpened(resampled, image.size)
+    # What is fully transparent has no colour of its own and must not bleed into the rim of what can be seen:
+    # colours are weighed by their alpha before, and freed of the weight after.
+    alpha = image.getchannel("A")
+    colours = Image.merge("RGB", [_resampled(channel, alpha, size) for channel in image.split()[:3]])
+    wide = alpha.resize(size, Image.Resampling.LANCZOS)
+    solid = wide.point(lambda value: 255 if value == 255 else 0).filter(ImageFilter.MinFilter(5))
+    whole = Image.composite(_sharpened(colours, image.size), colours, solid)
+    whole.putalpha(wide)
+    return whole
+
+
+def _resampled(channel: Image.Image, alpha: Image.Image | None, size: Size) -> Image.Image:
+    light = channel.point(_TO_LIGHT, "F")
+    weight = None if alpha is None else alpha.point([value / 255 for value in range(256)], "F")
+    if weight is not None:
+        light = ImageMath.lambda_eval(lambda of: of["light"] * of["weight"], light=light, weight=weight)
+    result = Image.new("L", size)
+    for top, bottom in _bands(size):
+        box = (0.0, top * channel.height / size[1], float(channel.width), bottom * channel.height / size[1])
+        band = light.resize((size[0], bottom - top), Image.Resampling.LANCZOS, box=box)
+        if weight is not None:
+            share = weight.resize((size[0], bottom - top), Image.Resampling.LANCZOS, box=box)
+            band = ImageMath.lambda_eval(lambda of: of["band"] / of["max"](of["share"], 0.004), band=band, share=share)
+        # Lanczos overshoots at edges; the table clips.
+        result.paste(band.convert("I").point(_TO_DISPLAY, "L"), (0, top))
+    return result
+
+
+def _bands(size: Size) -> Iterator[tuple[int, int]]:
+    rows = max(1, _BAND_PIXELS // size[0])
+    for top in range(0, size[1], rows):
+        yield top, min(size[1], top + rows)
+
+
+def _sharpened(image: Image.Image, before: Size) -> Image.Image:
+    factor = image.width / before[0]
+    if factor <= 1.05:
+        return image
+    return image.filter(ImageFilter.UnsharpMask(0.5 + 0.35 * min(4.0, factor), percent=60, threshold=2))

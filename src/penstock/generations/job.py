@@ -1,0 +1,138 @@
+"""A generation in the hands of its driver: what it works with, and what it may write down."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import msgspec
+import structlog
+
+from penstock.errors import StorageUnavailable
+from penstock.gateway import Gateway
+from penstock.jobs.leases import Lease, LeaseLost
+from penstock.providers.spec import Result
+from penstock.schema import Choice, Plan, Request, Shelved, Tried
+from penstock.store.base import Row, Store, Transaction
+from penstock.upstream.catalog import Option
+from penstock.values import Nanos
+
+log = structlog.get_logger()
+_STORE_PAUSE_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Job:
+    """A generation in the hands of its driver."""
+
+    lease: Lease
+    row: Row
+    request: Request
+    plan: Plan
+    attempts: dict[tuple[int, int], Row]
+    tried: list[Tried] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+    @property
+    def org_id(self) -> str:
+        return str(self.row["org_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which outputs an attempt is for: `count` of them, as part `part` of what choice `number` of the plan makes."""
+
+    number: int
+    part: int
+    count: int
+    option: Option
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Outputs of one attempt, kept."""
+
+    share: Share
+    attempt_id: str
+    result: Result
+    files: tuple[Shelved, ...]
+    cost_usd: Decimal  # rounded once, when all of them are settled
+
+
+async def cancel_asked(store: Store | Transaction, job: Job) -> bool:
+    row = await store.one("is_cancel_asked", id=job.id)
+    return bool(row and row["cancel_asked"])
+
+
+async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
+    """Every write of a driver begins here: whoever lost its lease changes nothing. What moves a generation on in a way
+    that cannot happen twice shows that the crashes before it were survived.
+    """
+    if not await tx.run("hold_lease", id=job.id, lease_token=job.lease.token, moves=int(moves)):
+        raise LeaseLost(job.id)
+
+
+async def survived(gateway: Gateway, job: Job) -> None:
+    """A whole round of work, and this process lives: whatever killed the ones before was something else."""
+    if job.lease.crashes:
+        await gateway.store.write(lambda tx: held(tx, job, moves=True))
+        job.lease.crashes = 0
+    job.lease.survived()
+
+
+async def note(
+    gateway: Gateway,
+    job: Job,
+    attempt_id: str,
+    state: str,
+    *,
+    result: Result | None = None,
+    kind: str | None = None,
+    message: str | None = None,
+) -> None:
+    """Waits for a store that is away: forgetting a job's name would lose something paid for."""
+    moves = all(row["id"] != attempt_id or row["state"] != state for row in job.attempts.values())
+
+    async def write(tx: Transaction) -> None:
+        await held(tx, job, moves=moves)
+        await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
+
+    await written(gateway, write)
+
+
+async def written(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
+    """What only this process knows is written down however long the store is away; harmless when it was already."""
+    while True:
+        try:
+            return await gateway.store.write(write)
+        except StorageUnavailable:
+            log.warning("storage unavailable, what was made waits")
+        await gateway.clock.sleep(_STORE_PAUSE_SECONDS)
+
+
+async def set_attempt(
+    tx: Transaction,
+    attempt_id: str,
+    state: str,
+    at_ms: int,
+    *,
+    result: Result | None = None,
+    kind: str | None = None,
+    message: str | None = None,
+    cost: Nanos | None = None,
+) -> None:
+    """The names of jobs are unique, so that no two generations claim one; other answers may be named as they please."""
+    await tx.run(
+        "set_attempt",
+        id=attempt_id,
+        state=state,
+        upstream_id=result.upstream_id if result and result.ref else None,
+        ref=msgspec.json.encode(dict(result.ref)) if result else None,
+        kind=kind,
+        message=message,
+        cost=cost,
+        at_ms=at_ms,
+    )

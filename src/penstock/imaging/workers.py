@@ -1,0 +1,333 @@
+"""Run picture and clip work in limited child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import importlib
+import math
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, Self, cast
+
+import msgspec
+
+# Decoders meet bytes that strangers chose. They run in processes that hold no secrets, may use only so much memory
+# and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
+
+FailureKind = Literal["crashed", "timeout", "refused"]
+Report = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    target: str
+    cpu_seconds: float = 10
+    wall_seconds: float = 40
+    reports: bool = False  # takes a `progress` callback
+    long: bool = False  # never occupies the last free child, so that short work is not kept waiting behind it
+
+
+TASKS: Mapping[str, Task] = {
+    "pictures.measure": Task("penstock.imaging.convert:measure"),
+    "pictures.convert": Task("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
+    "pictures.normalise_input": Task("penstock.imaging.convert:normalise_input"),
+    "pictures.mask_for": Task("penstock.imaging.convert:mask_for"),
+    "studio.sketch": Task("penstock.atelier.renderers.sketch:paint", cpu_seconds=30, wall_seconds=90),
+    "studio.retouch": Task("penstock.atelier.renderers.retouch:edit", cpu_seconds=30, wall_seconds=90),
+    "studio.enlarge": Task("penstock.atelier.renderers.enlarge:enlarge", cpu_seconds=30, wall_seconds=90),
+    "studio.clip": Task(
+        "penstock.atelier.renderers.clip:film", cpu_seconds=300, wall_seconds=600, reports=True, long=True
+    ),
+}
+
+DEFAULT_MEMORY_BYTES = 1 << 30
+NICENESS = 10
+TASKS_PER_CHILD = 256  # then a fresh one takes over, so that a fragmented heap never grows for ever
+FRAME_LIMIT_BYTES = 512 << 20
+CHUNK_BYTES = 256 << 10
+PROGRESS_INTERVAL_SECONDS = 0.1
+
+# Credentials of providers live in the environment; only what Python itself needs goes to the children.
+INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
+
+
+class WorkFailed(Exception):
+    """A task came to no result: its child crashed, it ran out of time, or it refused what it was given."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message
+
+
+class Work(msgspec.Struct, frozen=True):
+    task: str
+    arguments: dict[str, Any]
+    cpu_seconds: float
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    fraction: float
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    result: Any
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    kind: FailureKind
+    message: str
+
+
+Reply = Progress | Done | Failed
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_work = msgspec.msgpack.Decoder(Work).decode
+_decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Progress | Done | Failed).decode
+
+
+class Pool:
+    """Children start when first needed, stay for the next task, and are replaced when they die."""
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        patience: float = 1.0,
+    ) -> None:
+        # Two at least: long tasks leave one child free, and with one core the kernel shares it fairly anyway.
+        self.workers = max(2, workers if workers is not None else _cores())
+        self._memory_bytes = memory_bytes
+        self._patience = patience  # multiplies every time limit, for slow machines
+        self._places = asyncio.Semaphore(self.workers)
+        self._long_places = asyncio.Semaphore(self.workers - 1)
+        self._idle: list[_Child] = []
+        self._children: set[_Child] = set()
+        self._farewells: set[asyncio.Task[int]] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def pids(self) -> list[int]:
+        return sorted(child.process.pid for child in self._children)
+
+    async def run(self, name: str, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
+        """Run one task of TASKS; cancelling the caller kills the child that works for it."""
+        task = TASKS[name]
+        work = Work(name, arguments, math.ceil(task.cpu_seconds * self._patience))
+        async with self._long_places if task.long else contextlib.nullcontext(), self._places:
+            child = await self._take()
+            try:
+                reply = await self._ask(child, task, work, progress)
+            except BaseException:
+                self._dismiss(child)
+                raise
+            self._give_back(child, reply)
+        if isinstance(reply, Failed):
+            raise WorkFailed(reply.kind, reply.message)
+        result: dict[str, Any] = reply.result
+        return result
+
+    async def close(self) -> None:
+        self._closed = True
+        for child in list(self._children):
+            self._dismiss(child)
+        while self._farewells:
+            await asyncio.gather(*self._farewells)
+
+    async def _ask(self, child: _Child, task: Task, work: Work, progress: Report | None) -> Done | Failed:
+        seconds = task.wall_seconds * self._patience
+        try:
+            async with asyncio.timeout(seconds):
+                await child.send(_encode(work))
+                while isinstance(reply := await child.receive(), Progress):
+                    if progress is not None:
+                        progress(reply.fraction)
+                return reply
+        except TimeoutError:
+            raise WorkFailed("timeout", f"The work took longer than {seconds:g} seconds.") from None
+        except (EOFError, OSError, msgspec.MsgspecError):
+            child.kill()
+            raise _obituary(await child.process.wait()) from None
+
+    async def _take(self) -> _Child:
+        if self._closed:
+            raise RuntimeError("The pool is closed.")
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_alive():
+                return child
+            self._dismiss(child)
+        try:
+            child = await _Child.start(self._memory_bytes)
+        except OSError as problem:  # no processes, descriptors or memory left
+            raise WorkFailed("crashed", f"No child could be started: {problem.strerror}.") from problem
+        self._children.add(child)
+        return child
+
+    def _give_back(self, child: _Child, reply: Done | Failed) -> None:
+        child.tasks_done += 1
+        # After anything but a deliberate refusal the child leaves by itself; nobody should be handed a dying one.
+        broken = isinstance(reply, Failed) and reply.kind != "refused"
+        if broken or self._closed or child.tasks_done >= TASKS_PER_CHILD:
+            self._dismiss(child)
+        else:
+            self._idle.append(child)
+
+    def _dismiss(self, child: _Child) -> None:
+        self._children.discard(child)
+        child.kill()
+        farewell = asyncio.ensure_future(child.process.wait())
+        self._farewells.add(farewell)
+        farewell.add_done_callback(self._farewells.discard)
+
+
+class _Child:
+    """The parent's side of one child: whole frames in, whole frames out."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.tasks_done = 0
+        self._input = cast(asyncio.StreamWriter, process.stdin)
+        self._output = cast(asyncio.StreamReader, process.stdout)
+
+    @classmethod
+    async def start(cls, memory_bytes: int) -> _Child:
+        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        roots = [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "penstock.imaging.workers", str(memory_bytes)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            limit=CHUNK_BYTES,
+            start_new_session=True,  # Ctrl-C in a terminal must reach the gateway only, which then ends its children
+        )
+        return cls(process)
+
+    def is_alive(self) -> bool:
+        return self.process.returncode is None and not self._output.at_eof()
+
+    def kill(self) -> None:
+        # Not `process.kill()`, which first asks for the status of a child that is already dead, and so takes it from
+        # asyncio, whose `wait` would then report 255 instead of the signal.
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
+
+    async def send(self, frame: bytes) -> None:
+        # In slices with room for others in between: one write of a large frame would copy all of it at once.
+        self._input.write(len(frame).to_bytes(4, "big"))
+        view = memoryview(frame)
+        for start in range(0, len(view), CHUNK_BYTES):
+            self._input.write(view[start : start + CHUNK_BYTES])
+            await self._input.drain()
+
+    async def receive(self) -> Reply:
+        size = int.from_bytes(await self._output.readexactly(4), "big")
+        if size > FRAME_LIMIT_BYTES:
+            raise EOFError("The child sent a frame beyond all measure.")
+        return _decode_reply(await self._output.readexactly(size))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _obituary(status: int) -> WorkFailed:
+    if status == -signal.SIGXCPU:
+        return WorkFailed("timeout", "The work used up its processor time.")
+    if status < 0:
+        return WorkFailed("crashed", f"The work was ended by {signal.Signals(-status).name}.")
+    return WorkFailed("crashed", f"The work ended early with status {status}.")
+
+
+# What follows runs in the child.
+
+
+def main() -> None:
+    frames = sys.stdin.buffer
+    # Libraries that print must not write into the frames.
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _accept_limits(int(sys.argv[1]))
+    while (size := int.from_bytes(frames.read(4), "big")) > 0:
+        work = _decode_work(frames.read(size))
+        _allow_processor_time(work.cpu_seconds)
+        reply = _perform(work, _Reporter(replies))
+        _write(replies, reply)
+        if isinstance(reply, Failed) and reply.kind != "refused":
+            return
+
+
+class _Reporter:
+    """Sends progress, but not more often than anybody looks."""
+
+    def __init__(self, replies: IO[bytes]) -> None:
+        self._replies = replies
+        self._next = 0.0
+
+    def __call__(self, fraction: float) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PROGRESS_INTERVAL_SECONDS
+            _write(self._replies, Progress(min(1.0, max(0.0, fraction))))
+
+
+def _perform(work: Work, report: Report) -> Done | Failed:
+    try:
+        task = TASKS[work.task]
+        module, _, function = task.target.partition(":")
+        extra = {"progress": report} if task.reports else {}
+        return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))
+    except MemoryError:
+        return Failed("crashed", "The work needed more memory than it may use.")
+    except Exception as error:  # the boundary of the process: every failure becomes a reply
+        # A deliberate refusal says so itself (see pictures.BadPicture); anything else is a fault of ours or of a codec.
+        if getattr(error, "kind", None) == "refused":
+            return Failed("refused", str(error))
+        return Failed("crashed", f"{type(error).__name__}: {error}")
+
+
+def _write(replies: IO[bytes], reply: Reply) -> None:
+    frame = _encode(reply)
+    replies.write(len(frame).to_bytes(4, "big"))
+    replies.write(frame)
+    replies.flush()
+
+
+def _accept_limits(memory_bytes: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # elsewhere the address space cannot be limited
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        # An idle child sees the end of its input when the parent dies; a busy one must be told by the kernel.
+        die_with_parent = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+
+
+def _allow_processor_time(seconds: float) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (allowed if most == resource.RLIM_INFINITY else min(allowed, most), most))
+
+
+if __name__ == "__main__":
+    main()

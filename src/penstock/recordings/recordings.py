@@ -1,0 +1,255 @@
+"""Record, replay or mock a call: modes, matching, latency, and the recordings themselves."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.clock import Clock
+from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
+from penstock.media.storage import Shelf, key_of
+from penstock.schema import TABLES, Call, Kept, Likeness, Request, Sent, Settled, Shelved
+from penstock.store.base import Row, Store, Transaction
+from penstock.values import Page, is_id, new_id
+
+MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
+MATCHES = ("standard", "strict", "specific", "pinned")
+# Fields that change nothing about what is made, and the prompt, whose wording a test should be free to touch.
+COSMETIC = frozenset({"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"})
+_LATENCY = re.compile(r"(\d{1,7}),(\d{1,7})")
+_SCANNED = 1000
+_PREFIX = "x-service-replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the replay headers say."""
+
+    mode: str
+    match: str = "standard"
+    fields: tuple[str, ...] = ()
+    recording: str | None = None
+    latency: str = "instant"
+
+    @property
+    def looks(self) -> bool:
+        return self.mode.startswith("replay")
+
+    @property
+    def stores(self) -> bool:
+        return self.mode.endswith("record")
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What a recording gives back: the settlement without ids of ours, and who made it."""
+
+    provider: str
+    provider_name: str
+    executed_model: str
+    upstream_id: str | None
+    seconds: float | None
+    files: tuple[Kept, ...]
+
+
+def asked(call: Call) -> Asked | None:
+    """None when nobody asked; a bad or missing companion is a 400 that says what is missing."""
+    mode = _header(call, "", MODES) or call.caller.replay_mode
+    match = _header(call, "-match", MATCHES) or "standard"
+    fields = tuple(name.strip() for name in call.headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
+    recording = call.headers.get(f"{_PREFIX}-recording")
+    latency = call.headers.get(f"{_PREFIX}-latency", "instant")
+    if match == "specific" and not fields:
+        raise InvalidRequest(
+            "X-Service-Replay-Fields is required when X-Service-Replay-Match is `specific`: field names, "
+            "separated by commas.",
+            param="X-Service-Replay-Fields",
+        )
+    if match == "pinned" and not recording:
+        raise InvalidRequest(
+            "X-Service-Replay-Recording is required when X-Service-Replay-Match is `pinned`: the id of a recording.",
+            param="X-Service-Replay-Recording",
+        )
+    pauses = _LATENCY.fullmatch(latency)
+    if latency not in ("instant", "real") and not (pauses and int(pauses[1]) <= int(pauses[2])):
+        raise InvalidRequest(
+            "X-Service-Replay-Latency must be `instant`, `real`, or milliseconds to the first and the last byte, "
+            "such as `100,900`.",
+            param="X-Service-Replay-Latency",
+        )
+    return Asked(mode, match, fields, recording, latency) if mode else None
+
+
+def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
+    value = call.headers.get(_PREFIX + suffix)
+    if value is not None and value not in allowed:
+        name = "X-Service-Replay" + suffix.title()
+        raise InvalidRequest(f"{name} must be one of {', '.join(f'`{one}`' for one in allowed)}.", param=name)
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ likeness
+
+
+def likeness(
+    kind: str,
+    request: Request,
+    model: str,
+    pictures: Sequence[tuple[str, Sent | str]],
+    strict: bytes,
+    match: str = "standard",
+) -> Likeness:
+    """Defaults are written out, so that saying one and leaving it out are the same call."""
+    defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.same_as}
+    values = {**defaults, **request.values, **request.extras}
+    shown = [[role, _mark(source)] for role, source in pictures]
+    known = {name: value for name, value in values.items() if name not in COSMETIC}
+    text = msgspec.json.encode([kind, model, dict(sorted(known.items())), shown], order="deterministic")
+    everything = {**values, "model": model, "image": shown}
+    by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
+    return Likeness(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
+
+
+def _mark(source: Sent | str) -> str:
+    """A picture by its bytes; an address by itself, because a replay fetches nothing."""
+    data = source.data if isinstance(source, Sent) else source.encode()
+    return hashlib.sha256(data).hexdigest()
+
+
+def due(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
+    """When the first and the last byte are to go out."""
+    if latency == "instant":
+        return now_ms, now_ms
+    pauses = _LATENCY.fullmatch(latency)
+    first, last = (int(pauses[1]), int(pauses[2])) if pauses else (recorded_ms, recorded_ms)
+    return now_ms + first, now_ms + last
+
+
+# ---------------------------------------------------------------------------------------------------------- recordings
+
+
+class Replay:
+    """An organization's recordings."""
+
+    def __init__(self, store: Store, shelf: Shelf, clock: Clock) -> None:
+        self._store, self._shelf, self._clock = store, shelf, clock
+
+    async def find(self, org_id: str, wish: Asked, like: Likeness) -> Row | None:
+        """The newest match."""
+        if wish.match == "pinned":
+            row = await self._store.one("get_recording", id=wish.recording, org_id=org_id)
+            return row if row and row["kind"] == like.kind else None
+        if wish.match == "specific":
+            return await self._find_specific(org_id, wish.fields, like)
+        return await self._store.one(f"find_{like.by}_recording", org_id=org_id, kind=like.kind, digest=like.digest)
+
+    async def _find_specific(self, org_id: str, fields: Sequence[str], like: Likeness) -> Row | None:
+        rows = await self._store.slow("list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SCANNED)
+        for row in rows:
+            known = msgspec.json.decode(row["request"])
+            if row["kind"] == like.kind and all(known.get(name) == like.values.get(name) for name in fields):
+                return row
+        return None
+
+    async def get(self, org_id: str, recording_id: str) -> Row:
+        row = None
+        if is_id(recording_id, "rec"):
+            row = await self._store.one("get_recording", id=recording_id, org_id=org_id)
+        if row is None:
+            raise NotFound(f"No such recording: {recording_id}.")
+        return row
+
+    async def page(
+        self, org_id: str, limit: int = 20, starting_after: str | None = None, ending_before: str | None = None
+    ) -> Page:
+        """Newest first, in either direction from a cursor."""
+        for cursor in (starting_after, ending_before):
+            if cursor:
+                await self.get(org_id, cursor)
+        upwards = ending_before is not None
+        name = "list_newer_recordings" if upwards else "list_older_recordings"
+        low, high = ending_before or "rec_", starting_after or "rec_~"
+        rows = await self._store.slow(name, org_id=org_id, low=low, high=high, limit=limit + 1)
+        more, rows = len(rows) > limit, rows[:limit]
+        if upwards:
+            rows.reverse()
+        older, newer = (True, more) if upwards else (more, starting_after is not None)
+        return Page.of(rows, older=older, newer=newer)
+
+    async def files(self, recording_id: str) -> list[Row]:
+        return await self._store.all("list_recording_files", recording_id=recording_id)
+
+    async def read(self, file: Row) -> bytes:
+        chunks = [chunk async for chunk in self._shelf.read(key_of(file["media_id"]), 0, file["size_bytes"])]
+        return b"".join(chunks)
+
+    # ------------------------------------------------------------------------------------------------------ recording
+
+    async def shelve(self, recording_id: str, files: Sequence[Shelved]) -> list[dict[str, Any]]:
+        """Copies of their own: a recording outlives the request's media."""
+        rows = []
+        for position, one in enumerate(files):
+            media_id = f"med_{recording_id.removeprefix('rec_')}{position:02}"
+            data = one.data
+            if data is None:
+                chunks = self._shelf.read(key_of(one.kept.media_id), 0, one.kept.size_bytes)
+                data = b"".join([chunk async for chunk in chunks])
+            await self._shelf.put(key_of(media_id), data, one.kept.content_type)
+            rows.append(
+                {
+                    "recording_id": recording_id,
+                    "position": position,
+                    "media_id": media_id,
+                    "content_type": one.kept.content_type,
+                    "size_bytes": one.kept.size_bytes,
+                    "sha256": one.sha256,
+                }
+            )
+        return rows
+
+    async def write(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
+        await tx.run("add_recording", **row)
+        for file in files:
+            await tx.run("add_recording_file", **file)
+
+    async def delete(self, org_id: str, recording_id: str) -> int:
+        """How many files went with it."""
+        row = await self.get(org_id, recording_id)
+        gone = [await self._shelf.delete(key_of(file["media_id"])) for file in await self.files(row["id"])]
+
+        async def write(tx: Transaction) -> None:
+            await tx.run("delete_recording_files", recording_id=row["id"])
+            await tx.run("delete_recording", id=row["id"], org_id=org_id)
+
+        await self._store.write(write)
+        return sum(gone)
+
+    def new_id(self) -> str:
+        return new_id("rec", self._clock.now_ms())
+
+
+def missing() -> RecordingNotFound:
+    return RecordingNotFound("No recording matches this call.", should_retry=False)
+
+
+def recorded(settled: Settled, files: Sequence[Kept]) -> bytes:
+    """What a recording keeps of a settlement; no id of ours, no cost."""
+    kept = Recorded(
+        provider=settled.provider,
+        provider_name=settled.provider_name,
+        executed_model=settled.executed_model,
+        upstream_id=settled.upstream_id,
+        seconds=settled.seconds,
+        files=tuple(msgspec.structs.replace(one, media_id="") for one in files),
+    )
+    return msgspec.json.encode(kept)
+
+
+def signals(stand: str, recording_id: str | None) -> dict[str, str]:
+    """How an answer came about, on the answer itself."""
+    headers = {"x-service-replay-status": stand}
+    if recording_id:
+        headers["x-service-replay-recording"] = recording_id
+    return headers

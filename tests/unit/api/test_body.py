@@ -1,0 +1,337 @@
+"""Headers and bodies of strangers: what is taken in, and how everything else is refused."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import errors
+from penstock.api import body as receive
+from penstock.api.body import Gone, Limits, Receive
+from penstock.api.route import Takes
+from penstock.settings import Settings
+
+LIMITS = Limits(json_bytes=1000, form_bytes=2000, seconds=5.0)
+JSON = {"content-type": "application/json"}
+FORM = {"content-type": "multipart/form-data; boundary=b"}
+ONE_FIELD = b'--b\r\nContent-Disposition: form-data; name="n"\r\n\r\n2\r\n--b--\r\n'
+
+
+def sending(*chunks: bytes, then: Iterable[dict[str, Any]] = ()) -> Receive:
+    """The other end: these chunks, and then nothing, or what is said."""
+    messages: list[dict[str, Any]] = [
+        {"type": "http.request", "body": chunk, "more_body": number < len(chunks) or bool(then)}
+        for number, chunk in enumerate(chunks, 1)
+    ]
+    messages += then
+
+    async def heard() -> dict[str, Any]:
+        if not messages:
+            await asyncio.sleep(3600)
+        return messages.pop(0)
+
+    return heard
+
+
+async def taken(takes: Takes, headers: dict[str, str], *chunks: bytes, limits: Limits = LIMITS) -> receive.Body:
+    return await receive.body(takes, headers, sending(*chunks), limits)
+
+
+# -------------------------------------------------------------------------------------------------------------- headers
+
+
+def lines(*pairs: tuple[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
+
+
+def checked(*pairs: tuple[str, str]) -> dict[str, str]:
+    raw = lines(*pairs)
+    found = receive.headers(raw)
+    receive.check_headers(raw, found)
+    return found
+
+
+def test_headers_are_found_by_name() -> None:
+    assert checked(("host", "a"), ("x-name", "é")) == {"host": "a", "x-name": "é"}
+
+
+def test_headers_that_are_lists_may_be_repeated() -> None:
+    assert checked(("host", "a"), ("accept", "x/y"), ("accept", "*/*"))["accept"] == "x/y, */*"
+
+
+def test_a_second_authorization_is_no_authorization() -> None:
+    with pytest.raises(errors.AuthenticationFailed):
+        checked(("host", "a"), ("authorization", "Bearer 1"), ("authorization", "Bearer 1"))
+
+
+@pytest.mark.parametrize("name", ["host", "content-type", "content-length", "x-service-replay", "traceparent"])
+def test_any_other_header_comes_once(name: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=name):
+        checked(("host", "a"), (name, "1"), (name, "2"))
+
+
+def test_a_host_is_needed() -> None:
+    with pytest.raises(errors.InvalidRequest, match="Host"):
+        checked(("accept", "*/*"))
+
+
+def test_headers_have_a_size() -> None:
+    checked(("host", "a"), ("x", "y" * 32_000))
+    with pytest.raises(errors.HeadersTooLarge):
+        checked(("host", "a"), ("x", "y" * 32_768))
+    with pytest.raises(errors.HeadersTooLarge):
+        checked(("host", "a"), *((f"x-{number}", "") for number in range(100)))
+
+
+# -------------------------------------------------------------------------------------------------------- content types
+
+
+async def test_json_is_read_in_one_piece_or_many() -> None:
+    for chunks in ([b'{"a":[1]}'], [b'{"a"', b":[1", b"]}"], [b"", b'{"a":[1]}', b""]):
+        body = await taken("json", JSON, *chunks)
+        assert (body.raw, body.json, body.is_form, body.size_bytes) == (b'{"a":[1]}', {"a": [1]}, False, 9)
+
+
+async def test_a_body_that_is_here_is_not_waited_for() -> None:
+    body = await receive.body("json", JSON, sending(b'{"a":1}'), LIMITS, is_here=True)
+    assert body.json == {"a": 1}
+    with pytest.raises(errors.PayloadTooLarge, match="1000"):
+        await receive.body("json", JSON, sending(b" " * 1001), LIMITS, is_here=True)
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"', None])
+async def test_json_may_be_announced_in_several_ways(kind: str | None) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    assert (await taken("json", headers, b"{}")).json == {}
+
+
+@pytest.mark.parametrize(
+    ("takes", "headers"),
+    [
+        ("json", {"content-type": "application/x-www-form-urlencoded"}),
+        ("json or form", {"content-type": "application/x-www-form-urlencoded"}),
+        ("json", {"content-type": "text/plain"}),
+        ("json", {"content-type": ""}),
+        ("json", FORM),
+        ("form", JSON),
+        ("json", {"content-type": "application/json; charset=utf-16"}),
+        ("json", {**JSON, "content-encoding": "gzip"}),
+        ("nothing", {**JSON, "content-encoding": "br"}),
+    ],
+)
+async def test_other_types_are_a_415(takes: Takes, headers: dict[str, str]) -> None:
+    with pytest.raises(errors.UnsupportedMediaType):
+        await taken(takes, headers, b"{}")
+
+
+async def test_a_415_says_which_header_to_set() -> None:
+    with pytest.raises(errors.UnsupportedMediaType) as problem:
+        await taken("json", {"content-type": "application/x-www-form-urlencoded"}, b"a=b")
+    assert problem.value.message == ("Content-Type is application/x-www-form-urlencoded but must be application/json.")
+
+
+async def test_forms_are_read_where_they_are_taken() -> None:
+    body = await taken("json or form", FORM, ONE_FIELD[:20], ONE_FIELD[20:])
+    assert (body.is_form, body.form, body.size_bytes, body.raw) == (True, (("n", "2"),), len(ONE_FIELD), b"")
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+
+async def test_an_announced_size_is_refused_before_a_byte_is_read() -> None:
+    async def nobody_asks() -> dict[str, Any]:
+        raise AssertionError
+
+    for takes, headers, most in (("json", JSON, 1000), ("form", FORM, 2000), ("nothing", {}, 65536)):
+        for size in (most + 1, 10**30):
+            with pytest.raises(errors.PayloadTooLarge, match=str(most)):
+                await receive.body(takes, {**headers, "content-length": str(size)}, nobody_asks, LIMITS)  # type: ignore[arg-type]
+
+
+async def test_a_size_that_was_not_announced_is_counted() -> None:
+    heard = 0
+
+    async def endless() -> dict[str, Any]:
+        nonlocal heard
+        heard += 100
+        return {"type": "http.request", "body": b" " * 100, "more_body": True}
+
+    for takes, headers, most in (("json", JSON, 1000), ("nothing", {"transfer-encoding": "chunked"}, 65536)):
+        heard = 0
+        with pytest.raises(errors.PayloadTooLarge, match=str(most)):
+            await receive.body(takes, headers, endless, LIMITS)  # type: ignore[arg-type]
+        assert heard <= most + 100
+
+
+async def test_a_body_of_exactly_the_size_is_taken() -> None:
+    body = b'{"a":"' + b"x" * (1000 - 8) + b'"}'
+    assert (await taken("json", {**JSON, "content-length": "1000"}, body)).size_bytes == 1000
+
+
+@pytest.mark.parametrize("length", ["abc", "-1", "+4", "1e3", "٤", ""])
+async def test_a_length_is_a_number(length: str) -> None:
+    with pytest.raises(errors.InvalidRequest):
+        await taken("json", {**JSON, "content-length": length}, b"{}")
+
+
+async def test_a_body_that_nobody_takes_is_read_and_forgotten() -> None:
+    body = await taken("nothing", {"content-length": "5"}, b"hello")
+    assert body == receive.NO_BODY
+
+
+def test_limits_come_from_the_settings() -> None:
+    limits = Limits.of(Settings(json_bytes=1, form_bytes=2, body_seconds=3.0))
+    assert limits == Limits(1, 2, 3.0, window_seconds=10.0, window_bytes=10 * 1024)
+
+
+# ---------------------------------------------------------------------------------------------------------------- time
+
+
+async def test_a_body_that_trickles_is_a_408() -> None:
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.1, window_bytes=100)
+
+    async def trickle() -> dict[str, Any]:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    with pytest.raises(errors.RequestTimeout, match="too slowly"):
+        await receive.body("json", JSON, trickle, limits)
+
+
+async def test_a_body_that_never_comes_is_a_408() -> None:
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=100)
+    with pytest.raises(errors.RequestTimeout):
+        await receive.body("json", JSON, sending(), limits)
+
+
+async def test_a_body_that_takes_too_long_is_a_408_however_fast() -> None:
+    limits = Limits(10**9, 10**9, seconds=0.15, window_seconds=0.05, window_bytes=1)
+
+    async def steady() -> dict[str, Any]:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b" " * 100, "more_body": True}
+
+    with pytest.raises(errors.RequestTimeout, match=r"longer than 0\.15 seconds"):
+        await receive.body("json", JSON, steady, limits)
+
+
+async def test_a_body_at_the_least_pace_is_taken() -> None:
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=10)
+    parts = [b'{"a":', *(b" " * 20 for _ in range(10)), b"1}"]
+
+    async def paced() -> dict[str, Any]:
+        await asyncio.sleep(0.02)
+        part = parts.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    assert (await receive.body("json", JSON, paced, limits)).json == {"a": 1}
+
+
+async def test_who_hangs_up_is_gone() -> None:
+    for is_here in (True, False):
+        with pytest.raises(Gone):
+            await receive.body("json", JSON, sending(then=[{"type": "http.disconnect"}]), LIMITS, is_here=is_here)
+    with pytest.raises(Gone):
+        await receive.body("json", JSON, sending(b"{", then=[{"type": "http.disconnect"}]), LIMITS)
+
+
+async def test_what_follows_a_refusal_is_discarded_for_a_while() -> None:
+    await receive.discard(sending(b"x", b"y"), 5, 100)
+    await receive.discard(sending(b"x", then=[{"type": "http.disconnect"}]), 5, 100)
+    await receive.discard(sending(b"x" * 60, b"x" * 60, then=[{"type": "never"}]), 5, 100)
+    before = time.monotonic()
+    await receive.discard(sending(b"x", then=[{"type": "http.request", "more_body": True}]), 0.05, 100)
+    assert time.monotonic() - before < 2
+
+
+# ---------------------------------------------------------------------------------------------------------------- JSON
+
+DEEP = 100_000
+BAD_JSON = {
+    "empty": (b"", "empty"),
+    "blank": (b" \n", "empty"),
+    "not a number": (b'{"a":NaN}', "not valid JSON"),
+    "infinity": (b'{"a":Infinity}', "not valid JSON"),
+    "number out of range": (b'{"a":1e999}', "out of range"),
+    "long number": (b'{"a":' + b"9" * 5000 + b"}", "out of range"),
+    "number beyond 64 bits": (b'{"a":18446744073709551616}', "out of range"),
+    "number beyond 64 bits in a list": (b'{"a":[[-9223372036854775809]]}', "out of range"),
+    "half a pair": (b'{"a":"\\ud800"}', "surrogate"),
+    "half a pair, then more": (b'{"a":"\\ud800 and some more text"}', "surrogate"),
+    "other half of a pair": (b'{"a":"\\udc00"}', "surrogate"),
+    "half a pair as a name": (b'{"\\uD800":1}', "surrogate"),
+    "half a pair in bytes": (b'{"a":"\xed\xa0\x80"}', "UTF-8"),
+    "not UTF-8": (b'{"a":"\xff"}', "UTF-8"),
+    "UTF-16": ('{"a":1}'.encode("utf-16"), "not valid JSON"),
+    "byte order mark": (b'\xef\xbb\xbf{"a":1}', "not valid JSON"),
+    "escaped NUL": (b'{"a":"\\u0000"}', "NUL"),
+    "escaped NUL in a name": (b'{"a":{"\\u0000":1}}', "NUL"),
+    "escaped NUL in a list": (b'{"a":["b",["c\\u0000"]]}', "NUL"),
+    "NUL": (b'{"a":"\x00"}', "not valid JSON"),
+    "control character": (b'{"a":"\x01"}', "not valid JSON"),
+    "very deep": (b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}", "64 levels"),
+    "too deep": (b'{"a":' * 65 + b"1" + b"}" * 65, "64 levels"),
+    "unfinished": (b'{"a":', "not valid JSON"),
+    "trailing comma": (b'{"a":1,}', "not valid JSON"),
+    "trailing bytes": (b'{"a":1}{', "not valid JSON"),
+    "single quotes": (b"{'a':1}", "not valid JSON"),
+    "comment": (b'{"a":1/**/}', "not valid JSON"),
+    "list": (b"[]", "object"),
+    "word": (b'"a"', "object"),
+    "nothing": (b"null", "object"),
+    "too many values": (b'{"a":[' + b"1," * 300_000 + b"1]}", "250000"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_JSON)
+def test_bad_json_is_refused_by_name(name: str) -> None:
+    raw, words = BAD_JSON[name]
+    before = time.process_time()
+    with pytest.raises(errors.InvalidRequest, match=words):
+        receive.json_object(raw)
+    assert time.process_time() - before < 0.1
+
+
+def test_good_json_is_taken_as_it_is() -> None:
+    value = {
+        "text": "é \U0001f98a \\u0000 \n",
+        "numbers": [0, -1, 2**64 - 1, -(2**63), 1.5, 1e-300],
+        "flags": [True, False, None],
+        "nested": {"a": {"b": [{"c": []}]}},
+    }
+    assert receive.json_object(json.dumps(value).encode()) == value
+    assert receive.json_object(b'{"a":' * 64 + b"1" + b"}" * 64)
+
+
+def test_of_two_equal_names_the_last_counts() -> None:
+    assert receive.json_object(b'{"a":1,"a":2}') == {"a": 2}
+
+
+def test_a_large_picture_in_json_is_read_fast() -> None:
+    raw = b'{"image":"data:image/png;base64,' + b"A" * 20_000_000 + b'"}'
+    before = time.process_time()
+    assert len(receive.json_object(raw)["image"]) > 20_000_000
+    assert time.process_time() - before < 0.5
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(), st.lists))
+def test_whatever_another_library_writes_is_read_alike(value: Any) -> None:
+    raw = json.dumps({"value": value}).encode()
+    try:
+        assert receive.json_object(raw) == {"value": value}
+    except errors.InvalidRequest as problem:
+        assert "NUL" in problem.message or "surrogate" in problem.message or "UTF-8" in problem.message  # noqa: PT017
+        assert b"\\u0000" in raw or b"\\ud" in raw
+
+
+@given(st.binary(max_size=300))
+def test_nothing_but_a_refusal_comes_out_of_rubbish(raw: bytes) -> None:
+    try:
+        assert isinstance(receive.json_object(raw), dict)
+    except errors.InvalidRequest:
+        return

@@ -1,0 +1,156 @@
+"""Forms come in within limits, in order, and leave nothing on the disk."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.api import multipart
+from penstock.errors import InvalidRequest, PayloadTooLarge
+from penstock.schema import Sent
+
+KIND = "multipart/form-data; boundary=XX"
+END = b"--XX--\r\n"
+
+
+def part(name: str, value: bytes, *, filename: str | None = None, more: str = "") -> bytes:
+    file = "" if filename is None else f'; filename="{filename}"'
+    head = f'--XX\r\nContent-Disposition: form-data; name="{name}"{file}\r\n{more}\r\n'
+    return head.encode() + value + b"\r\n"
+
+
+def read(*chunks: bytes, kind: str = KIND) -> tuple[tuple[str, str | Sent], ...]:
+    reader = multipart.Reader(kind)
+    for chunk in chunks:
+        reader.feed(chunk)
+    return reader.finish()
+
+
+def test_fields_and_files_come_in_order() -> None:
+    sent = (
+        part("prompt", "a fox é".encode())
+        + part("image[]", b"\x89PNG\r\n--X", filename="one.png", more="Content-Type: image/png; x=y\r\n")
+        + part("image[]", b"", filename="")
+        + part("n", b"2")
+        + END
+    )
+    expected = (
+        ("prompt", "a fox é"),
+        ("image[]", Sent(b"\x89PNG\r\n--X", "one.png", "image/png")),
+        ("image[]", Sent(b"")),
+        ("n", "2"),
+    )
+    assert read(sent) == expected
+    assert read(*(sent[at : at + 1] for at in range(len(sent)))) == expected
+
+
+def test_an_empty_form_is_a_form() -> None:
+    assert read(END) == ()
+
+
+@pytest.mark.parametrize(
+    ("filename", "kept"),
+    [
+        ("../../x", "x"),
+        ("/etc/passwd", "passwd"),
+        ("C:\\\\Users\\\\me\\\\fox.png", "fox.png"),
+        ("..", ".."),
+        ("a\tb.png", "ab.png"),
+        ("x" * 300, "x" * 255),
+    ],
+)
+def test_file_names_lose_their_path(filename: str, kept: str) -> None:
+    [(_, file)] = read(part("image", b"x", filename=filename) + END)
+    assert isinstance(file, Sent)
+    assert file.filename == kept
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["multipart/form-data", "multipart/form-data; boundary=", f"multipart/form-data; boundary={'b' * 71}"],
+)
+def test_a_boundary_has_1_to_70_characters(kind: str) -> None:
+    with pytest.raises(InvalidRequest, match="boundary"):
+        read(END, kind=kind)
+    read(b"--" + b"b" * 70 + b"--\r\n", kind=f"multipart/form-data; boundary={'b' * 70}")
+
+
+MALFORMED = {
+    "nothing": b"",
+    "no boundary": b"nonsense",
+    "no last boundary": part("a", b"1"),
+    "cut in a header": b'--XX\r\nContent-Disposition: form-data; name="a"',
+    "another boundary": part("a", b"1").replace(b"XX", b"YY") + b"--YY--\r\n",
+    "a megabyte of line ends first": b"\r\n" * 500_000 + part("a", b"1") + END,
+    "no name": b"--XX\r\nContent-Disposition: form-data\r\n\r\n1\r\n" + END,
+    "empty name": part("", b"1") + END,
+    "long name": part("a" * 257, b"1") + END,
+    "no disposition": b"--XX\r\nContent-Type: text/plain\r\n\r\n1\r\n" + END,
+    "no headers": b"--XX\r\n\r\n1\r\n" + END,
+    "many headers": part("a", b"1", more="X: y\r\n" * 9) + END,
+    "long header": part("a", b"1", more=f"X: {'y' * 5000}\r\n") + END,
+    "form in a form": part("a", b"1", more="Content-Type: multipart/mixed; boundary=YY\r\n") + END,
+    "encoded part": part("a", b"MQ==", more="Content-Transfer-Encoding: base64\r\n") + END,
+    "not UTF-8": part("a", b"\xff") + END,
+    "NUL": part("a", b"a\x00b") + END,
+    "NUL in a name": part("a\x00", b"1") + END,
+    "17 files": b"".join(part("image[]", b"x", filename="x") for _ in range(17)) + END,
+    "65 fields": b"".join(part(f"f{number}", b"x") for number in range(65)) + END,
+    "many tiny parts": b"--XX\r\nA: b\r\n\r\nx\r\n" * 50_000 + END,
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_forms_are_refused_quickly(name: str) -> None:
+    sent = MALFORMED[name]
+    before = time.process_time()
+    with pytest.raises(InvalidRequest):
+        read(*(sent[at : at + 65536] for at in range(0, len(sent), 65536)))
+    assert time.process_time() - before < 0.2
+
+
+@pytest.mark.parametrize("filler", [b"\r", b"\r\n", b"\r\n-", b"\r\n--", b"\r\n--X", b"\r\n--XY"])
+def test_what_nearly_is_a_boundary_costs_no_more(filler: bytes) -> None:
+    data = filler * (4_000_000 // len(filler)) + b"x"
+    sent = part("image", data, filename="x") + END
+    before = time.process_time()
+    [(_, file)] = read(*(sent[at : at + 65536] for at in range(0, len(sent), 65536)))
+    assert time.process_time() - before < 1.0
+    assert isinstance(file, Sent)
+    assert file.data == data
+
+
+def test_a_field_has_256_kibibytes() -> None:
+    [(_, text)] = read(part("prompt", b"x" * multipart.FIELD_BYTES) + END)
+    assert isinstance(text, str)
+    assert len(text) == 256 * 1024
+    with pytest.raises(PayloadTooLarge) as problem:
+        read(part("prompt", b"x" * (multipart.FIELD_BYTES + 1)) + END)
+    assert problem.value.param == "prompt"
+
+
+def test_as_many_files_and_fields_as_are_allowed_are_taken() -> None:
+    files = b"".join(part("image[]", b"x", filename="x") for _ in range(16))
+    fields = b"".join(part(f"f{number}", b"x") for number in range(64))
+    assert len(read(files + fields + END)) == 80
+
+
+NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=20)
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.text(st.characters(exclude_characters="\0", codec="utf-8"))), max_size=10),
+    st.integers(1, 50),
+)
+def test_what_was_sent_is_read_however_it_is_cut(pairs: list[tuple[str, str]], step: int) -> None:
+    sent = b"".join(part(name, value.encode()) for name, value in pairs) + END
+    assert read(*(sent[at : at + step] for at in range(0, len(sent), step))) == tuple(pairs)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8))
+def test_nothing_but_a_refusal_comes_out_of_rubbish(chunks: list[bytes]) -> None:
+    try:
+        read(*chunks)
+    except InvalidRequest:
+        return

@@ -1,0 +1,77 @@
+"""Shapes are schemas that let through what the interface shows and nothing else."""
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from penstock.api import response_schemas
+from penstock.api.response_schemas import SHAPES
+
+EXAMPLES: dict[str, Any] = {
+    "Error": {"error": {"message": "m", "type": "api_error", "code": "INTERNAL_ERROR", "param": "n"}},
+    "Balance": {"object": "balance", "billing_type": "postpaid", "available": {"amount": None, "currency": "usd"}},
+    "WebhookSecret": {"key": "whsec_x"},
+    "Purged": {"id": "req_1", "purged": True, "already_purged": False, "media_deleted": 2},
+    "Key": {
+        "id": "key_1",
+        "object": "key",
+        "name": None,
+        "last_four": "abcd",
+        "status": "active",
+        "created_at": "2026-01-31T12:00:00Z",
+        "revoked_at": None,
+    },
+    "KeyList": {"object": "list", "data": [], "next_page_url": None, "previous_page_url": "/v1/keys?limit=1"},
+    "RequestList": {
+        "object": "list",
+        "data": [],
+        "next_page_url": None,
+        "previous_page_url": None,
+        "summary": {"total_cost": 0.5, "currency": "usd", "count": 3},
+    },
+    "ImageResult": {
+        "id": "req_1",
+        "created": 1,
+        "size": "16x16",
+        "output_format": "png",
+        "data": [{"url": "http://x"}],
+        "metadata": {
+            "provider_name": "A",
+            "provider": "a",
+            "upstream_id": "",
+            "model": "m",
+            "executed_model": "a/m",
+            "cost": 0.01,
+            "cost_currency": "USD",
+        },
+    },
+}
+
+
+def valid(name: str, value: Any) -> bool:
+    schema = {**SHAPES[name], "components": {"schemas": dict(SHAPES)}}
+    return jsonschema_rs.Draft202012Validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_shape_takes_its_example_and_no_more(name: str) -> None:
+    example = EXAMPLES[name]
+    assert valid(name, example)
+    assert not valid(name, {**example, "more": 1})
+    for field in SHAPES[name]["required"]:
+        assert not valid(name, {key: value for key, value in example.items() if key != field}), field
+
+
+def test_what_may_be_null_may_be_null() -> None:
+    assert response_schemas.or_null(response_schemas.TEXT) == {"type": ["string", "null"]}
+    assert response_schemas.or_null(response_schemas.one_of("a")) == {"type": ["string", "null"], "enum": ["a", None]}
+    assert response_schemas.or_null(response_schemas.ref("Key")) == {
+        "anyOf": [response_schemas.ref("Key"), {"type": "null"}]
+    }
+
+
+def test_callers_may_add_to_a_videos_metadata() -> None:
+    metadata = SHAPES["Video"]["properties"]["metadata"]
+    assert metadata["additionalProperties"] is True
+    assert "provider" in metadata["required"]

@@ -1,0 +1,21 @@
+"""A row needs a key unless it says otherwise."""
+
+import pytest
+
+from penstock.api.route import Access, Route
+from penstock.gateway import Gateway
+from penstock.schema import Answer, Call
+
+
+async def nothing(gateway: Gateway, call: Call) -> Answer:
+    return Answer()
+
+
+def test_a_row_that_says_nothing_is_closed() -> None:
+    row = Route("GET", "/x", nothing, "X")
+    assert (row.access, row.needs_key, row.takes, row.generation) == ("key", True, "nothing", False)
+
+
+@pytest.mark.parametrize(("access", "needs"), [("key", True), ("admin", True), ("open", False), ("signed", False)])
+def test_open_and_signed_rows_need_no_key(access: Access, needs: bool) -> None:
+    assert Route("GET", "/x", nothing, "X", access=access).needs_key is needs

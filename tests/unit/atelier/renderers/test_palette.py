@@ -1,0 +1,64 @@
+"""Colours mix as the eye expects, and every palette is complete."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.atelier.renderers import palette
+from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.palette import Colour
+
+colours = some.tuples(*[some.integers(0, 255)] * 3)
+
+
+@given(colours)
+def test_oklab_and_back(colour: Colour) -> None:
+    assert palette.from_oklab(palette.oklab(colour)) == colour
+
+
+@given(colours, colours)
+def test_mixing_begins_and_ends_at_the_given_colours(one: Colour, other: Colour) -> None:
+    assert palette.mix(one, other, 0) == one
+    assert palette.mix(one, other, 1) == other
+
+
+def test_blue_and_yellow_do_not_turn_grey() -> None:
+    red, green, blue = palette.mix((0, 60, 220), (250, 220, 0), 0.5)
+    assert green > red
+    assert max(red, green, blue) - min(red, green, blue) > 40
+
+
+@given(colours, some.floats(-1, 1))
+def test_lighter_never_leaves_the_range(colour: Colour, amount: float) -> None:
+    assert all(0 <= channel <= 255 for channel in palette.lighter(colour, amount))
+
+
+@given(some.lists(colours, min_size=1, max_size=5), some.integers(1, 300))
+def test_a_ramp_has_its_steps_and_its_ends(stops: list[Colour], steps: int) -> None:
+    ramp = palette.ramp(tuple(stops), steps)
+    assert len(ramp) == steps
+    assert ramp[0] == stops[0]
+    if steps > 1:
+        assert ramp[-1] == stops[-1]
+
+
+def test_every_palette_has_every_colour() -> None:
+    for one in palette.PALETTES.values():
+        assert len(one.sky) == 4
+        assert len(one.accents) == 4
+    assert set(palette.BY_CHANCE) <= set(palette.PALETTES)
+
+
+def test_a_named_palette_is_taken_and_a_colour_tints_it() -> None:
+    plain = palette.choose("night", (), dice(1))
+    assert plain == palette.PALETTES["night"]
+    red = palette.choose("day", ((200, 30, 30),), dice(1))
+    assert red.accents[0] == (200, 30, 30)
+    assert red.water[0] > palette.PALETTES["day"].water[0]
+
+
+@pytest.mark.parametrize("name", sorted(palette.NAMED))
+def test_named_colours_are_colours(name: str) -> None:
+    assert all(0 <= channel <= 255 for channel in palette.NAMED[name])

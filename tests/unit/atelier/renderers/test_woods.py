@@ -1,0 +1,44 @@
+"""Trees grow from the ground up."""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image, ImageDraw
+
+from penstock.atelier.renderers import land, woods
+from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.palette import PALETTES
+
+
+def ground(palette: str = "day") -> land.Ground:
+    return land.Ground(PALETTES[palette], (120, 90), 50, None, snowy=False)
+
+
+@pytest.mark.parametrize("painter", [woods.forest, woods.grove, woods.shore, woods.far_shore])
+def test_woods_cover_something_but_not_everything(painter: land.Painter) -> None:
+    layers = painter(ground(), dice(1))
+    alpha = Image.new("L", (120, 90))
+    for layer in layers:
+        alpha.paste(255, (layer.left, layer.top), layer.image.getchannel("A"))
+    share = sum(alpha.tobytes()) / 255 / (120 * 90)
+    assert 0.03 < share < 0.9
+
+
+def test_groves_wear_the_season() -> None:
+    autumn = woods.grove(ground("autumn"), dice(1))[-1].image.resize((1, 1)).convert("RGB").tobytes()
+    assert autumn[0] > autumn[2] + 30
+
+
+def test_a_pine_is_tallest_in_its_middle() -> None:
+    points = woods.pine(50, 80, 40, dice(1))
+    top = min(points, key=lambda point: point[1])
+    assert top[0] == 50
+    assert top[1] < 45
+
+
+def test_a_frond_grows_upwards() -> None:
+    sheet = Image.new("L", (60, 60))
+    woods.frond(ImageDraw.Draw(sheet), (30, 58), 50, 0.2)
+    box = sheet.getbbox()
+    assert box is not None
+    assert box[1] < 20

@@ -1,0 +1,82 @@
+"""A prompt becomes a list of things to draw."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.atelier.renderers.palette import NAMED
+from penstock.atelier.renderers.words import Brief, Subject, read
+
+
+def names(subjects: tuple[Subject, ...]) -> list[str]:
+    return [subject.name for subject in subjects]
+
+
+def test_subjects_with_their_colour_and_number() -> None:
+    brief = read("three red foxes and a blue boat")
+    assert brief.creatures == (Subject("fox", NAMED["red"], 3),)
+    assert brief.placed == (Subject("boat", NAMED["blue"], 1),)
+    assert brief.colours == ()  # both colours belong to somebody
+
+
+def test_a_colour_of_the_land_is_a_mood_of_the_scene() -> None:
+    brief = read("purple mountains")
+    assert names(brief.scenery) == ["mountains"]
+    assert brief.colours == (NAMED["purple"],)
+
+
+def test_plurals_mean_several() -> None:
+    assert read("butterflies").creatures == (Subject("butterfly", None, 3),)
+    assert read("wolves").creatures == (Subject("wolf", None, 3),)
+    assert read("7 penguins").creatures == (Subject("penguin", None, 7),)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "palette"),
+    [
+        ("a forest at night in winter", "night"),
+        ("a snowy sunset", "sunset"),
+        ("cyberpunk city at night", "neon"),
+        ("fireworks over the sea", "night"),
+        ("a summer day", "day"),
+        ("something", None),
+    ],
+)
+def test_the_light_follows_an_order(prompt: str, palette: str | None) -> None:
+    assert read(prompt).palette == palette
+
+
+def test_what_is_denied_is_not_drawn() -> None:
+    assert read("mountains, no clouds").sky == ()
+    assert names(read("mountains without any big clouds but a moon").sky) == ["moon"]
+    assert names(read("clouds and birds", negative="clouds").sky) == ["birds"]
+
+
+def test_an_oak_tree_is_not_a_forest() -> None:
+    assert read("an oak tree").scenery == ()
+    assert names(read("a tree").scenery) == ["forest"]
+
+
+def test_a_portrait_is_of_whoever_is_named() -> None:
+    assert names(read("portrait of a cat").creatures) == ["cat"]
+    assert names(read("a portrait").creatures) == ["person"]
+
+
+def test_an_orange_cat_and_two_oranges() -> None:
+    assert read("an orange cat").creatures == (Subject("cat", NAMED["orange"], 1),)
+    assert names(read("two oranges").things) == ["orange"]
+
+
+def test_a_coral_reef_has_no_colour() -> None:
+    assert (read("a coral reef").colours, read("a coral dress").colours) == ((), (NAMED["coral"],))
+
+
+def test_abstract_says_less_than_any_other_word_for_it() -> None:
+    assert [read(words).abstract for words in ("abstract", "abstract geometric")] == ["flow", "bauhaus"]
+
+
+@given(some.text(max_size=300), some.text(max_size=80))
+def test_any_text_can_be_read(prompt: str, negative: str) -> None:
+    assert isinstance(read(prompt, negative), Brief)

@@ -1,0 +1,203 @@
+"""Every replay mode with and without a recording, on every endpoint: what serves, what is stored, what is sent."""
+
+import asyncio
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import av
+import pytest
+from PIL import Image
+
+from penstock.errors import ModelNotFound, RecordingNotFound
+from penstock.generations import endpoints, retrieve
+from penstock.schema import Answer
+from tests.house import House, OpenHouse, of, sqlite_only
+from tests.upstreams.lab import png
+
+pytestmark = sqlite_only
+
+BODIES: Mapping[str, dict[str, Any]] = {
+    "image": {"model": "picture", "prompt": "a pear", "size": "64x64"},
+    "edit": {
+        "model": "touch",
+        "prompt": "add a hat",
+        "size": "64x64",
+        "image": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode(),
+    },
+    "video": {"model": "film", "prompt": "a train", "seconds": 4, "size": "128x128"},
+}
+# mode: what happens with a recording, and without one (D10)
+MATRIX = {
+    "off": ("live", "live"),
+    "record": ("recorded", "recorded"),
+    "replay-or-mock": ("replayed", "mocked"),
+    "replay-or-error": ("replayed", "error"),
+    "replay-or-live": ("replayed", "live"),
+    "replay-or-record": ("replayed", "recorded"),
+    "mock": ("mocked", "mocked"),
+}
+MATCHES = {
+    "standard": {},
+    "strict": {"-match": "strict"},
+    "specific": {"-match": "specific", "-fields": "model,size"},
+    "pinned": {"-match": "pinned"},
+}
+
+
+async def send(house: House, kind: str, headers: Mapping[str, str], **body: Any) -> Answer:
+    named = {f"x-service-replay{name}": value for name, value in headers.items()}
+    wish = {**BODIES[kind], **body}
+    made = house.call(wish, endpoint=f"/{kind}", headers=named)
+    story = {"image": endpoints.make_images, "edit": endpoints.edit_images, "video": endpoints.start_video}[kind]
+    return await story(house.gateway, made)
+
+
+async def ended(house: House, kind: str, answer: Answer) -> Answer:
+    """The answer that holds the result."""
+    if kind != "video":
+        return answer
+    await house.ended(answer.json["id"])
+    return await retrieve.video(house.gateway, house.call(id=answer.json["id"]))
+
+
+async def recording(house: House, kind: str, **body: Any) -> str:
+    answer = await ended(house, kind, await send(house, kind, {"": "record"}, **body))
+    return answer.headers["x-service-replay-recording"]
+
+
+# How a call is recognised does not depend on the endpoint, so that images stand for the others in two of the matches.
+KINDS = [(kind, match) for kind in BODIES for match in MATCHES if kind == "image" or match in ("standard", "pinned")]
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["found", "missing"])
+@pytest.mark.parametrize("mode", MATRIX)
+@pytest.mark.parametrize(("kind", "match"), KINDS)
+async def test_d10_matrix(open_house: OpenHouse, kind: str, mode: str, found: bool, match: str) -> None:
+    async with open_house() as house:
+        pinned = await recording(house, kind) if found else "rec_" + "0" * 32
+        headers = {"": mode, **MATCHES[match]}
+        if match == "pinned":
+            headers["-recording"] = pinned
+        expected = MATRIX[mode][0 if found else 1]
+        sent, money = len(house.lab.invoice), await house.money()
+        stored = len((await house.gateway.replay.page(house.caller.org_id)).data)
+        if expected == "error":
+            with pytest.raises(RecordingNotFound):
+                await send(house, kind, headers)
+            assert (len(house.lab.invoice), await house.money()) == (sent, money)
+            return
+        answer = await ended(house, kind, await send(house, kind, headers))
+        assert answer.headers["x-service-replay-status"] == expected
+        serves_live = expected in ("live", "recorded")
+        assert len(house.lab.invoice) == sent + serves_live
+        assert (await house.money() != money) is serves_live
+        now_stored = len((await house.gateway.replay.page(house.caller.org_id)).data)
+        assert now_stored == stored + (expected == "recorded")
+        if expected == "replayed":
+            assert answer.headers["x-service-replay-recording"] == pinned
+            assert answer.json["metadata"]["cost"] == 0
+        assert (await house.record(answer.json["id"]))["status"] == "completed"
+
+
+async def test_d10_newest_match_wins_and_other_organizations_have_none(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        await recording(house, "image")
+        house.clock.advance(1)
+        newest = await recording(house, "image")
+        answer = await send(house, "image", {"": "replay-or-error"})
+        assert answer.headers["x-service-replay-recording"] == newest
+        stranger = await house.another()
+        house.caller = stranger
+        with pytest.raises(RecordingNotFound):
+            await send(house, "image", {"": "replay-or-error", "-match": "pinned", "-recording": newest})
+
+
+async def test_d10_standard_match_works_across_providers_of_a_model(open_house: OpenHouse) -> None:
+    async with open_house(annex=True) as house:
+        await recording(house, "image", model="annex/picture")
+        answer = await send(house, "image", {"": "replay-or-error"}, model="lab/picture")
+        assert answer.json["metadata"]["provider"] == "annex"
+
+
+@pytest.mark.parametrize(("size", "form", "n"), [("96x64", "png", 1), ("64x64", "webp", 3), ("50x70", "jpeg", 2)])
+async def test_mocked_images_are_real_and_as_asked(open_house: OpenHouse, size: str, form: str, n: int) -> None:
+    async with open_house() as house:
+        wish = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
+        answer = await send(house, "image", {"": "mock"}, **wish)
+        assert len(answer.json["data"]) == n
+        for one in answer.json["data"]:
+            with Image.open(io.BytesIO(base64.b64decode(one["b64_json"]))) as picture:
+                assert (f"{picture.width}x{picture.height}", picture.format) == (size, form.upper())
+        assert house.lab.invoice == []
+
+
+async def test_a_mocked_video_is_real_and_as_asked(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        answer = await send(house, "video", {"": "mock"}, seconds=2, size="128x96", n=2)
+        assert answer.status == 202
+        done = await ended(house, "video", answer)
+        assert len(done.json["outputs"]) == 2
+        files = await house.gateway.store.all("list_media", request_id=done.json["id"], org_id=house.caller.org_id)
+        data = await house.gateway.media.read(files[0]["id"], files[0]["size_bytes"])
+        with av.open(io.BytesIO(data), "r") as film:
+            stream = film.streams.video[0]
+            assert (stream.width, stream.height) == (128, 96)
+            assert abs(float(film.duration or 0) / av.time_base - 2) < 0.3
+
+
+async def test_mocks_stand_in_for_models_whose_provider_is_off_but_not_for_unknown_ones(open_house: OpenHouse) -> None:
+    async with open_house(disabled_providers=("atelier", "lab")) as house:
+        answer = await send(house, "image", {"": "mock"})
+        assert answer.json["metadata"]["provider"] == "atelier"
+        with pytest.raises(ModelNotFound):
+            await send(house, "image", {"": "mock"}, model="nobody-has-this")
+
+
+async def test_a_replayed_video_waits_as_long_as_it_is_told(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        await recording(house, "video")
+        started = house.clock.now_ms()
+        answer = await send(house, "video", {"": "replay-or-error", "-latency": "1000,5000"})
+        assert (answer.json["status"], answer.headers["x-service-replay-status"]) == ("queued", "replayed")
+        done = await ended(house, "video", answer)
+        assert 5 <= done.json["completed_at"] - started // 1000 <= 7
+
+
+async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        await recording(house, "image")
+        answer = await send(house, "image", {"": "replay-or-error", "-latency": "100,900"})
+        assert answer.chunks is not None
+        started = house.clock.now_ms()
+        moments: list[int] = []
+
+        async def read() -> None:
+            assert answer.chunks is not None
+            async for _ in answer.chunks:
+                moments.append(house.clock.now_ms() - started)
+
+        task = asyncio.create_task(read())
+
+        async def met() -> bool:
+            return task.done()
+
+        await house.until(met, 0.01)
+        assert moments == pytest.approx([100, 900], abs=30)
+
+
+async def test_a_default_mode_of_the_key_replays_without_a_header(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        pinned = await recording(house, "image")
+        house.caller = of(house.caller, replay_mode="replay-or-error")
+        assert (await send(house, "image", {})).headers["x-service-replay-recording"] == pinned
+
+
+async def test_a_dry_run_ignores_replay(open_house: OpenHouse) -> None:
+    async with open_house() as house:
+        named = {"x-service-replay": "replay-or-error"}
+        made = house.call(BODIES["image"], endpoint="/image", headers=named, query={"dryRun": "true"})
+        answer = await endpoints.make_images(house.gateway, made)
+        assert answer.json["estimated"] is True
+        assert await house.records() == []

@@ -1,0 +1,394 @@
+"""Calls to canonical requests: every field, default, limit and message of the media endpoints."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import InvalidRequest
+from penstock.generations import validate
+from penstock.generations.validate import Picture, Wish
+from penstock.schema import Call, Caller, Sent
+from penstock.settings import Settings
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+ADDRESS = "https://pictures.example/fox.png"
+FILE = Sent(b"\x89PNG", "fox.png", "image/png")
+SETTINGS = Settings()
+Stage = Callable[[Call, Settings], Wish]
+LEAST: dict[Stage, dict[str, Any]] = {
+    validate.image: {"prompt": "a fox", "model": "m"},
+    validate.edit: {"prompt": "a fox", "model": "m", "image": PNG},
+    validate.video: {"prompt": "a fox", "model": "m"},
+}
+every_stage = pytest.mark.parametrize("stage", LEAST, ids=lambda stage: str(stage.__name__))
+
+
+def call(json: Any = None, form: list[tuple[str, str | Sent]] | None = None) -> Call:
+    return Call(
+        id="req_1",
+        caller=Caller("org_1", "key_1"),
+        endpoint="/compat/v1/…",
+        at_ms=0,
+        started=0.0,
+        json=json,
+        is_form=form is not None,
+        form=tuple(form or ()),
+    )
+
+
+def wished(stage: Stage, settings: Settings = SETTINGS, /, **said: Any) -> Wish:
+    """The least a stage needs, and what else is said; `...` takes a field away."""
+    body = {name: value for name, value in {**LEAST[stage], **said}.items() if value is not ...}
+    return stage(call(body), settings)
+
+
+def refused(stage: Stage, **said: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        wished(stage, **said)
+    return caught.value
+
+
+# --------------------------------------------------------------------------------------------------------- what is kept
+
+
+@every_stage
+def test_the_least_is_enough_and_nothing_is_made_up(stage: Stage) -> None:
+    wish = wished(stage)
+    assert wish.request.values == {"prompt": "a fox"}
+    assert (wish.request.model, wish.request.n, wish.request.extras) == ("m", 1, {})
+    assert (wish.retention_seconds, wish.webhook_url, wish.idempotency_key) == (86_400, None, None)
+
+
+@every_stage
+def test_null_is_the_same_as_nothing(stage: Stage) -> None:
+    assert wished(stage, n=None, size=None, user=None, media_retention=None, webhook_url=None) == wished(stage)
+
+
+@every_stage
+def test_what_the_interface_does_not_name_is_for_the_provider(stage: Stage) -> None:
+    extras = {"seed": 42, "loras": [{"path": "x"}], "nothing": None}
+    assert wished(stage, **extras).request.extras == extras
+
+
+@every_stage
+def test_what_steers_the_gateway_is_for_the_gateway(stage: Stage) -> None:
+    wish = wished(stage, media_retention="7d", webhook_url="https://hooks.example/x")
+    assert wish.request.values == {"prompt": "a fox"}
+    assert (wish.retention_seconds, wish.webhook_url) == (604_800, "https://hooks.example/x")
+
+
+@every_stage
+@pytest.mark.parametrize("prompt", [" padded ", "日本語のキツネ", "🦊" * 10_000, "a\nb\t\u200d", "\u202ertl"])
+def test_prompts_are_left_as_they_are(stage: Stage, prompt: str) -> None:
+    assert wished(stage, prompt=prompt).request.values["prompt"] == prompt
+
+
+def test_d5_metadata_and_key_of_a_video() -> None:
+    wish = wished(validate.video, metadata={"order": "17"}, idempotency_key="k" * 256)
+    assert (wish.request.metadata, wish.idempotency_key) == ({"order": "17"}, "k" * 256)
+    assert wish.request.values == {"prompt": "a fox"}
+
+
+# ------------------------------------------------------------------------------------------------------ what is refused
+
+# stage, field, values, what is said of it
+IMAGES = (validate.image, validate.edit)
+ALL = tuple(LEAST)
+MUST_NOT_BE_EMPTY = "must not be empty."
+FORM_OF_RETENTION = "must be hours or days such as `12h` or `7d`, from `1h` to `30d`."
+REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
+    (ALL, "model", [..., None], "is required."),
+    (ALL, "model", ["", "  "], MUST_NOT_BE_EMPTY),
+    (ALL, "model", [5, ["m"], {}], "must be a string."),
+    (ALL, "model", ["m" * 257], "may have at most 256 characters."),
+    ((validate.image, validate.video), "prompt", [..., None], "is required."),
+    ((validate.image, validate.video), "prompt", ["", " \n\t"], MUST_NOT_BE_EMPTY),
+    (ALL, "prompt", [5, ["a"], True], "must be a string."),
+    (IMAGES, "n", [0, -1, 11, 10**400, -(10**400)], "must be from 1 to 10."),
+    ((validate.video,), "n", [0, 5, 10**400], "must be from 1 to 4."),
+    (ALL, "n", ["2", 2.0, True, [1], 1e300], "must be an integer."),
+    (ALL, "size", ["big", "1024", "1024×768", "Auto", "1024X768", "１０２４x７６８"],
+     "must be WIDTHxHEIGHT or a proportion such as `16:9`."),
+    (ALL, "size", ["", " "], MUST_NOT_BE_EMPTY),
+    (ALL, "size", ["8x512", "8193x512", "99999x99999"], "must be from 16 to 8192 pixels on each side."),
+    (ALL, "size", ["21:1", "1:21", "8192x16"], "may be 20 times as long as it is wide at most."),
+    (ALL, "aspect_ratio", ["wide", "1024x768", "", "16/9"], "must be a proportion such as `16:9`."),
+    (ALL, "resolution", ["4k", "720", "1080P"], "must be one of `720p`, `1080p`."),
+    (IMAGES, "quality", ["best", ""], "must be one of `standard`, `hd`, `auto`, `low`, `medium`, `high`."),
+    ((validate.image,), "style", ["baroque"], "must be one of `vivid`, `natural`."),
+    (IMAGES, "response_format", ["base64"], "must be one of `url`, `b64_json`."),
+    (IMAGES, "output_format", ["jpg", "PNG"], "must be one of `png`, `jpeg`, `gif`, `webp`, `avif`."),
+    (IMAGES, "output_compression", [0, 101, -5], "must be from 1 to 100."),
+    (IMAGES, "output_compression", ["80", 80.5], "must be an integer."),
+    (IMAGES, "thinking", ["hard"], "must be one of `off`, `on`, `minimal`, `high`."),
+    (IMAGES, "thinking_level", ["hard"], "must be one of `off`, `on`, `minimal`, `high`."),
+    (IMAGES, "prompt_enhancement", ["yes", True], "must be"),
+    ((validate.edit,), "scale_factor", [0, 17, 0.99, float("nan"), float("inf"), 10**400], "must be from 1 to 16."),
+    ((validate.edit,), "scale_factor", ["2"], "must be a number."),
+    (ALL, "user", ["u" * 513], "may have at most 512 characters."),
+    (ALL, "session_id", ["s" * 257], "may have at most 256 characters."),
+    (ALL, "media_retention", ["", "0h", "31d", "721h", "1w", "forever", "12", "1h "], FORM_OF_RETENTION),
+    (ALL, "media_retention", [24], "must be a string."),
+    (ALL, "webhook_url", ["", "  "], MUST_NOT_BE_EMPTY),
+    ((validate.video,), "seconds", ["", " "], MUST_NOT_BE_EMPTY),
+    ((validate.video,), "seconds",
+     [0, -1, 3601, "0", "ten", "5s", " 5", "1_0", "nan", "inf", "1e3", "٥", 10**400, float("nan"), float("inf")],
+     "must be a number above 0 and at most 3600."),
+    ((validate.video,), "seconds", [[5], {}, True], "must be a string or a number."),
+    ((validate.video,), "duration", ["0", 3601], "must be a number above 0 and at most 3600."),
+    ((validate.video,), "negative_prompt", ["x" * 5001], "may have at most 5000 characters."),
+    ((validate.video,), "idempotency_key", ["k" * 257], "may have at most 256 characters."),
+    ((validate.video,), "idempotency_key", ["", " "], MUST_NOT_BE_EMPTY),
+    ((validate.video,), "metadata", ["x", ["a"]], "must be an object."),
+    ((validate.video,), "metadata",
+     [{"a": 1}, {"a": None}, {"a": "x" * 513}, {"k" * 65: ""}, dict.fromkeys(map(str, range(65)), "")],
+     "must be at most 64 pairs of strings, names up to 64 and values up to 512 characters."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stage", "field", "value", "words"),
+    [(stage, field, value, words) for stages, field, values, words in REFUSED for stage in stages for value in values],
+    ids=lambda one: repr(one)[:40] if not callable(one) else str(one.__name__),
+)
+def test_a_bad_value_is_named_and_so_is_what_is_allowed(stage: Stage, field: str, value: Any, words: str) -> None:
+    problem = refused(stage, **{field: value})
+    assert problem.message.startswith(f"`{field}` {words}")
+    assert problem.param == field
+
+
+@pytest.mark.parametrize(
+    ("stage", "field", "values"),
+    [
+        (validate.image, "n", [1, 10]),
+        (validate.video, "n", [1, 4]),
+        (validate.edit, "n", [1, 10]),
+        (validate.image, "size", ["16x16", "8192x8192", "20:1", "1:20", "1792x1024"]),
+        (validate.edit, "size", ["auto"]),
+        (validate.image, "output_compression", [1, 100]),
+        (validate.edit, "scale_factor", [1, 1.5, 16]),
+        (validate.video, "negative_prompt", ["", "x" * 5000]),
+        (validate.video, "media_retention", ["1h", "720h", "30d"]),
+        (validate.video, "metadata", [{}, dict.fromkeys(map(str, range(64)), "x" * 512)]),
+        (validate.image, "user", ["u" * 512]),
+    ],
+)
+def test_the_limits_themselves_are_allowed(stage: Stage, field: str, values: list[Any]) -> None:
+    for value in values:
+        wished(stage, **{field: value})
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 5, [{"prompt": "a"}]])
+@every_stage
+def test_the_body_must_be_an_object(stage: Stage, body: Any) -> None:
+    with pytest.raises(InvalidRequest, match="The body must be a JSON object"):
+        stage(call(body), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://hooks.example/x", "https://127.0.0.1/", "https://localhost/", "https://hooks.example:444/", "x"]
+)
+@every_stage
+def test_a_bad_webhook_url_is_refused_at_submission(stage: Stage, url: str) -> None:
+    assert refused(stage, webhook_url=url).param == "webhook_url"
+
+
+def test_the_longest_retention_is_the_operators() -> None:
+    short = Settings(media_retention="1h", media_retention_max="2h")
+    assert wished(validate.image, short).retention_seconds == 3600
+    with pytest.raises(InvalidRequest, match="from `1h` to `2h`"):
+        wished(validate.image, short, media_retention="3h")
+
+
+# -------------------------------------------------------------------------------------------------------------- aliases
+
+
+@pytest.mark.parametrize(
+    ("stage", "said", "name", "value"),
+    [
+        (validate.video, {"seconds": "8"}, "seconds", 8),
+        (validate.video, {"duration": 8}, "seconds", 8),
+        (validate.video, {"duration": "7.5"}, "seconds", 7.5),
+        (validate.video, {"seconds": 8.0}, "seconds", 8),
+        (validate.video, {"seconds": "8", "duration": 8}, "seconds", 8),
+        (validate.image, {"thinking_level": "high"}, "thinking", "high"),
+        (validate.edit, {"thinking_level": "off"}, "thinking", "off"),
+        (validate.image, {"thinking": "on", "thinking_level": "on"}, "thinking", "on"),
+    ],
+)
+def test_other_names_of_a_field(stage: Stage, said: dict[str, Any], name: str, value: Any) -> None:
+    values = wished(stage, **said).request.values
+    assert values == {"prompt": "a fox", name: value}
+    assert type(values[name]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("stage", "said", "words", "param"),
+    [
+        (validate.video, {"seconds": 4, "duration": 8}, "`duration` and `seconds` say different things.", "duration"),
+        (validate.video, {"duration": 8, "seconds": 4}, "`seconds` and `duration` say different things.", "seconds"),
+        (validate.image, {"thinking": "on", "thinking_level": "off"}, "`thinking_level` and", "thinking_level"),
+    ],
+)  # fmt: skip
+def test_two_names_must_agree(stage: Stage, said: dict[str, Any], words: str, param: str) -> None:
+    problem = refused(stage, **said)
+    assert problem.message.startswith(words)
+    assert problem.param == param
+
+
+def test_fields_of_another_endpoint_are_for_the_provider() -> None:
+    assert wished(validate.image, seconds="8", metadata={"a": "b"}).request.extras == {
+        "seconds": "8",
+        "metadata": {"a": "b"},
+    }
+    assert wished(validate.video, output_format="gif").request.extras == {"output_format": "gif"}
+
+
+# --------------------------------------------------------------------------------------------------------------- shapes
+
+
+@pytest.mark.parametrize(
+    ("said", "shape"),
+    [
+        ({}, "1024x1024"),
+        ({"size": "512x256"}, "512x256"),
+        ({"size": "512x256", "aspect_ratio": "1:1", "resolution": "720p"}, "512x256"),  # pixels beat proportions
+        ({"size": "16:9"}, "16:9"),
+        ({"aspect_ratio": "9:16"}, "9:16"),
+        ({"size": "16:9", "aspect_ratio": "9:16"}, "16:9"),
+        ({"resolution": "720p"}, "1:1"),
+    ],
+)
+def test_d6_one_shape_out_of_three_fields(said: dict[str, Any], shape: str) -> None:
+    frame = wished(validate.image, **said).request.frame
+    assert frame is not None
+    assert frame.size == shape
+    assert frame.resolution == (said.get("resolution") if not frame.exact else None)
+
+
+def test_auto_says_nothing_where_no_picture_has_a_say() -> None:
+    assert wished(validate.image, size="auto") == wished(validate.image)
+    assert wished(validate.video, size="auto") == wished(validate.video)
+    assert wished(validate.edit, size="auto").request.values["size"] == "auto"
+
+
+def test_a_video_has_no_shape_of_its_own() -> None:
+    assert wished(validate.video).request.frame is None
+    frame = wished(validate.video, resolution="1080p").request.frame
+    assert frame is not None
+    assert frame.scaled(720).size == "1920x1080"
+
+
+# ------------------------------------------------------------------------------------------------------------- pictures
+
+
+@pytest.mark.parametrize(
+    ("said", "sources"),
+    [
+        (PNG, [PNG]),
+        (ADDRESS, [ADDRESS]),
+        ({"image_url": ADDRESS}, [ADDRESS]),
+        ({"url": PNG}, [PNG]),
+        ({"image_url": {"url": PNG}}, [PNG]),
+        ([{"image_url": PNG}, ADDRESS, {"image_url": "DATA:image/webp;charset=x;BASE64,AA=="}],
+         [PNG, ADDRESS, "DATA:image/webp;charset=x;BASE64,AA=="]),
+        ([], []),
+        (None, []),
+        ([PNG] * 16, [PNG] * 16),
+    ],
+)  # fmt: skip
+def test_references_in_json(said: Any, sources: list[str]) -> None:
+    pictures = wished(validate.video, input_reference=said).pictures
+    assert pictures == tuple(Picture("reference", source, "input_reference") for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (5, "`input_reference` must be a file, `{image_url}` with an HTTPS address, or a base64 data URI."),
+        ([None], "`input_reference` must be a file"),
+        ({"file_id": "file-1"}, "`input_reference` must be a file"),
+        ({"image_url": None}, "`input_reference` must be a file"),
+        ({"image_url": ["x"]}, "`input_reference` must be a file"),
+        ("data:image/png,notbase64", "`input_reference` must be a file"),
+        ("http://pictures.example/fox.png", "input_reference must be an https:// address"),
+        ("https://169.254.169.254/latest", "input_reference must be an https:// address"),
+        ("file:///etc/passwd", "input_reference must be an https:// address"),
+        ("", "input_reference must be an https:// address"),
+        ([PNG] * 17, "`input_reference` takes at most 16."),
+    ],
+)
+def test_references_that_are_none(said: Any, words: str) -> None:
+    problem = refused(validate.video, input_reference=said)
+    assert problem.message.startswith(words)
+    assert problem.param == "input_reference"
+
+
+def test_d6_edits_take_json() -> None:
+    wish = wished(validate.edit, image=[PNG, ADDRESS], mask={"image_url": PNG})
+    assert [(one.role, one.source) for one in wish.pictures] == [("image", PNG), ("image", ADDRESS), ("mask", PNG)]
+
+
+def test_edits_take_forms() -> None:
+    form: list[tuple[str, str | Sent]] = [
+        ("image[]", FILE),
+        ("image[]", FILE),
+        ("mask", FILE),
+        ("model", "m"),
+        ("n", "2"),
+    ]
+    wish = validate.edit(call(form=form), SETTINGS)
+    assert [one.role for one in wish.pictures] == ["image", "image", "mask"]
+    assert wish.request.values == {"n": 2}
+
+
+@pytest.mark.parametrize("prompt", [..., None, "", "  \n"])
+def test_an_edit_may_come_without_a_prompt_and_a_blank_one_is_none(prompt: Any) -> None:
+    assert wished(validate.edit, prompt=prompt).request.values == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "param"),
+    [
+        ({"image": ...}, "`image` is required: send at least one PNG, WebP or JPEG file.", "image"),
+        ({"image": []}, "`image` is required", "image"),
+        ({"mask": [PNG, PNG]}, "`mask` takes one file.", "mask"),
+    ],
+)
+def test_edits_need_an_image_and_one_mask_at_most(said: dict[str, Any], words: str, param: str) -> None:
+    problem = refused(validate.edit, **said)
+    assert problem.message.startswith(words)
+    assert problem.param == param
+
+
+def test_the_operators_own_hosts_may_be_named() -> None:
+    home = Settings(egress_allow_hosts=("hooks.internal", "files.internal"))
+    wish = wished(
+        validate.video, home, webhook_url="http://hooks.internal:9000/x", input_reference="http://files.internal/f.png"
+    )
+    assert wish.webhook_url == "http://hooks.internal:9000/x"
+    assert wish.pictures[0].source == "http://files.internal/f.png"
+
+
+# ----------------------------------------------------------------------------------------------------------- properties
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = """n size seconds metadata image mask input_reference prompt scale_factor thinking media_retention webhook_url
+    aspect_ratio"""
+
+
+@every_stage
+@given(said=st.dictionaries(st.sampled_from(FIELDS.split()), anything, max_size=4))
+def test_whatever_is_sent_is_understood_or_refused(stage: Stage, said: dict[str, Any]) -> None:
+    try:
+        wish = wished(stage, **said)
+    except InvalidRequest:
+        return
+    assert 1 <= wish.request.n <= 10

@@ -1,0 +1,135 @@
+"""The header sniff agrees with real encoders, and nothing anybody sends makes it raise or linger."""
+
+from __future__ import annotations
+
+import io
+import struct
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as some
+from PIL import Image
+
+from penstock.imaging.sniff import Sniffed, sniff
+
+
+def saved(name: str, size: tuple[int, int] = (37, 53), mode: str = "RGB", **options: object) -> bytes:
+    buffer = io.BytesIO()
+    Image.new(mode, size, None).save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+REAL = [
+    *(saved(name) for name in ("PNG", "JPEG", "GIF", "WEBP", "AVIF")),
+    saved("WEBP", lossless=True),
+    saved("WEBP", mode="RGBA"),
+    saved("AVIF", mode="RGBA"),
+    saved("JPEG", progressive=True, comment=b"x" * 60_000, icc_profile=b"\0" * 200_000),
+]
+
+
+@pytest.mark.parametrize("data", REAL)
+def test_size_and_type_of_real_files(data: bytes) -> None:
+    found = sniff(data)
+    assert found is not None
+    with Image.open(io.BytesIO(data)) as image:
+        assert (found.width, found.height) == image.size == (37, 53)
+        assert found.content_type == image.get_format_mimetype()
+
+
+@pytest.mark.parametrize("data", REAL)
+@pytest.mark.parametrize("length", [0, 1, 4, 12, 16, 20, 23])
+def test_broken_off_headers_are_unknown(data: bytes, length: int) -> None:
+    found = sniff(data[:length])
+    assert found is None or found.content_type == "image/gif"  # whose size stands in the first ten bytes
+
+
+def test_a_turned_avif_gives_the_size_as_shown() -> None:
+    plain = saved("AVIF")
+    assert b"irot" not in plain
+    turn = struct.pack(">I4sB", 9, b"irot", 1)
+    grown = plain
+    for name in (b"meta", b"iprp", b"ipco"):
+        at = grown.index(name) - 4
+        grown = grown[:at] + struct.pack(">I", struct.unpack(">I", grown[at : at + 4])[0] + 9) + grown[at + 4 :]
+    at = grown.index(b"ipco") - 4
+    size = struct.unpack(">I", grown[at : at + 4])[0]
+    grown = grown[: at + size - 9] + turn + grown[at + size - 9 :]
+    assert sniff(grown) == Sniffed("image/avif", 53, 37)
+
+
+@pytest.mark.parametrize(
+    ("brand", "content_type"),
+    [(b"isom", "video/mp4"), (b"mp42", "video/mp4"), (b"iso6", "video/mp4"), (b"qt  ", "video/quicktime")],
+)
+def test_videos_by_their_brand(brand: bytes, content_type: str) -> None:
+    assert sniff(struct.pack(">I4s4sI4s", 20, b"ftyp", brand, 512, b"free")) == Sniffed(content_type)
+
+
+def test_webm_by_its_document_type() -> None:
+    assert sniff(b"\x1aE\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\xf2\x81\x04B\xf3\x81\x08B\x82\x84webm") == Sniffed(
+        "video/webm"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%!PS-Adobe-3.0 EPSF-3.0",
+        b"8BPS\0\1",
+        b"SIMPLE  =                    T",
+        b"<svg xmlns='x'/>",
+        b"II*\0",
+        b"BM",
+        b"PK\3\4",
+    ],
+)
+def test_everything_else_is_unknown(data: bytes) -> None:
+    assert sniff(data + bytes(64)) is None
+
+
+@pytest.mark.parametrize("data", [b"\xff\xd8" + b"\xff" * 40_000_000, b"\xff\xd8" + b"\xff\xe1\0\2" * 10_000_000])
+def test_endless_headers_end_soon(data: bytes) -> None:
+    started = time.process_time()
+    assert sniff(data) is None
+    assert time.process_time() - started < 0.1
+
+
+@given(
+    some.sampled_from(
+        [
+            b"",
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+            b"\xff\xd8\xff",
+            b"GIF89a",
+            b"RIFF\0\0\0\0WEBPVP8X",
+            b"RIFF\0\0\0\0WEBPVP8L",
+        ]
+    ),
+    some.binary(max_size=300),
+)
+def test_never_raises_on_noise_behind_magic(magic: bytes, rest: bytes) -> None:
+    found = sniff(magic + rest)
+    assert found is None or (found.width > 0 and found.height > 0)
+
+
+@given(some.sampled_from(REAL), some.data())
+def test_never_raises_on_damaged_files(data: bytes, draw: some.DataObject) -> None:
+    damaged = bytearray(data)
+    for _ in range(draw.draw(some.integers(1, 8))):
+        at = draw.draw(some.integers(0, min(len(damaged) - 1, 400)))
+        damaged[at] = draw.draw(some.integers(0, 255))
+    sniff(bytes(damaged[: draw.draw(some.integers(0, len(damaged)))]))
+
+
+@given(
+    some.lists(
+        some.tuples(
+            some.integers(0, 2**32 - 1), some.sampled_from([b"meta", b"iprp", b"ipco", b"ispe", b"irot", b"free"])
+        )
+    )
+)
+@example([(0, b"meta"), (1, b"iprp")])
+def test_never_raises_on_lying_boxes(boxes: list[tuple[int, bytes]]) -> None:
+    sniff(struct.pack(">I4s4sI", 16, b"ftyp", b"avif", 0) + b"".join(struct.pack(">I4s", *box) for box in boxes))

@@ -1,0 +1,118 @@
+"""Logs: one line of JSON an event, from every logger, without credentials."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from penstock.logs import configure_logs, cross_out
+
+START = """
+import logging
+import structlog
+from penstock.logs import configure_logs
+configure_logs({level!r})
+log, plain = structlog.get_logger(), logging.getLogger("a.library")
+"""
+
+
+def logged(code: str, level: str = "info") -> list[dict[str, Any]]:
+    """What a process that runs the code writes to stderr, which must be JSON to the last line."""
+    command = [sys.executable, "-c", START.format(level=level) + code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
+    return [json.loads(line) for line in ran.stderr.splitlines()]
+
+
+def test_an_event_is_one_line_with_its_facts() -> None:
+    (line,) = logged("log.info('call ended', status=200, request_id='req_1', path='/a\\nb')")
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "call ended", "level": "info", "status": 200, "request_id": "req_1", "path": "/a\nb"}
+
+
+def test_libraries_write_the_same_lines() -> None:
+    (line,) = logged("plain.warning('%s is full', 'the disk')")
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "the disk is full", "level": "warning"}
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+@pytest.mark.parametrize("name", ["log", "plain"])
+def test_only_the_level_and_above_is_written(name: str, level: str) -> None:
+    levels = ["debug", "info", "warning", "error"]
+    lines = logged("; ".join(f"{name}.{one}('x')" for one in levels), level)
+    assert [line["level"] for line in lines] == levels[levels.index(level) :]
+
+
+def test_an_unknown_level_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="log_level must be one of debug, info, warning, error"):
+        configure_logs("loud")
+
+
+def test_configuring_twice_writes_once() -> None:
+    assert len(logged("configure_logs('info'); plain.info('x'); log.info('y')")) == 2
+
+
+SECRETS = [
+    "pk_0123456789abcdef_secret",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "sk-proj-abcdef0123456789",
+    "r8_abcdef0123456789",
+    "Bearer abcdef.0123-456",
+    "bearer abcdef.0123-456",
+    "https://x.example/v1?key=AIzaSyA0123456",
+    "https://x.example/m/1?exp=1&sig=abcdef0123456789",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_56_credentials_are_crossed_out(secret: str) -> None:
+    crossed = cross_out(None, "", json.dumps({"event": f"sent {secret}, failed"}))
+    assert "[secret]" in crossed
+    assert json.loads(crossed)["event"].endswith(", failed")
+    assert secret.removeprefix("https://x.example/")[-9:] not in crossed
+
+
+@pytest.mark.parametrize(
+    "text", ["key_0123456789abcdef", "req_0123456789", "the key is bearer", "a task-force", "sk-1"]
+)
+def test_56_what_is_no_credential_stays(text: str) -> None:
+    assert cross_out(None, "", text) == text
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "log.info('x', value=SECRET)",
+        "log.info('x', value=[{'deep': (SECRET,)}])",
+        "log.info('x', value=ValueError(SECRET))",
+        "log.info('x', value=SECRET.encode())",
+        "log.info('x', **{SECRET: 1})",
+        "plain.info('x %s', SECRET)",
+        "log.error('x', exc_info=ValueError(SECRET))",
+        "plain.error('x', exc_info=ValueError(SECRET))",
+    ],
+)
+def test_56_credentials_are_crossed_out_wherever_they_hide(code: str) -> None:
+    (line,) = logged(f"SECRET = 'sk-canary' + '-0123456789'; {code}")
+    assert "canary" not in json.dumps(line)
+    assert "[secret]" in json.dumps(line)
+
+
+@pytest.mark.parametrize("name", ["log", "plain"])
+def test_56_tracebacks_tell_where_and_not_with_what(name: str) -> None:
+    code = f"""
+def paint(prompt):
+    raise RuntimeError("no paint")
+try:
+    paint("a canary")
+except RuntimeError:
+    {name}.exception("failed")
+"""
+    (line,) = logged(code)
+    (told,) = line["exception"]
+    assert (told["exc_type"], told["exc_value"]) == ("RuntimeError", "no paint")
+    assert told["frames"][-1]["name"] == "paint"
+    assert "canary" not in json.dumps(line)

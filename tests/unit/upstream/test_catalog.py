@@ -1,0 +1,352 @@
+"""Which providers serve a model and in which order; what is said of models that cannot be had; how they are listed."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
+from penstock.providers import compatible
+from penstock.providers.spec import Model, Price, Provider
+from penstock.schema import Choice, Request
+from penstock.settings import Settings
+from penstock.upstream.catalog import Catalog, Option, Route, able
+from penstock.upstream.configured import Misconfigured
+
+PRICE = (Price(unit="image", usd="0.04", note="test"),)
+OPS = compatible.OPERATIONS
+IMAGE, EDIT, VIDEO, CHAT = ("image",), ("edit", "upscale"), ("video",), ("chat",)
+
+
+def model(name: str, task: Any = "image", upstream: str = "", **said: Any) -> Model:
+    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **said})
+
+
+def provider(slug: str, *models: Model, **said: Any) -> Provider:
+    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
+
+
+ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key="ONE_KEY")
+TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
+ROUTER = provider("hub", model("hub/*", "chat", "*"), model("hub/named", "chat", "named"))
+
+
+def catalog(*providers: Provider, environ: dict[str, str] | None = None, **said: Any) -> Catalog:
+    return Catalog(providers or (ONE, TWO), Settings(**said), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
+
+
+def all_well(slug: str, upstream: str) -> bool:
+    return True
+
+
+def route(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE, well: Any = all_well) -> Route:
+    return known.route(name, tasks, well)
+
+
+def slugs(found: Route) -> list[str]:
+    return [option.provider.slug for option in found.options]
+
+
+# ------------------------------------------------------------------------------------------------------------ who is on
+
+
+def test_a_provider_is_on_when_its_credential_is_there() -> None:
+    assert set(slugs(route(catalog(), "fox"))) == {"one", "two"}
+    assert slugs(route(catalog(environ={}), "fox")) == ["two"]
+    assert slugs(route(catalog(environ={"ONE_KEY": ""}), "fox")) == ["two"]
+    assert slugs(route(catalog(disabled_providers=("two",)), "fox")) == ["one"]
+
+
+def test_credentials_go_with_their_own_provider_and_are_not_shown() -> None:
+    options = {option.provider.slug: option for option in route(catalog(), "fox").options}
+    assert (options["one"].key, options["two"].key) == ("s3cr3t", "")
+    assert "s3cr3t" not in repr(options["one"])
+
+
+def test_a_self_hosted_provider_is_where_the_environment_says() -> None:
+    comfy = provider("comfy", model("fox"), base_url_env="COMFY_URL")
+    (option,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").options
+    assert option.provider.base_url == "http://10.0.0.7:8188"
+    with pytest.raises(ModelNotFound):
+        route(catalog(comfy, environ={}), "fox")
+
+
+def test_an_operators_own_endpoint_joins() -> None:
+    lab = {"speaks": "openai", "base_url": "https://lab.example", "models": [
+        {"id": "fox", "task": "image", "price": {"unit": "image", "usd": "1"}, "priority": 5}]}  # fmt: skip
+    assert slugs(route(catalog(providers={"lab": lab}), "fox"))[-1] == "lab"
+
+
+# ---------------------------------------------------------------------------------------------------------------- order
+
+
+def herd(*members: tuple[str, int, int]) -> Catalog:
+    """Providers of one model: slug, priority, weight."""
+    return catalog(*(provider(slug, model("fox", priority=group, weight=weight)) for slug, group, weight in members))
+
+
+def orders(known: Catalog, times: int = 4000, well: Any = all_well) -> Counter[str]:
+    random.seed(17)
+    return Counter("".join(slugs(route(known, "fox", well=well))) for _ in range(times))
+
+
+def test_d8_lower_groups_come_first() -> None:
+    assert orders(herd(("c", 2, 1), ("a", 0, 1), ("b", 1, 9)), 50) == {"abc": 50}
+
+
+def test_d8_weights_share_the_first_place() -> None:
+    """Three to one; by chance it would stray this far once in thousands of runs."""
+    first = Counter[str]()
+    for order, times in orders(herd(("a", 0, 3), ("b", 0, 1))).items():
+        first[order[0]] += times
+    assert 2900 < first["a"] < 3100
+
+
+def test_d8_weights_order_the_rest_as_well() -> None:
+    found = orders(herd(("a", 0, 6), ("b", 0, 3), ("c", 0, 1)))
+    expected = {"abc": 6 / 10 * 3 / 4, "acb": 6 / 10 * 1 / 4, "bac": 3 / 10 * 6 / 7, "bca": 3 / 10 * 1 / 7,
+                "cab": 1 / 10 * 6 / 9, "cba": 1 / 10 * 3 / 9}  # fmt: skip
+    assert {order: times / 4000 for order, times in found.items()} == pytest.approx(expected, abs=0.03)
+
+
+def test_d8_whoever_is_unwell_comes_last_and_still_comes() -> None:
+    known = herd(("a", 0, 9), ("b", 1, 1), ("c", 2, 1))
+    assert orders(known, 50, lambda slug, upstream: slug != "a") == {"bca": 50}
+    assert orders(known, 50, lambda slug, upstream: slug == "c") == {"cab": 50}
+    assert orders(known, 50, lambda slug, upstream: False) == {"abc": 50}
+
+
+def test_d8_health_is_asked_of_the_providers_own_model() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def well(slug: str, upstream: str) -> bool:
+        asked.append((slug, upstream))
+        return True
+
+    route(catalog(), "fox", well=well)
+    assert sorted(asked) == [("one", "fox-v1"), ("two", "acme/fox")]
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("name", "executed", "forced"),
+    [
+        ("fox", {"one/fox-v1", "two/acme/fox"}, False),
+        ("vulpes", {"one/fox-v1"}, False),  # an alias
+        ("one/fox-v1", {"one/fox-v1"}, True),  # the provider's own id, slashes and all
+        ("two/acme/fox", {"two/acme/fox"}, True),
+        ("one/fox", {"one/fox-v1"}, True),  # a public id behind a provider
+        ("one/vulpes", {"one/fox-v1"}, True),
+        ("two/own", {"two/two/own"}, True),  # a public id that names its only provider
+        ("two/two/own", {"two/two/own"}, True),
+    ],
+)
+def test_d8_names_that_lead_to_a_model(name: str, executed: set[str], forced: bool) -> None:
+    found = route(catalog(), name)
+    assert {option.executed_model for option in found.options} == executed
+    assert found.forced is forced
+
+
+@pytest.mark.parametrize("name", ["two/fox-v1", "one/", "/fox", "one", "FOX", " fox", "one/one/fox", "hub/*", "*", ""])
+def test_d8_names_that_lead_nowhere(name: str) -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        route(catalog(ONE, TWO, ROUTER), name)
+    assert caught.value.param == "model"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("foxx", "The model `foxx` does not exist. Did you mean `fox`?"),
+        ("flm", "The model `flm` does not exist. Did you mean `film`?"),
+        ("zzzzzzzz", "The model `zzzzzzzz` does not exist."),
+        ("old-fox", "The model `old-fox` was retired; use `fox`."),
+    ],
+)
+def test_d2_the_nearest_known_model_is_proposed(name: str, words: str) -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        route(catalog(), name)
+    assert caught.value.message == words
+    with pytest.raises(ModelNotFound) as caught:
+        catalog().describe(name)
+    assert caught.value.message == words
+
+
+def test_d2_nothing_is_proposed_that_cannot_be_had() -> None:
+    known = catalog(provider("one", model("foxes", enabled=False), model("foxy/*", "chat", "*"), model("dove")))
+    with pytest.raises(ModelNotFound, match=r"does not exist\.$"):
+        route(known, "foxy")
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks", "words"),
+    [
+        ("film", IMAGE, "`film` cannot do image generation; it does image-to-video, text-to-video."),
+        ("fox", VIDEO, "`fox` cannot do video generation; it does text-to-image."),
+        ("fox", EDIT, "`fox` cannot do image edits; it does text-to-image."),
+        ("fox", CHAT, "`fox` cannot do chat; it does text-to-image."),
+    ],
+)
+def test_d2_the_wrong_mode_for_a_model(name: str, tasks: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        route(catalog(), name, tasks)
+    assert (caught.value.message, caught.value.param, caught.value.code) == (words, "model", "INVALID_REQUEST")
+
+
+def test_one_id_may_serve_several_tasks() -> None:
+    both = catalog(provider("one", model("fox"), model("fox", "edit", "fox-edit")))
+    assert [option.model.upstream for option in route(both, "fox").options] == ["fox"]
+    assert [option.model.upstream for option in route(both, "fox", EDIT).options] == ["fox-edit"]
+    assert both.describe("fox")["modes"] == ["text-to-image", "image-edit"]
+
+
+# -------------------------------------------------------------------------------------------------------------- changes
+
+
+def test_models_can_be_switched_off() -> None:
+    known = catalog(models={"fox": {"enabled": False}})
+    with pytest.raises(ModelDisabled, match="`fox` is switched off on this gateway"):
+        route(known, "fox")
+    with pytest.raises(ModelDisabled):
+        known.describe("fox")
+    assert "fox" not in [one["id"] for one in known.list()]
+
+
+def test_changes_hold_for_all_providers_of_a_model_or_for_one() -> None:
+    known = catalog(models={"fox": {"priority": 7}, "two/fox": {"priority": 1, "enabled": True}})
+    assert [(one.provider.slug, one.model.priority) for one in route(known, "fox").options] == [("two", 1), ("one", 7)]
+    assert slugs(route(catalog(models={"one/fox": {"enabled": False}}), "fox")) == ["two"]
+    assert slugs(route(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
+
+
+def test_a_change_of_a_model_that_nobody_has_is_a_mistake() -> None:
+    with pytest.raises(Misconfigured, match="changes a model that no provider here has"):
+        catalog(models={"wolf": {"weight": 2}})
+
+
+def test_a_change_of_a_model_whose_provider_is_off_is_none() -> None:
+    assert slugs(route(catalog(environ={}, models={"film": {"weight": 2}}), "fox")) == ["two"]
+
+
+def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
+    free = provider("one", model("gratis", prices=()))
+    with pytest.raises(ModelDisabled, match="nobody has said what it costs"):
+        route(catalog(free), "gratis")
+    assert catalog(free).list() == []
+    assert slugs(route(catalog(free, unknown_prices="flag"), "gratis")) == ["one"]
+    priced = catalog(free, models={"gratis": {"price": {"unit": "image", "usd": "0"}}})
+    assert slugs(route(priced, "gratis")) == ["one"]
+
+
+# ----------------------------------------------------------------------------------------------------------- the router
+
+
+@pytest.mark.parametrize(
+    ("name", "executed", "forced"),
+    [
+        ("acme/parrot", "hub/acme/parrot", False),
+        ("router/acme/parrot", "hub/acme/parrot", False),
+        ("acme/parrot:free", "hub/acme/parrot:free", False),
+        ("hub/acme/parrot", "hub/acme/parrot", True),
+        ("hub/named", "hub/named", True),
+        ("router/hub/named", "hub/named", True),
+    ],
+)
+def test_d8_chat_models_that_nobody_lists_go_to_the_router(name: str, executed: str, forced: bool) -> None:
+    found = route(catalog(ONE, ROUTER, router="hub"), name, CHAT)
+    assert [option.executed_model for option in found.options] == [executed]
+    assert found.forced is forced
+
+
+@pytest.mark.parametrize(
+    ("name", "router"), [("parrot", "hub"), ("router/parrot", "hub"), ("acme/parrot", "elsewhere")]
+)
+def test_d8_what_the_router_cannot_serve(name: str, router: str) -> None:
+    with pytest.raises(ModelNotFound):
+        route(catalog(ONE, ROUTER, router=router), name, CHAT)
+
+
+def test_d8_only_chat_is_routed() -> None:
+    with pytest.raises(ModelNotFound):
+        route(catalog(ONE, ROUTER, router="hub"), "acme/fox", IMAGE)
+    with pytest.raises(InvalidRequest, match="`router/fox` cannot do chat"):
+        route(catalog(ONE, ROUTER, router="hub"), "router/fox", CHAT)
+
+
+def test_d7_the_routers_own_models_are_listed_and_its_wildcard_is_not() -> None:
+    assert [one["id"] for one in catalog(ROUTER, router="hub").list()] == ["hub/named"]
+
+
+# --------------------------------------------------------------------------------------------------------------- others
+
+
+def test_an_earlier_choice_is_found_again_while_it_exists() -> None:
+    choice = Choice("one", "fox", "fox-v1")
+    assert catalog().option(choice, "image") == route(catalog(), "one/fox").first
+    assert catalog(environ={}).option(choice, "image") is None
+
+
+def test_an_earlier_choice_is_found_among_models_of_one_name() -> None:
+    """A provider may make and edit with one model, and have a place for films of words and one for moving pictures."""
+    words, moves = model("fox", "video", "v1"), model("fox", "video", "v1")
+    moves = replace(moves, op=replace(moves.op, send="POST /moves"))
+    found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), words, moves))
+    for task in ("image", "edit"):
+        option = found.option(Choice("one", "fox", "v1"), task)
+        assert option is not None
+        assert option.model.op.task == task
+    for one in (words, moves):
+        option = found.option(Choice("one", "fox", "v1", send=one.op.send), "video")
+        assert option is not None
+        assert option.model == one
+    assert found.option(Choice("one", "fox", "v1"), "upscale") is None
+
+
+def test_options_that_cannot_do_it_are_left_out() -> None:
+    found = Route((Option(ONE, ONE.models[0]), Option(TWO, TWO.models[0])))
+    wanted = Request(task="image", model="fox", values={})
+
+    def only_two(one: Model, request: Request) -> None:
+        if one.upstream == "fox-v1":
+            raise InvalidRequest("not one")
+
+    def nobody(one: Model, request: Request) -> None:
+        raise InvalidRequest(f"not {one.upstream}")
+
+    assert slugs(able(found, wanted, only_two)) == ["two"]
+    with pytest.raises(InvalidRequest, match="not fox-v1"):
+        able(found, wanted, nobody)
+
+
+def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> None:
+    """Films from words and from pictures may be made at two addresses."""
+    words, moves = model("film", "video", "words"), model("film", "video", "moves")
+    other = provider("two", model("film", "video"))
+    found = route(catalog(provider("one", words, moves), other), "one/film", VIDEO)
+    wanted = Request(task="video", model="film", values={})
+    for upstream in ("words", "moves"):
+
+        def check(one: Model, request: Request, upstream: str = upstream) -> None:
+            if one.upstream != upstream:
+                raise InvalidRequest("not here")
+
+        assert [one.executed_model for one in able(found, wanted, check).options] == [f"one/{upstream}"]
+    assert len(able(found, wanted, lambda one, request: None).options) == 1
+
+
+def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
+    assert slugs(catalog(environ={}).known_route("film", VIDEO)) == ["one"]
+    with pytest.raises(ModelNotFound):
+        catalog().known_route("wolf", IMAGE)
+    stand_ins = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
+    assert {task: catalog().mock(task).model.upstream for task in stand_ins} == stand_ins
+    assert catalog().mock("edit", has_pictures=False).model.upstream == "sketch"
+
+
+def test_public_ids() -> None:
+    assert [catalog().public_id(name) for name in ("one/fox-v1", "vulpes", "wolf")] == ["fox", "fox", "wolf"]
+    assert catalog().names == {"one": "One", "two": "Two"}

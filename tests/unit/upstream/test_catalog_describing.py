@@ -1,0 +1,97 @@
+"""Models as they are listed: what they make, who serves them, for how much, with which parameters."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.providers import compatible
+from penstock.providers.spec import Model, Price, Provider, converted, passthrough, refused
+from penstock.settings import Settings
+from penstock.upstream.catalog import Catalog
+
+PRICE = (Price(unit="image", usd="0.04", note="test"),)
+OPS = compatible.OPERATIONS
+
+
+def model(name: str, task: Any = "image", upstream: str = "", **said: Any) -> Model:
+    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **said})
+
+
+def provider(slug: str, *models: Model, **said: Any) -> Provider:
+    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
+
+
+ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key="ONE_KEY")
+TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
+
+
+def catalog(*providers: Provider, environ: dict[str, str] | None = None, **said: Any) -> Catalog:
+    return Catalog(providers or (ONE, TWO), Settings(**said), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
+
+
+def test_d7_a_model_object() -> None:
+    known = catalog(models={"two/fox": {"price": {"unit": "image", "usd": "0.02", "when": {}, "note": "x"}}})
+    assert known.describe("fox") == {
+        "id": "fox",
+        "object": "model",
+        "created": 1_767_225_600,
+        "owned_by": "one",
+        "name": "fox",
+        "description": "",
+        "modality": "image",
+        "modes": ["text-to-image"],
+        "providers": ["one", "two"],
+        "pricing": [
+            {"provider": "one", "task": "image", "unit": "image", "usd": "0.04"},
+            {"provider": "two", "task": "image", "unit": "image", "usd": "0.02"},
+        ],
+    }
+    assert known.describe("vulpes")["id"] == "fox"
+    assert known.describe("two/own")["owned_by"] == "two"
+
+
+def test_d7_the_list_has_each_id_once() -> None:
+    assert [one["id"] for one in catalog().list()] == ["fox", "film", "two/own"]
+    assert not any("schema" in one for one in catalog().list())
+    assert all(one["schema"]["properties"]["prompt"] for one in catalog().list(schema=True))
+
+
+@pytest.mark.parametrize(
+    ("row", "modes"),
+    [
+        (None, ["text-to-video"]),
+        (refused("input_reference")[0], ["text-to-video"]),
+        (passthrough("input_reference"), ["text-to-video", "image-to-video"]),
+        (converted("input_reference", to="x", by=str, required=True), ["image-to-video"]),
+    ],
+)
+def test_d7_modes_of_videos_follow_from_the_table(row: Any, modes: list[str]) -> None:
+    op = replace(OPS["video"], params=(row,) if row else ())
+    known = catalog(provider("one", Model(id="film", upstream="f", op=op, prices=PRICE)))
+    assert known.describe("film")["modes"] == modes
+
+
+@pytest.mark.parametrize(
+    ("task", "modality", "modes"),
+    [
+        ("image", "image", ["text-to-image"]),
+        ("edit", "image", ["image-edit"]),
+        ("upscale", "image", ["upscale"]),
+        ("video", "video", ["text-to-video", "image-to-video"]),
+        ("chat", "text", ["chat"]),
+    ],
+)
+def test_d7_what_a_model_makes_and_how(task: str, modality: str, modes: list[str]) -> None:
+    shown = catalog(provider("one", model("x", task))).describe("x")
+    assert (shown["modality"], shown["modes"]) == (modality, modes)
+
+
+def test_d7_conditions_of_prices_are_shown() -> None:
+    prices = (
+        Price(unit="second", usd="0.5", when={"resolution": "1080p"}),
+        Price(unit="second", usd="0.1", input_usd="0.01"),
+    )
+    shown = catalog(provider("one", model("film", "video", prices=prices))).describe("film")["pricing"]
+    assert shown[0]["when"] == {"resolution": "1080p"}
+    assert shown[1]["input_usd"] == "0.01"

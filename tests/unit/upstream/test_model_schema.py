@@ -1,0 +1,148 @@
+"""The schema of a model's parameters: the interface's fields, narrowed to what the model's own table allows."""
+
+from typing import Any
+
+import jsonschema_rs  # comes with schemathesis
+import pytest
+
+from penstock.atelier import table
+from penstock.providers import compatible, discover
+from penstock.providers.spec import Operation, Param, Result, converted, emulated, fixed, ignored, passthrough, refused
+from penstock.schema import TABLES
+from penstock.upstream import model_schema
+
+
+def op(*params: Param, task: Any = "image") -> Operation:
+    return Operation(task=task, send="POST /", params=params, read=lambda reply: Result())
+
+
+def properties(*ops: Operation) -> dict[str, Any]:
+    found = model_schema.schema(ops)["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_d7_fields_have_type_description_limits_default_and_class() -> None:
+    shown = properties(op())
+    assert shown["n"] == {
+        "type": "integer",
+        "description": "How many images.",
+        "minimum": 1,
+        "maximum": 10,
+        "default": 1,
+        "x-handling": "emulated",
+    }
+    assert shown["output_format"]["enum"] == ["png", "jpeg", "gif", "webp", "avif"]
+    assert shown["size"]["default"] == "1024x1024"
+    assert shown["prompt"]["x-handling"] == "renamed"
+
+
+@pytest.mark.parametrize("task", sorted(TABLES))
+def test_d7_every_field_of_the_endpoint_is_described(task: str) -> None:
+    schema = model_schema.schema([op(task=task)])
+    assert list(schema["properties"]) == list(TABLES[task])
+    assert set(schema["required"]) == {name for name, field in TABLES[task].items() if field.required}
+    assert all({"type", "description"} <= shown.keys() for shown in schema["properties"].values())
+
+
+def test_d7_pictures_and_durations_have_several_forms() -> None:
+    assert properties(op(task="edit"))["image"]["type"] == ["string", "array"]
+    assert properties(op(task="video"))["input_reference"]["type"] == ["object", "array", "string"]
+    assert properties(op(task="video"))["seconds"]["type"] == ["string", "number"]
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "narrowed"),
+    [
+        (passthrough("quality", one_of=("low", "hd")), "quality", {"enum": ["low", "hd"], "x-handling": "passthrough"}),
+        (passthrough("prompt", longest=100), "prompt", {"maxLength": 100}),
+        (converted("thinking", to="x", by=str, one_of=("off", "high")), "thinking", {"enum": ["off", "high"]}),
+        (converted("thinking", to="x", by=str, one_of=("off", "high")), "thinking_level", {"enum": ["off", "high"]}),
+        (ignored("thinking")[0], "thinking", {"enum": ["off"], "x-handling": "ignored"}),
+        (ignored("style")[0], "style", {"enum": ["vivid", "natural"], "x-handling": "ignored"}),
+        (emulated("n", to="n", high=4), "n", {"maximum": 10, "minimum": 1}),  # more than four is emulated
+        (passthrough("output_compression", low=50, high=90, default=75), "output_compression",
+         {"minimum": 50, "maximum": 90, "default": 75}),
+        (converted("frame", to="x", by=str, default="9:16"), "size", {"default": "9:16", "x-handling": "converted"}),
+        (converted("frame", to="x", by=str, default="512x512"), "resolution", {"enum": ["720p", "1080p"]}),
+    ],
+)  # fmt: skip
+def test_d7_the_models_own_table_narrows(row: Param, name: str, narrowed: dict[str, Any]) -> None:
+    shown = properties(op(row))[name]
+    assert {key: shown.get(key) for key in narrowed} == narrowed
+
+
+def test_the_shapes_default_is_the_size_alone() -> None:
+    shown = properties(op(converted("frame", to="x", by=str, default="512x512")))
+    assert "default" not in shown["aspect_ratio"]
+    assert "default" not in shown["resolution"]
+
+
+def test_what_a_model_refuses_is_not_offered() -> None:
+    assert "negative_prompt" not in properties(op(*refused("negative_prompt"), task="video"))
+    shown = properties(op(*refused("frame")))
+    assert not {"size", "aspect_ratio", "resolution"} & shown.keys()
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        (passthrough("seed", low=0, high=9),
+         {"type": "number", "minimum": 0, "maximum": 9, "x-handling": "passthrough"}),
+        (passthrough("audio", one_of=(True, False), default=True),
+         {"type": "boolean", "enum": [True, False], "default": True}),
+        (passthrough("mode", one_of=("std", "pro")), {"type": "string", "enum": ["std", "pro"]}),
+        (passthrough("scene", longest=9), {"type": "string", "maxLength": 9}),
+        (passthrough("loras"), {"type": ["string", "number", "boolean", "array", "object"]}),
+    ],
+)  # fmt: skip
+def test_a_providers_own_fields_are_offered(row: Param, shown: dict[str, Any]) -> None:
+    found = properties(op(row))[row.name]
+    assert {key: found[key] for key in shown} == shown
+
+
+def test_what_is_always_sent_is_nobodys_choice() -> None:
+    assert "safe" not in properties(op(fixed("safe", True)))
+    assert "" not in properties(op(fixed("safe", True)))
+
+
+def test_required_is_what_all_require() -> None:
+    image, edit = op(passthrough("prompt", required=True)), op(passthrough("images", required=True), task="edit")
+    assert set(model_schema.schema([image])["required"]) == {"prompt", "model"}
+    assert set(model_schema.schema([edit])["required"]) == {"image", "model"}
+    assert set(model_schema.schema([image, edit])["required"]) == {"model"}
+    shape = op(converted("frame", to="x", by=str, required=True))
+    assert set(model_schema.schema([shape])["required"]) == {"prompt", "model", "size"}
+
+
+def test_two_providers_offer_what_either_does() -> None:
+    one = op(
+        passthrough("quality", one_of=("low",)), passthrough("prompt", longest=10), passthrough("seed", low=5, high=9)
+    )
+    other = op(
+        passthrough("quality", one_of=("hd",)), passthrough("prompt", longest=20), passthrough("seed", low=0, high=7)
+    )
+    shown = properties(one, other)
+    assert shown["quality"]["enum"] == ["low", "hd"]
+    assert shown["prompt"]["maxLength"] == 20
+    assert (shown["seed"]["minimum"], shown["seed"]["maximum"]) == (0, 9)
+    unlimited = properties(one, op(passthrough("seed")))
+    assert "maxLength" not in unlimited["prompt"]
+    assert not {"minimum", "maximum"} & unlimited["seed"].keys()
+
+
+def test_d7_every_schema_is_one() -> None:
+    known = {id(model.op): model.op for provider in discover() for model in provider.models}
+    for one in (*known.values(), *compatible.OPERATIONS.values()):
+        schema = model_schema.schema([one])
+        jsonschema_rs.meta.validate(schema)
+        assert set(schema["required"]) <= schema["properties"].keys(), f"{one.task} {one.send}"
+
+
+def test_d7_a_valid_request_fits_its_schema() -> None:
+    schema = model_schema.schema([table.SKETCH])
+    least = {"model": "atelier/sketch", "prompt": "a fox"}
+    assert jsonschema_rs.is_valid(schema, {**least, "n": 2, "size": "16:9", "seed": 7})
+    for bad in ({"n": 11}, {"output_format": "bmp"}, {"prompt": 5}, {"thinking": "high"}, {"seed": -1}):
+        assert not jsonschema_rs.is_valid(schema, {**least, **bad})
+    assert not jsonschema_rs.is_valid(schema, {"prompt": "a fox"})

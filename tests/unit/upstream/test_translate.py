@@ -1,0 +1,246 @@
+"""Canonical requests against provider tables: what is refused, what is sent, and that callers steer nothing else."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.errors import InvalidRequest
+from penstock.providers.convert import closest, number_word, pixels
+from penstock.providers.spec import (
+    Model,
+    Operation,
+    Param,
+    Provider,
+    Result,
+    Upload,
+    converted,
+    emulated,
+    fixed,
+    ignored,
+    passthrough,
+    refused,
+    renamed,
+    under,
+)
+from penstock.schema import Request
+from penstock.upstream import translate
+from penstock.values import Reference
+
+PICTURE = Reference(b"png", "image/png", 4, 4)
+
+
+def model(*params: Param, **said: Any) -> Model:
+    task = said.pop("task", "image")
+    settings = {"send": "POST /make", "read": lambda reply: Result(), **said}
+    return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
+
+
+def request(task: str = "image", extras: dict[str, Any] | None = None, **values: Any) -> Request:
+    return Request(task=task, model="lab/brush", values=values, extras=extras or {})
+
+
+def body(one: Model, wanted: Request, **inputs: list[Reference]) -> dict[str, Any]:
+    values = translate.canonical(wanted, wanted.n, inputs)
+    return translate.body(one, values, wanted.extras)
+
+
+def refusal(one: Model, wanted: Request) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        translate.check(one, wanted)
+    return caught.value
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize(
+    ("row", "values", "sent"),
+    [
+        (passthrough("user"), {"user": "u"}, {"user": "u"}),
+        (passthrough("user"), {}, {}),
+        (renamed("prompt", "text"), {"prompt": "p"}, {"text": "p"}),
+        (renamed("prompt", "input.text"), {"prompt": "p"}, {"input": {"text": "p"}}),
+        (converted("seconds", to="duration", by=number_word), {"seconds": 5}, {"duration": "5"}),
+        (converted("frame", to="size", by=closest("1024x1024")), {"size": "9x9"}, {"size": "1024x1024"}),
+        (converted("frame", to=("width", "height"), by=pixels()), {"size": "64x32"}, {"width": 64, "height": 32}),
+        (converted("frame", to=("a.w", "a.h"), by=pixels()), {"size": "64x32"}, {"a": {"w": 64, "h": 32}}),
+        (converted("thinking", to="budget", by={"high": 9}.get), {"thinking": "off"}, {}),
+        (converted("thinking", to=("a", "b"), by=lambda value: None), {"thinking": "off"}, {}),
+        (converted("thinking", to=("a", "b"), by=lambda value: (None, 1)), {"thinking": "off"}, {"b": 1}),
+        (emulated("n", to="count", high=4), {"n": 3}, {"count": 3}),
+        (emulated("n"), {"n": 3}, {}),
+        (emulated("output_format"), {"output_format": "gif"}, {}),
+        (ignored("user")[0], {"user": "u"}, {}),
+        (fixed("safety.level", 2), {}, {"safety": {"level": 2}}),
+        (passthrough("seed"), {"seed": 0}, {"seed": 0}),  # nothing is left out for being falsy
+    ],
+)
+def test_each_handling(row: Param, values: dict[str, Any], sent: dict[str, Any]) -> None:
+    assert body(model(row, model_field=None), request("upscale", **values)) == sent
+
+
+def test_one_shape_out_of_three_fields() -> None:
+    one = model(converted("frame", to=("width", "height"), by=pixels(720)), model_field=None, task="video")
+    said = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
+    assert body(one, said) == {"width": 1080, "height": 1920}
+
+
+def test_pictures_are_filled_in() -> None:
+    one = model(
+        converted("images", to="images", by=len),
+        converted("mask", to="mask", by=lambda found: found.width),
+        converted("input_reference", to="start", by=lambda found: found[0].data),
+        model_field=None,
+    )
+    sent = body(one, request("upscale"), images=[PICTURE, PICTURE], mask=[PICTURE], input_reference=[PICTURE])
+    assert sent == {"images": 2, "mask": 4, "start": b"png"}
+
+
+def test_the_model_is_named_where_the_provider_wants_it() -> None:
+    said = request("upscale", prompt="p")
+    assert body(model(passthrough("prompt")), said) == {"prompt": "p", "model": "brush-1"}
+    assert body(model(passthrough("prompt"), model_field="version"), said) == {"prompt": "p", "version": "brush-1"}
+    assert body(model(passthrough("prompt"), send="POST /run/{model}"), said) == {"prompt": "p"}
+
+
+def test_the_shape_has_the_last_word_on_the_form() -> None:
+    one = model(passthrough("prompt"), shape=under("input"))
+    assert body(one, request("upscale", {"seed": 1}, prompt="p")) == {
+        "input": {"prompt": "p", "seed": 1},
+        "model": "brush-1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "defaults", "values"),
+    [
+        ({}, {"seconds": 4, "frame": "1280x720"}, {"seconds": 4, "size": "1280x720"}),
+        ({"seconds": 8, "size": "1:1"}, {"seconds": 4, "frame": "1280x720"}, {"seconds": 8, "size": "1:1"}),
+        ({"resolution": "1080p"}, {"frame": "1280x720"}, {"resolution": "1080p"}),
+        ({}, {}, {}),
+    ],
+)
+def test_d5_a_video_says_from_the_start_what_it_will_be(
+    said: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
+) -> None:
+    rows = [passthrough(name, default=default) for name, default in defaults.items()]
+    assert translate.with_defaults(request("video", **said), model(*rows)).values == values
+
+
+def test_an_image_says_only_what_was_said() -> None:
+    said = request("image", prompt="p")
+    assert translate.with_defaults(said, model(passthrough("frame", default="512x512"))) == said
+
+
+# --------------------------------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("row", "values", "words", "param"),
+    [
+        (passthrough("prompt", required=True), {}, "`prompt` is required by lab/brush.", "prompt"),
+        (passthrough("prompt", longest=3), {"prompt": "four"},
+         "`prompt` of lab/brush may have at most 3 characters.", "prompt"),
+        (passthrough("quality", one_of=("low", "high")), {"quality": "hd"},
+         "`quality` of lab/brush must be one of `low`, `high`.", "quality"),
+        (converted("thinking", to="x", by=str, one_of=("off", "high")), {"thinking": "on"},
+         "`thinking` of lab/brush must be one of `off`, `high`.", "thinking"),
+        (ignored("thinking")[0], {"thinking": "high"}, "`thinking` of lab/brush must be one of `off`.", "thinking"),
+        (refused("negative_prompt")[0], {"negative_prompt": "x"}, "`negative_prompt` is not supported by lab/brush.",
+         "negative_prompt"),
+        (passthrough("seconds", low=2, high=10), {"seconds": 1},
+         "`seconds` of lab/brush must be from 2 to 10.", "seconds"),
+        (passthrough("scale_factor", low=0.5, high=2**32), {"scale_factor": 0.1},
+         "`scale_factor` of lab/brush must be from 0.5 to 4294967296.", "scale_factor"),
+        (passthrough("seconds", high=10), {"seconds": 10.5}, "`seconds` of lab/brush must be at most 10.", "seconds"),
+        (passthrough("scale_factor", low=2), {"scale_factor": 1.5}, "`scale_factor` of lab/brush must be at least 2.",
+         "scale_factor"),
+        (refused("frame")[0], {"size": "16:9"}, "`size` is not supported by lab/brush.", "size"),
+        (converted("frame", to="x", by=str, required=True), {}, "`size` is required by lab/brush.", "size"),
+    ],
+)  # fmt: skip
+def test_what_a_model_cannot_do_is_said(row: Param, values: dict[str, Any], words: str, param: str) -> None:
+    problem = refusal(model(row), request("upscale", **values))
+    assert (problem.message, problem.param) == (words, param)
+
+
+@pytest.mark.parametrize(
+    ("row", "values"),
+    [
+        (ignored("thinking")[0], {"thinking": "off"}),
+        (
+            ignored("prompt_enhancement")[0],
+            {"prompt_enhancement": "on"},
+        ),  # ignored when unsupported, says the interface
+        (ignored("quality")[0], {"quality": "hd"}),
+        (emulated("n", to="n", high=4), {"n": 10}),  # the rest is emulated
+        (passthrough("seconds", low=2, high=10), {"seconds": 2}),
+        (passthrough("seconds", low=2, high=10), {"seconds": 10}),
+        (passthrough("prompt", longest=4), {"prompt": "🦊🦊🦊🦊"}),
+        (refused("negative_prompt")[0], {}),
+        (passthrough("images", required=True), {}),  # pictures are counted apart
+        (fixed("x", 1), {}),
+    ],
+)
+def test_what_a_model_can_do_is_let_through(row: Param, values: dict[str, Any]) -> None:
+    translate.check(model(row), request("upscale", **values))
+
+
+@pytest.mark.parametrize(
+    ("row", "count", "words"),
+    [
+        (None, 1, "`image` is not supported by lab/brush."),
+        (refused("images")[0], 1, "`image` is not supported by lab/brush."),
+        (passthrough("images", required=True), 0, "`image` is required by lab/brush."),
+        (passthrough("images", most=2), 3, "`image` of lab/brush takes at most 2."),
+        (passthrough("images", most=2), 2, None),
+        (passthrough("images", least=2), 1, "`image` of lab/brush takes at least 2."),
+        (passthrough("images", least=2), 2, None),
+        (passthrough("images", least=2), 0, None),
+        (passthrough("images"), 0, None),
+        (ignored("images")[0], 3, None),
+    ],
+)
+def test_pictures_are_counted(row: Param | None, count: int, words: str | None) -> None:
+    one = model(*([row] if row else []))
+    if words is None:
+        translate.check_inputs(one, {"images": count})
+        return
+    with pytest.raises(InvalidRequest) as caught:
+        translate.check_inputs(one, {"images": count})
+    assert (caught.value.message, caught.value.param) == (words, "image")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")]
+)
+def test_pictures_go_by_the_callers_names(name: str, said: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        translate.check_inputs(model(), {name: 1})
+    assert (caught.value.message, caught.value.param) == (f"`{said}` is not supported by lab/brush.", said)
+
+
+# -------------------------------------------------------------------------------------------------------------- sending
+
+
+def test_forms_carry_texts_and_files() -> None:
+    provider = Provider(
+        slug="lab", name="Lab", docs="", base_url="https://lab.example/", models=(), headers={"x-v": "2"}
+    )
+    upload = Upload(b"png", "image/png", "a.png")
+    fields = {"prompt": "p", "n": 2, "f": 0.5, "on": True, "image[]": [upload, upload], "o": {"a": 1}, "none": None}
+    sent = translate.outgoing(provider, model(body="form"), fields, "")
+    assert sent.form == (
+        ("prompt", "p"), ("n", "2"), ("f", "0.5"), ("on", "true"), ("image[]", upload), ("image[]", upload),
+        ("o", '{"a":1}'),
+    )  # fmt: skip
+    assert (sent.url, sent.headers, sent.body) == ("https://lab.example/make", {"x-v": "2"}, b"")
+
+
+def test_models_stand_in_paths() -> None:
+    provider = Provider(slug="lab", name="Lab", docs="", base_url="https://lab.example", models=())
+    sent = translate.outgoing(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
+    assert sent.url == "https://lab.example/models/brush-1:run"
+    assert sent.headers["content-type"] == "application/msgpack"
+    assert msgspec.msgpack.decode(sent.body) == {"a": b"x"}

@@ -1,0 +1,202 @@
+"""A caller's extra fields: what reaches the provider, what is refused, and that nothing else changes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import InvalidRequest
+from penstock.providers.spec import (
+    Model,
+    Operation,
+    Param,
+    Provider,
+    Result,
+    bearer,
+    converted,
+    fixed,
+    ignored,
+    passthrough,
+    refused,
+    renamed,
+)
+from penstock.schema import Request
+from penstock.upstream import translate
+
+
+def model(*params: Param, **said: Any) -> Model:
+    task = said.pop("task", "image")
+    settings = {"send": "POST /make", "read": lambda reply: Result(), **said}
+    return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
+
+
+def request(task: str = "image", extras: dict[str, Any] | None = None, **values: Any) -> Request:
+    return Request(task=task, model="lab/brush", values=values, extras=extras or {})
+
+
+def body(one: Model, wanted: Request) -> dict[str, Any]:
+    values = translate.canonical(wanted, wanted.n, {})
+    return translate.body(one, values, wanted.extras)
+
+
+def refusal(one: Model, wanted: Request) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        translate.check(one, wanted)
+    return caught.value
+
+
+PLAIN = model(passthrough("prompt"))
+
+
+def test_extras_reach_the_provider_and_never_override() -> None:
+    one = model(passthrough("prompt"), renamed("user", "end_user"), fixed("safe", True))
+    extras = {"background": "clear", "prompt": "stolen", "end_user": "stolen", "safe": False, "model": "stolen"}
+    sent = body(one, request("upscale", extras, prompt="mine", user="me"))
+    assert sent == {"background": "clear", "prompt": "mine", "end_user": "me", "safe": True, "model": "brush-1"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    """api_base base_url api_key api_token key token headers extra_headers extra_body proxy organization project webhook
+    webhook_url webhook_events_filter callback callback_url callBackUrl notify_hook model_name endpoint url host stream
+    API_BASE baseUrl webhook-url Authorization partial_images""".split(),
+)
+def test_44_nothing_that_says_where_or_to_whom_passes(name: str) -> None:
+    problem = refusal(PLAIN, request(extras={name: "https://evil.example"}))
+    assert problem.message == f"`{name}` cannot be passed through to a provider."
+    assert problem.param == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    """num_images num_outputs numberOfImages sampleCount batch_size num_frames fps duration durationSeconds seconds
+    max_images generate_audio service_tier width height image_size Num-Images megapixels""".split(),
+)
+def test_44_nothing_that_costs_passes(name: str) -> None:
+    problem = refusal(PLAIN, request(extras={name: 4}))
+    assert problem.message == f"`{name}` would change the price; use the documented parameters."
+    assert problem.param == name
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        ({"parameters": {"sampleCount": 8}}, "`sampleCount` in `parameters` would change the price"),
+        ({"steps": [{"more": [{"webhook": "x"}]}]}, "`webhook` in `steps` cannot be passed through"),
+        ({"extra": {"headers": {}}}, "`headers` in `extra` cannot be passed through"),
+    ],
+)
+def test_44_not_even_inside_something_else(extras: dict[str, Any], words: str) -> None:
+    problem = refusal(PLAIN, request(extras=extras))
+    assert problem.message.startswith(words)
+    assert problem.param in extras
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        {"seed": 42, "guidance": 3.5, "loras": [{"path": "https://x.example/l", "scale": 1}]},
+        {"reference": {"url": "https://x.example/p.png", "key": "face"}},  # ordinary words inside a nest
+        {"background": None},
+    ],
+)
+def test_other_extras_pass(extras: dict[str, Any]) -> None:
+    translate.check(PLAIN, request(extras=extras))
+
+
+def test_44_a_provider_may_name_more_that_costs() -> None:
+    one = model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
+    assert refusal(one, request(extras={"mode": "pro"})).param == "mode"
+    translate.check(PLAIN, request(extras={"mode": "pro"}))
+
+
+def test_44_what_a_provider_has_a_row_for_is_its_own_business() -> None:
+    one = model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
+    said = request("upscale", {"generate_audio": True})
+    translate.check(one, said)
+    assert body(one, said) == {"audio": True}
+    assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
+
+
+def test_chat_may_describe_functions_with_any_names() -> None:
+    op = model(task="chat").op
+    translate.check_extras(op, {"functions": [{"parameters": {"duration": {}, "webhook": {}}}]})
+    with pytest.raises(InvalidRequest):
+        translate.check_extras(op, {"service_tier": "priority"})
+    with pytest.raises(InvalidRequest):
+        translate.check_extras(op, {"api_base": "https://evil.example"})
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: Any = "x"
+    for _ in range(levels):
+        value = {"a": value}
+    return {"a": value}
+
+
+def test_extras_are_not_too_deep() -> None:
+    translate.check(PLAIN, request(extras=nested(15)))
+    assert refusal(PLAIN, request(extras=nested(16))).message == "Extra parameters may nest 16 levels at most."
+    assert refusal(PLAIN, request(extras=nested(900))).message == "Extra parameters may nest 16 levels at most."
+
+
+def test_extras_are_not_too_large() -> None:
+    translate.check(PLAIN, request(extras={"a": "x" * 65_000}))
+    assert (
+        refusal(PLAIN, request(extras={"a": "x" * 65_536})).message == "Extra parameters may have 65536 bytes at most."
+    )
+    assert refusal(PLAIN, request(extras={"a": "é" * 40_000})).message.startswith("Extra parameters may have")
+
+
+SEED = passthrough("seed", low=0, high=9)
+
+
+@pytest.mark.parametrize("seed", [-1, 10, "5", "abc", [1], True, 1e300])
+def test_fields_of_a_providers_own_have_their_limits(seed: Any) -> None:
+    assert refusal(model(SEED), request(extras={"seed": seed})).message == "`seed` of lab/brush must be from 0 to 9."
+
+
+def test_fields_of_a_providers_own_are_translated() -> None:
+    one = model(converted("seed", to="noise.seed", by=lambda seed: seed + 1), model_field=None)
+    said = request("upscale", {"seed": 4})
+    translate.check(one, said)
+    assert body(one, said) == {"noise": {"seed": 5}}
+    assert refusal(one, request(extras={"seed": "abc"})).message == "`seed` of lab/brush cannot be that."
+
+
+def test_fields_that_a_provider_would_misread_are_dropped_or_refused() -> None:
+    assert body(model(*ignored("style"), model_field=None), request("upscale", {"style": "x"})) == {}
+    assert refusal(model(*refused("style")), request("edit", {"style": "x"})).param == "style"
+
+
+@pytest.mark.parametrize("name", ["frame", "images"])
+def test_names_of_our_own_tables_are_nobodys(name: str) -> None:
+    one = model(converted(name, to="x", by=lambda found: found.width))
+    assert refusal(one, request("upscale", {name: "x"})).param == name
+    assert body(one, request("upscale", {name: "x"})) == {"model": "brush-1"}
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), json_values, max_size=5))
+def test_44_whatever_the_extras_only_the_body_changes(extras: dict[str, Any]) -> None:
+    provider = Provider(
+        slug="lab", name="Lab", docs="", base_url="https://lab.example/v1", models=(), key="K", auth=bearer
+    )
+    fields = body(PLAIN, request(extras=extras, prompt="mine"))
+    sent = translate.outgoing(provider, PLAIN, fields, "key")
+    assert (sent.method, sent.url) == ("POST", "https://lab.example/v1/make")
+    assert sent.headers == {"authorization": "Bearer key", "content-type": "application/json"}
+    told = msgspec.json.decode(sent.body)
+    assert (told["prompt"], told["model"]) == ("mine", "brush-1")
