@@ -32,29 +32,29 @@ class Bare:
 
 
 async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
-    from penstock.api.asgi import Edge
+    from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
     from penstock.api.server import serve as serve_edge
     from penstock.app import opened_gateway
-    from penstock.schema import Answer, Call
+    from penstock.schema import Call, Response
     from penstock.settings import Settings
 
-    async def endpoint(gateway: Any, call: Call) -> Answer:
-        return Answer(json={"made": True})
+    async def endpoint(gateway: Any, call: Call) -> Response:
+        return Response(json={"made": True})
 
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         settings = Settings(data=Path(folder))
         gateway = await stack.enter_async_context(opened_gateway(settings, environ={}))
-        org = await gateway.auth.create_org("bench", "prepaid")
-        key = (await gateway.auth.create_key(org.id)).key
+        org = await gateway.keys.create_org("bench", "prepaid")
+        key = (await gateway.keys.create_key(org.id)).key
         told.put(key)
         if kind == "uvicorn":
             config = uvicorn.Config(Bare(), lifespan="off", log_level="critical", access_log=False, http="httptools")
             await uvicorn.Server(config).serve(sockets=[listener])
         else:
             route = Route("POST", "/compat/v1/bench", endpoint, "Bench", takes="json", generation=True, drains=True)
-            app = Bare() if kind == "protocol" else Edge(gateway, [route])
+            app = Bare() if kind == "protocol" else AsgiApp(gateway, [route])
             await serve_edge(app, settings, lambda: None, listener=listener)
 
 

@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 
 from penstock.api.server import serve
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.providers.spec import Outgoing
 from penstock.settings import Settings
 
@@ -22,7 +22,7 @@ class Forwarder:
 
     draining = False
 
-    def __init__(self, wire: Wire, url: str) -> None:
+    def __init__(self, wire: HttpClient, url: str) -> None:
         self._wire, self._url = wire, url
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -47,7 +47,7 @@ class Forwarder:
 
 async def main(port: int, url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        await serve(Forwarder(Wire(), url), Settings(data=Path(folder), port=port), lambda: None)
+        await serve(Forwarder(HttpClient(), url), Settings(data=Path(folder), port=port), lambda: None)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import apsw
 
-from penstock.accounts.requests import SLOT_MS, Filters, Ledger
+from penstock.accounts.requests import SLOT_MS, Filters, Requests
 from penstock.clock import Clock
 from penstock.settings import Settings
 from penstock.store.opening import open_store
@@ -77,7 +77,7 @@ async def measure(records: int) -> None:
         keys = await asyncio.to_thread(build, settings.data / "penstock.db", records, now_ms)
         print(f"{records:,} records built in {time.perf_counter() - started:.0f} s")
         store = await open_store(settings)
-        ledger = Ledger(store, Clock())
+        ledger = Requests(store, Clock())
         middle = now_ms - DAYS * DAY_MS // 2
         row = (await store.slow("list_newer_requests", org_id=ORG, low=first_id("req", middle), high="req_~", limit=1))[
             0

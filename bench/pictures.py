@@ -25,11 +25,11 @@ from typing import Any
 from PIL import Image
 
 from bench.chat import running, wait_for
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.server import serve
 from penstock.app import first_start, opened_gateway, working
 from penstock.imaging import convert
-from penstock.imaging.workers import Pool
+from penstock.imaging.workers import WorkerPool
 from penstock.settings import Settings
 
 
@@ -89,7 +89,7 @@ class LagProbe:
         )
 
 
-async def ten_at_once(children: Pool, label: str, data: bytes, output_format: str) -> float:
+async def ten_at_once(children: WorkerPool, label: str, data: bytes, output_format: str) -> float:
     async with LagProbe() as probe:
         started = time.perf_counter()
         jobs = [
@@ -140,7 +140,7 @@ async def _ten_callers(label: str, folder: Path, output_format: str) -> float:
     listener = socket.create_server(("127.0.0.1", 0))
     async with opened_gateway(settings) as gateway, working(gateway):
         key = (await first_start(gateway)).key
-        serving = asyncio.create_task(serve(Edge(gateway), settings, lambda: None, listener=listener))
+        serving = asyncio.create_task(serve(AsgiApp(gateway), settings, lambda: None, listener=listener))
         wish = {"model": "picture", "prompt": "a pear", "response_format": "b64_json", "output_format": output_format}
         words = [str(listener.getsockname()[1]), str(key), json.dumps({**wish, "output_compression": 80})]
         command = [sys.executable, "-c", _TEN_CALLERS, *words]
@@ -175,7 +175,7 @@ async def main(short: bool = False) -> None:
     large_avif = convert.encode(convert.decode(large), "avif", 90).data
     print(f"one picture of {side} x {side} on one core:")
     one_by_one(small)
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await asyncio.gather(*(children.run("pictures.measure", data=small) for _ in range(children.workers)))
         turns = [
             await ten_at_once(children, f"{side} x {side} PNG to AVIF", small, "avif"),

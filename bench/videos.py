@@ -66,12 +66,12 @@ def gateway() -> None:
     """`penstock serve` with such a clock, and every name at home."""
     from penstock import app
     from penstock.cli import main as penstock
-    from penstock.net.client import Wire
+    from penstock.net.client import HttpClient
 
-    async def at_home(self: Wire, host: str, port: int) -> list[str]:
+    async def at_home(self: HttpClient, host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    Wire._resolve = at_home  # type: ignore[method-assign]
+    HttpClient._resolve = at_home  # type: ignore[method-assign]
     if os.environ.get("BENCH_DUE"):
         app.Clock = Watched  # type: ignore[misc]
     penstock()

@@ -19,7 +19,7 @@ from datetime import timedelta
 import uvloop
 from pyreqwest.client import ClientBuilder
 
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.net.guard import Egress
 from penstock.providers.spec import Outgoing
 
@@ -68,7 +68,7 @@ class Nowhere:
         pass
 
 
-def ways(origin: str, wire: Wire) -> dict[str, tuple[Way, int]]:
+def ways(origin: str, wire: HttpClient) -> dict[str, tuple[Way, int]]:
     """Each way of sending, and how many calls make a round."""
     bare = ClientBuilder().no_proxy().follow_redirects(False).default_headers({"accept-encoding": "identity"}).build()
     limit = timedelta(seconds=60)
@@ -125,7 +125,7 @@ async def measured(way: Way, calls: int) -> tuple[float, float, float]:
 
 
 async def main(origin: str, rounds: int) -> None:
-    wire = Wire()
+    wire = HttpClient()
     every = ways(origin, wire)
     results: dict[str, list[tuple[float, float, float]]] = {name: [] for name in every}
     for number in range(rounds + 1):

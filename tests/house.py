@@ -28,8 +28,8 @@ from penstock.app import first_start, opened_gateway, working
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
-from penstock.media.storage import Shelf, open_shelf
-from penstock.schema import Answer, Call, Caller
+from penstock.media.storage import Storage, open_storage
+from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.store import postgres
 from penstock.store.base import Dialect
@@ -49,7 +49,7 @@ class House:
     lab: Lab
     annex: Lab
     caller: Caller
-    shelf: Shelf
+    shelf: Storage
     key: str = field(repr=False)
     works: bool = True
 
@@ -96,7 +96,7 @@ class House:
 
     async def video(
         self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
-    ) -> Answer:
+    ) -> Response:
         wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
         answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
         if self.works and self.gateway.settings.worker and "id" in answer.json:
@@ -115,7 +115,7 @@ class House:
     async def shown(self, video_id: str, caller: Caller | None = None) -> Any:
         return (await retrieve.video(self.gateway, self.call(id=video_id, caller=caller))).json
 
-    async def cancel(self, video_id: str) -> Answer:
+    async def cancel(self, video_id: str) -> Response:
         return await endpoints.cancel_video(self.gateway, self.call(id=video_id))
 
     async def purge(self, request_id: str) -> Any:
@@ -125,7 +125,7 @@ class House:
     # --------------------------------------------------------------------------------------------------------- looking
 
     async def record(self, request_id: str, caller: Caller | None = None) -> dict[str, Any]:
-        found = await self.gateway.ledger.find((caller or self.caller).org_id, request_id)
+        found = await self.gateway.requests.find((caller or self.caller).org_id, request_id)
         assert found is not None, f"{request_id} has no record"
         return found
 
@@ -203,17 +203,19 @@ class House:
 
     async def another(self, usd: str = "10", **limits: Any) -> Caller:
         """A caller of another organization."""
-        org = await self.gateway.auth.create_org("Other", "prepaid")
+        org = await self.gateway.keys.create_org("Other", "prepaid")
         await self.give(usd, org.id)
         return await self.key_for(org.id, **limits)
 
     async def key_for(self, org_id: str | None = None, **limits: Any) -> Caller:
-        made = await self.gateway.auth.create_key(org_id or self.caller.org_id, **limits)
-        return await self.gateway.auth.caller(f"Bearer {made.key}")
+        made = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
+        return await self.gateway.keys.caller(f"Bearer {made.key}")
 
     async def give(self, usd: str, org_id: str | None = None) -> None:
         org = org_id or self.caller.org_id
-        await self.gateway.store.write(lambda tx: billing.credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift"))
+        await self.gateway.store.write(
+            lambda tx: billing.add_credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift")
+        )
 
 
 def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
@@ -284,8 +286,8 @@ class Ground:
             self.key = (await first_start(gateway)).key or self.key
             if works:
                 await stack.enter_async_context(working(gateway))
-            caller = await gateway.auth.caller(f"Bearer {self.key}")
-            shelf = open_shelf(chosen.media, chosen.media_options, chosen.data)
+            caller = await gateway.keys.caller(f"Bearer {self.key}")
+            shelf = open_storage(chosen.media, chosen.media_options, chosen.data)
             house = House(gateway, clock, *near, caller, shelf, self.key, works)
             yield house
             if audited:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.clock import ManualClock
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.net.guard import NO_EXCEPTIONS, Egress
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
@@ -34,7 +34,7 @@ class Sent:
 Answer = Callable[[Sent], Awaitable[int]]
 
 
-class Receiver(Wire):
+class Receiver(HttpClient):
     """Stands for the network: the seam under deliveries."""
 
     def __init__(self, clock: ManualClock, answer: Answer | int = 200) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trustme
 
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.net.guard import Egress
 from penstock.providers.spec import Outgoing
 from tests.scripted import Peer, Script, Server, chunk, head, serve
@@ -20,8 +20,8 @@ SECRET = "sk-canary-4711"
 
 
 @asynccontextmanager
-async def wire(**settings: Any) -> AsyncIterator[Wire]:
-    sender = Wire(**settings)
+async def wire(**settings: Any) -> AsyncIterator[HttpClient]:
+    sender = HttpClient(**settings)
     try:
         yield sender
     finally:
@@ -29,7 +29,7 @@ async def wire(**settings: Any) -> AsyncIterator[Wire]:
 
 
 @asynccontextmanager
-async def against(script: Script, **settings: Any) -> AsyncIterator[tuple[Wire, Server]]:
+async def against(script: Script, **settings: Any) -> AsyncIterator[tuple[HttpClient, Server]]:
     async with serve(script) as server, wire(**settings) as sender:
         yield sender, server
 
@@ -120,12 +120,12 @@ def answering(body: bytes = b"picture", *headers: str, status: int = 200) -> Scr
     return script
 
 
-async def fetched(sender: Wire, url: str, **settings: Any) -> Any:
+async def fetched(sender: HttpClient, url: str, **settings: Any) -> Any:
     defaults: dict[str, Any] = {"egress": LOOPBACK, "most_bytes": MIB, "total_seconds": 10}
     return await sender.fetch(url, **defaults | settings)
 
 
-async def posted(sender: Wire, url: str, **settings: Any) -> int:
+async def posted(sender: HttpClient, url: str, **settings: Any) -> int:
     defaults: dict[str, Any] = {"egress": LOOPBACK, "total_seconds": 10}
     return await sender.post_guarded(url, b"{}", {"webhook-id": "msg_1"}, **defaults | settings)
 

@@ -15,23 +15,23 @@ import structlog
 from penstock import providers
 from penstock.accounts import billing
 from penstock.accounts.billing import Billing
-from penstock.accounts.chat_settlement import Settling
-from penstock.accounts.keys import Auth
-from penstock.accounts.requests import Ledger
-from penstock.atelier.server import Workshop
+from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.keys import Keys
+from penstock.accounts.requests import Requests
+from penstock.atelier.server import AtelierServer
 from penstock.clock import Clock, end
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.run import drive
+from penstock.generations.run import run_generation
 from penstock.imaging.scratch import scratch
-from penstock.imaging.workers import Pool
+from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import Media
-from penstock.media.storage import open_shelf
-from penstock.media.transfer import Gather
-from penstock.net.client import Wire
-from penstock.recordings.recordings import Replay
+from penstock.media.storage import open_storage
+from penstock.media.transfer import Transfer
+from penstock.net.client import HttpClient
+from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
@@ -41,7 +41,7 @@ from penstock.upstream.health import Health
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import Secrets
+from penstock.webhooks.events import WebhookSecrets
 
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
@@ -77,47 +77,47 @@ async def opened_gateway(
     clock = clock or Clock()
     async with AsyncExitStack() as stack:
         store, vault = await stack.enter_async_context(opened_store(settings))
-        wire = Wire(ca_file=Path(settings.ca_file) if settings.ca_file else None)
+        wire = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(wire.close)
-        pool = await stack.enter_async_context(Pool(settings.picture_workers or None))
+        pool = await stack.enter_async_context(WorkerPool(settings.picture_workers or None))
         unfinished = stack.enter_context(scratch(settings.data / "tmp"))
-        workshop = Workshop(pool, unfinished)
+        workshop = AtelierServer(pool, unfinished)
         stack.push_async_callback(workshop.close)
-        shelf = open_shelf(settings.media, settings.media_options, settings.data)
+        shelf = open_storage(settings.media, settings.media_options, settings.data)
         await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         catalog = Catalog(providers.discover(), settings, environ)
         jobs = Jobs(store, clock, settings)
-        settling = Settling(store, clock)
+        settling = ChatSettlement(store, clock)
         yield Gateway(
             settings=settings,
             clock=clock,
             started_ms=clock.now_ms(),
             store=store,
-            auth=Auth(store, vault, clock),
-            ledger=Ledger(store, clock, settling.catch_up),
+            keys=Keys(store, vault, clock),
+            requests=Requests(store, clock, settling.catch_up),
             billing=Billing(store, settling.catch_up),
             catalog=catalog,
             health=Health(clock),
             upstream=Upstream(wire, workshop, settings),
-            gather=Gather(shelf, pool, wire, settings, unfinished),
+            transfer=Transfer(shelf, pool, wire, settings, unfinished),
             media=Media(store, shelf, vault, clock),
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
-            webhooks=Secrets(store, vault, clock),
+            webhooks=WebhookSecrets(store, vault, clock),
             deliveries=Deliveries(store, wire, vault, clock, settings),
-            settling=settling,
-            replay=Replay(store, shelf, clock),
-            pool=pool,
+            chat_settlement=settling,
+            recordings=Recordings(store, shelf, clock),
+            worker_pool=pool,
         )
 
 
 @asynccontextmanager
 async def working(gateway: Gateway) -> AsyncIterator[None]:
     """Drive generations and, as a worker, take up what others left, deliver webhooks and sweep, while this is open."""
-    gateway.jobs.driven_by(lambda lease: drive(gateway, lease))
+    gateway.jobs.driven_by(lambda lease: run_generation(gateway, lease))
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(gateway.settling.stop)
-        gateway.settling.start()
+        stack.push_async_callback(gateway.chat_settlement.stop)
+        gateway.chat_settlement.start()
         if gateway.settings.worker:
             await stack.enter_async_context(_delivering(gateway))
             await stack.enter_async_context(_driving(gateway))
@@ -182,7 +182,7 @@ async def _recover(gateway: Gateway) -> int:
     longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
     alone = gateway.store.dialect == "sqlite"
     before_ms = gateway.started_ms if alone else gateway.clock.now_ms() - int(longest * 1000)
-    if found := await gateway.settling.recover(before_ms):
+    if found := await gateway.chat_settlement.recover(before_ms):
         log.warning("gave back what interrupted calls had held", calls=found)
     return found
 
@@ -204,7 +204,7 @@ async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
     async def write(tx: Transaction) -> None:
         if await tx.run("add_fact", name="first_org", value=org_id):
             await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
-            await billing.credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
+            await billing.add_credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
 
     row = await store.one("get_fact", name="first_org")
     if row is None:
@@ -219,10 +219,10 @@ async def first_start(gateway: Gateway) -> Welcome:
     org_id = await first_org(gateway.store, gateway.settings, gateway.clock)
     if await gateway.store.one("get_fact", name="first_key") is not None:
         return Welcome(org_id, None)
-    made = await gateway.auth.create_key(org_id, name="first key", scopes=["admin"])
+    made = await gateway.keys.create_key(org_id, name="first key", scopes=["admin"])
     mine = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=made.record["id"]))
     if not mine:  # another process of the cluster started at the same moment
-        await gateway.auth.revoke_key(org_id, made.record["id"])
+        await gateway.keys.revoke_key(org_id, made.record["id"])
     return Welcome(org_id, made.key if mine else None)
 
 

@@ -3,24 +3,24 @@
 from dataclasses import dataclass, field
 
 from penstock.accounts.billing import Billing
-from penstock.accounts.chat_settlement import Settling
-from penstock.accounts.keys import Auth
-from penstock.accounts.requests import Ledger
+from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.keys import Keys
+from penstock.accounts.requests import Requests
 from penstock.clock import Clock
-from penstock.imaging.workers import Pool
+from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import Media
-from penstock.media.transfer import Gather
+from penstock.media.transfer import Transfer
 from penstock.metrics import Metrics
-from penstock.recordings.recordings import Replay
+from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import Secrets
+from penstock.webhooks.events import WebhookSecrets
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,21 +30,21 @@ class Gateway:
     settings: Settings
     clock: Clock
     store: Store
-    auth: Auth
-    ledger: Ledger
+    keys: Keys
+    requests: Requests
     billing: Billing
     catalog: Catalog
     health: Health
     upstream: Upstream
-    gather: Gather
+    transfer: Transfer
     media: Media
     jobs: Jobs
     callbacks: Callbacks
-    webhooks: Secrets
+    webhooks: WebhookSecrets
     deliveries: Deliveries
-    settling: Settling
-    replay: Replay
-    pool: Pool
+    chat_settlement: ChatSettlement
+    recordings: Recordings
+    worker_pool: WorkerPool
     metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began
     draining: bool = False

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric, SummaryMetricFamily
 
-from penstock.values import NOTHING, Nanos, dollars
+from penstock.values import ZERO, Nanos, dollars
 
 # From an answer out of memory to a film that somebody waited for.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -60,7 +60,7 @@ class Metrics:
         found.buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
         found.seconds += seconds
 
-    def ended(self, provider: str, task: str, status: str, cost: Nanos = NOTHING) -> None:
+    def ended(self, provider: str, task: str, status: str, cost: Nanos = ZERO) -> None:
         """A generation or a conversation, once it is settled."""
         found = self._ends.get((provider, task, status))
         if found is None:

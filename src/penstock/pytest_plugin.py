@@ -73,14 +73,14 @@ async def _moved_in(gateway: Gateway, folder: Path, anew: bool) -> tuple[str, st
     from penstock.values import nanos
 
     now = gateway.clock.now_ms()
-    org = await gateway.auth.create_org(folder.name, "prepaid")
-    await gateway.store.write(lambda tx: billing.credit(tx, org.id, nanos(1000), now, "for tests"))
+    org = await gateway.keys.create_org(folder.name, "prepaid")
+    await gateway.store.write(lambda tx: billing.add_credit(tx, org.id, nanos(1000), now, "for tests"))
     documents = [] if anew else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
     for document in documents:
         loaded = await asyncio.to_thread(transcripts.load, document)
-        await transcripts.taken_in(gateway.store, gateway.replay, org.id, *loaded, now)
+        await transcripts.taken_in(gateway.store, gateway.recordings, org.id, *loaded, now)
     mode = "replay-or-record" if anew else "replay-or-error"
-    made = await gateway.auth.create_key(org.id, name="tests", replay_mode=mode)
+    made = await gateway.keys.create_key(org.id, name="tests", replay_mode=mode)
     return org.id, made.key
 
 
@@ -88,8 +88,8 @@ async def _moved_out(gateway: Gateway, org_id: str, folder: Path) -> None:
     """The folder holds exactly what this run recorded."""
     from penstock.recordings import files as transcripts
 
-    page = await gateway.replay.page(org_id, 1000)
-    written = [await transcripts.written(gateway.replay, row, inline=False) for row in page.data]
+    page = await gateway.recordings.page(org_id, 1000)
+    written = [await transcripts.written(gateway.recordings, row, inline=False) for row in page.data]
 
     def save() -> None:
         for old in folder.glob("rec_*"):
@@ -135,13 +135,13 @@ class _Thread:
     async def _serve(self, folder: Path, port: int) -> None:
         from penstock import settings
         from penstock.api import server
-        from penstock.api.asgi import Edge
+        from penstock.api.asgi import AsgiApp
         from penstock.app import first_start, opened_gateway, working
 
         these = settings.load({"data": folder, "port": port})
         async with opened_gateway(these) as gateway, working(gateway):
             await first_start(gateway)
-            app = Edge(gateway)
+            app = AsgiApp(gateway)
             serving = asyncio.create_task(
                 server.serve(app, these, lambda: self._ready.set_result(gateway), listener=self._listener)
             )

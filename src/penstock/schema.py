@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.values import NOTHING, Frame, Nanos
+from penstock.values import ZERO, Frame, Nanos
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
-class Sent(msgspec.Struct, frozen=True):
+class UploadedFile(msgspec.Struct, frozen=True):
     """A file as it came in over HTTP."""
 
     data: bytes
@@ -27,7 +27,7 @@ _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "object": (dict,),
     "array": (list,),
-    "file": (Sent,),
+    "file": (UploadedFile,),
 }
 
 
@@ -216,7 +216,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     json: Any = None  # the decoded body; an object
     is_form: bool = False
-    form: tuple[tuple[str, str | Sent], ...] = ()
+    form: tuple[tuple[str, str | UploadedFile], ...] = ()
     size_bytes: int = 0
     base_url: str = ""
 
@@ -295,38 +295,38 @@ class Quote(msgspec.Struct, frozen=True):
     """What a request may cost at most, at the prices of this moment."""
 
     components: tuple[Component, ...]
-    total: Nanos = NOTHING
+    total: Nanos = ZERO
 
 
 # ----------------------------------------------------------------------------------------------------------- generation
 
 
-class Choice(msgspec.Struct, frozen=True):
+class PlannedCandidate(msgspec.Struct, frozen=True):
     """One way to serve a request, with the price rows of the moment it was accepted."""
 
     provider: str
     model: str  # public id
     upstream: str  # the provider's own id
     prices: tuple[dict[str, Any], ...] = ()
-    hold: Nanos = NOTHING
+    hold: Nanos = ZERO
     send: str = ""  # where it is sent, should the provider have several places for one model
 
 
 class Plan(msgspec.Struct, frozen=True):
     """The choices in the order they will be tried."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[PlannedCandidate, ...]
     forced: bool = False  # the caller named the provider: no failover
     replays: str | None = None  # the recording that stands in for the providers
     mocks: bool = False  # the built-in provider stands in
     records: str | None = None  # the id that the recording of this call will have
     follows: str | None = None  # the request that is making this recording already
     due_ms: int = 0  # when a stand-in is to be finished
-    likeness: "Likeness | None" = None
+    likeness: "Fingerprint | None" = None
     asked: bool = False  # the caller wants to know how the answer came about
 
 
-class Likeness(msgspec.Struct, frozen=True):
+class Fingerprint(msgspec.Struct, frozen=True):
     """Everything a call can be recognised by."""
 
     kind: str
@@ -341,7 +341,7 @@ class Likeness(msgspec.Struct, frozen=True):
         return self.strict if self.by == "strict" else self.standard
 
 
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class Output(msgspec.Struct, frozen=True, omit_defaults=True):
     """A produced file in our own store."""
 
     media_id: str
@@ -353,16 +353,16 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelved:
+class StoredOutput:
     """A file that lies on the shelf and awaits its row."""
 
-    kept: Kept
+    kept: Output
     sha256: bytes
     data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
     base64: str | None = field(default=None, repr=False)  # the same as the provider sent it, instead
 
 
-class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of `metadata.attempts`."""
 
     provider: str
@@ -371,17 +371,17 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str | None = None
 
 
-class Settled(msgspec.Struct, frozen=True, omit_defaults=True):
+class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a generation ended well: what was made, by whom, for how much."""
 
     provider: str
     provider_name: str
     executed_model: str
     cost: Nanos
-    files: tuple[Kept, ...]
+    files: tuple[Output, ...]
     upstream_id: str | None = None
     seconds: float | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[AttemptSummary, ...] = ()
     stand: str = "live"  # or recorded, replayed, mocked
     recording: str | None = None
 
@@ -389,7 +389,7 @@ class Settled(msgspec.Struct, frozen=True, omit_defaults=True):
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """What goes back over HTTP: a JSON value, ready bytes, or bytes as they come."""
 
     status: int = 200

@@ -71,7 +71,7 @@ class Page:
 Nanos = NewType("Nanos", int)
 """Money: billionths of a US dollar. Never a float."""
 
-NOTHING = Nanos(0)
+ZERO = Nanos(0)
 _NANOS_PER_USD = 1_000_000_000
 
 
@@ -150,7 +150,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class InputImage:
     """A picture that the caller supplied, already fetched, checked and kept: what a provider file may hand on."""
 
     data: bytes

@@ -45,20 +45,20 @@ async def first_account(gateway: Gateway, usd: str = "10.00") -> Account:
     """What the first start of an installation makes, and a key without scopes."""
 
     async def give(tx: Transaction, org_id: str) -> None:
-        await billing.credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
+        await billing.add_credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
 
-    admin = await gateway.auth.begin("prepaid", give)
+    admin = await gateway.keys.begin("prepaid", give)
     assert admin is not None
-    caller = await gateway.auth.caller(f"Bearer {admin.key}")
+    caller = await gateway.keys.caller(f"Bearer {admin.key}")
     _pass_time(gateway.clock)
-    return Account(caller.org_id, admin, await gateway.auth.create_key(caller.org_id, name="plain"))
+    return Account(caller.org_id, admin, await gateway.keys.create_key(caller.org_id, name="plain"))
 
 
 async def another_account(gateway: Gateway, name: str = "Other") -> Account:
-    org = await gateway.auth.create_org(name, "prepaid")
-    admin = await gateway.auth.create_key(org.id, name="admin", scopes=[ADMIN])
+    org = await gateway.keys.create_org(name, "prepaid")
+    admin = await gateway.keys.create_key(org.id, name="admin", scopes=[ADMIN])
     _pass_time(gateway.clock)
-    return Account(org.id, admin, await gateway.auth.create_key(org.id, name="plain"))
+    return Account(org.id, admin, await gateway.keys.create_key(org.id, name="plain"))
 
 
 def _pass_time(clock: Clock) -> None:

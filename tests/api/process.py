@@ -6,18 +6,18 @@ from pathlib import Path
 
 import uvloop
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.route import Route
 from penstock.api.routes import ROUTES
 from penstock.api.server import listen, serve
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 from tests.api.gateways import first_account, opened
 
 
-async def slow(gateway: Gateway, call: Call) -> Answer:
+async def slow(gateway: Gateway, call: Call) -> Response:
     await asyncio.sleep(float(call.query["seconds"]))
-    return Answer(json={"slept": True})
+    return Response(json={"slept": True})
 
 
 async def main(folder: Path, drain_seconds: float) -> None:
@@ -30,7 +30,7 @@ async def main(folder: Path, drain_seconds: float) -> None:
             sys.stdout.write(f"{listener.getsockname()[1]} {account.admin.key}\n")
             sys.stdout.flush()
 
-        await serve(Edge(gateway, routes), gateway.settings, ready, listener=listener)
+        await serve(AsgiApp(gateway, routes), gateway.settings, ready, listener=listener)
     sys.stdout.write("left in peace\n")
 
 

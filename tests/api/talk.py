@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from uvicorn.server import ServerState
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.connection import Doorkeeper
 from penstock.api.server import configure
 from penstock.clock import Clock
@@ -153,7 +153,7 @@ def request(
 
 @asynccontextmanager
 async def serving(
-    edge: Edge, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
+    edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
 ) -> AsyncIterator[Server]:
     """The application behind the protocol that serves it; without uvicorn's main loop, which takes time to stop."""
     doorkeeper = Doorkeeper(most, head_seconds, Clock())

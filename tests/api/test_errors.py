@@ -84,8 +84,8 @@ async def test_not_found_is_not_found_whoever_owns_it(open_house: OpenHouse) -> 
     async with visiting(open_house) as visit:
         made = shaped("VideoCreated", await visit.video(), 202)
         await visit.house.ended(made["id"])
-        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
-        other = (await visit.house.gateway.auth.create_key(org.id, scopes=["admin"])).key
+        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
+        other = (await visit.house.gateway.keys.create_key(org.id, scopes=["admin"])).key
         never = made["id"][:-4] + "0000"
         for method, path in (
             ("GET", "/compat/v1/videos/{}"),

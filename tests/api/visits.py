@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SHAPES
 from tests.api.talk import Said, Server, serving
 from tests.house import House, OpenHouse
@@ -49,7 +49,7 @@ class Visit:
 
 @asynccontextmanager
 async def visiting(open_house: OpenHouse, **said: Any) -> AsyncIterator[Visit]:
-    async with open_house(**said) as house, serving(Edge(house.gateway), house.gateway.settings) as served:
+    async with open_house(**said) as house, serving(AsgiApp(house.gateway), house.gateway.settings) as served:
         yield Visit(house, served)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.migrate import read_migrations
 from penstock.store.queries import read_queries
@@ -47,7 +47,7 @@ def starve(spare_files: int) -> None:
 
 async def main(database: str, ca_file: str, settings: dict[str, Any], later_seconds: float, spare_files: int) -> None:
     store = await open_sqlite(Path(database), read_queries(), read_migrations())
-    wire = Wire(ca_file=Path(ca_file), resolver=at_home)
+    wire = HttpClient(ca_file=Path(ca_file), resolver=at_home)
     deliveries = Deliveries(store, wire, Vault("v" * 43), LaterClock(later_seconds), Settings(**settings))
     if spare_files:
         starve(spare_files)

@@ -34,7 +34,7 @@ from standardwebhooks import Webhook
 
 from penstock.accounts.audit import audit
 from penstock.clock import Clock
-from penstock.media.storage import open_shelf
+from penstock.media.storage import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.api.talk import Line, Said, request
@@ -316,7 +316,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
         settings = Settings(data=self.data, database=self.database)
         store = await open_store(settings)
         try:
-            return await audit(store, open_shelf("", {}, self.data), Clock())
+            return await audit(store, open_storage("", {}, self.data), Clock())
         finally:
             await store.close()
 

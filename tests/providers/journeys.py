@@ -79,7 +79,7 @@ async def noted(house: House, request_id: str) -> dict[str, Any]:
     """The record of a chat, which is written beside the answer."""
 
     async def met() -> bool:
-        return await house.gateway.ledger.find(house.caller.org_id, request_id) is not None
+        return await house.gateway.requests.find(house.caller.org_id, request_id) is not None
 
     await house.until(met)
     return await house.ended(request_id)

@@ -23,9 +23,7 @@ fetched, `private` that the credential goes there too.
 """
 
 import base64
-import importlib
 import json
-import pkgutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -36,19 +34,19 @@ from typing import Any, cast
 import msgspec
 
 from penstock import providers
-from penstock.atelier.server import Workshop
+from penstock.atelier.server import AtelierServer
 from penstock.chat import request as conversation
 from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
 from penstock.generations import batches
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
-from penstock.upstream.catalog import Option
-from penstock.upstream.client import Failed, OutcomeUnknown, Upstream
-from penstock.values import Reference
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown, Upstream
+from penstock.values import InputImage
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
@@ -74,12 +72,7 @@ LAB = {
 def known() -> Mapping[str, Provider]:
     """Providers by the folder of their recordings."""
     (lab,) = configured.providers({}, {"lab": LAB})
-    found = {"compatible": lab}
-    for module in pkgutil.iter_modules(providers.__path__):
-        provider = getattr(importlib.import_module(f"{providers.__name__}.{module.name}"), "PROVIDER", None)
-        if isinstance(provider, Provider):
-            found[provider.slug] = provider
-    return found
+    return {"compatible": lab, **{provider.slug: provider for provider in providers.discover()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +118,7 @@ def recordings() -> list[Recording]:
 # ------------------------------------------------------------------------------------------------------------- request
 
 
-def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[Reference]]]:
+def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputImage]]]:
     """The canonical request and its pictures, checked as the gateway would."""
     table = TABLES[model.op.task]
     said = {name: value for name, value in told["request"].items() if name not in PICTURES}
@@ -147,10 +140,10 @@ def translate_name(name: str) -> str:
     return "images" if name == "image" else name
 
 
-def _pictures(told: Any) -> Iterator[Reference]:
+def _pictures(told: Any) -> Iterator[InputImage]:
     for one in told if isinstance(told, list) else [told] if told else []:
         said: dict[str, Any] = {"data": one} if isinstance(one, str) else one
-        yield Reference(
+        yield InputImage(
             data=said["data"].encode(),
             content_type=said.get("content_type", "image/png"),
             width=said.get("width", 64),
@@ -259,13 +252,13 @@ def binary(value: Any) -> Any:
 
 def carrier(script: Script) -> Upstream:
     """The gateway's own code from the canonical request on; only the sender is not the real one."""
-    return Upstream(cast(Wire, script), cast(Workshop, script), Settings())
+    return Upstream(cast(HttpClient, script), cast(AtelierServer, script), Settings())
 
 
 async def play(recording: Recording) -> dict[str, Any]:
     """How the exchange ended, in the recording's own words."""
     told, provider = recording.told, known()[recording.slug]
-    option = Option(provider, recording.model, told.get("key", KEY) if provider.key else "")
+    option = Candidate(provider, recording.model, told.get("key", KEY) if provider.key else "")
     script = Script(told["exchanges"])
     upstream = carrier(script)
     try:
@@ -275,7 +268,7 @@ async def play(recording: Recording) -> dict[str, Any]:
             ended = said(upstream, option, await _carried(upstream, option, told, script))
     except InvalidRequest as problem:
         ended = {"kind": "rejected", "message": problem.message}
-    except Failed as problem:
+    except AttemptFailed as problem:
         ended = {"kind": problem.kind, "message": problem.message}
         ended["retry_after_seconds"] = problem.retry_after_seconds
     except OutcomeUnknown as problem:
@@ -284,7 +277,7 @@ async def play(recording: Recording) -> dict[str, Any]:
     return ended
 
 
-async def _talked(upstream: Upstream, option: Option, told: Mapping[str, Any]) -> dict[str, Any]:
+async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": told["model"], **told["request"]}
     caller = Caller("org_1", "key_1")
     talk = conversation.talk(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
@@ -316,7 +309,7 @@ def _usage(told: Any) -> dict[str, Any] | None:
     return learned | ({} if usage.cost_usd is None else {"cost_usd": str(usage.cost_usd)})
 
 
-async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], script: Script) -> Result:
+async def _carried(upstream: Upstream, option: Candidate, told: Mapping[str, Any], script: Script) -> Result:
     """Submit, then poll as `attempt` does: trouble with asking is no verdict as long as there is more to hear."""
     request, inputs = request_of(told, option.model)
     count = batches.batches(request.n, option.model.op.native_n)[0]
@@ -328,16 +321,16 @@ async def _carried(upstream: Upstream, option: Option, told: Mapping[str, Any], 
     while not result.done:
         try:
             result = await upstream.poll(option, ref)
-        except Failed:
+        except AttemptFailed:
             if not script.left:
                 raise
         ref |= result.ref
     if result.status == "failed":
-        raise Failed(option.provider.slug, result.kind, result.message or "")
+        raise AttemptFailed(option.provider.slug, result.kind, result.message or "")
     return result
 
 
-def said(upstream: Upstream, option: Option, result: Result) -> dict[str, Any]:
+def said(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any]:
     plain: dict[str, Any] = {
         name: getattr(result, name)
         for name in ("status", "upstream_id", "message", "cost_usd", "progress", "poll_after_seconds")
@@ -347,7 +340,7 @@ def said(upstream: Upstream, option: Option, result: Result) -> dict[str, Any]:
     return plain
 
 
-def _file(upstream: Upstream, option: Option, file: File) -> dict[str, Any]:
+def _file(upstream: Upstream, option: Candidate, file: File) -> dict[str, Any]:
     has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": textual(file.data)}
     if file.data is None:
         source = upstream.source(option, file)

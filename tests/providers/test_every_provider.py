@@ -17,9 +17,9 @@ from penstock.generations import batches
 from penstock.providers.spec import File, Model, Outgoing, Provider, Reply
 from penstock.schema import TABLES, Request
 from penstock.upstream import translate
-from penstock.upstream.catalog import Option, modes
-from penstock.upstream.client import Failed
-from penstock.values import Reference
+from penstock.upstream.catalog import Candidate, modes
+from penstock.upstream.client import AttemptFailed
+from penstock.values import InputImage
 from tests.providers.recordings import KEY, Script, carrier, known, shown, translate_name
 
 # Fields that steer the gateway; no provider hears of them.
@@ -34,17 +34,17 @@ PROVIDERS = sorted(known())
 every_provider = pytest.mark.parametrize("provider", [known()[slug] for slug in PROVIDERS], ids=PROVIDERS)
 
 
-def media_options(provider: Provider) -> list[Option]:
+def media_options(provider: Provider) -> list[Candidate]:
     """One model of each operation; what is tested here lies in the tables that models share."""
     firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
-    return [Option(provider, model, KEY if provider.key else "") for model in reversed(firsts.values())]
+    return [Candidate(provider, model, KEY if provider.key else "") for model in reversed(firsts.values())]
 
 
-def named(option: Option) -> str:
+def named(option: Candidate) -> str:
     return f"{option.provider.slug}:{option.model.op.task}:{option.model.id}"
 
 
-def every_option(check: Callable[[Option], None]) -> Callable[[Provider], None]:
+def every_option(check: Callable[[Candidate], None]) -> Callable[[Provider], None]:
     """A test for each provider, which fails with all of its operations that do not pass."""
 
     @every_provider
@@ -68,13 +68,13 @@ def needed(model: Model, **values: Any) -> Request:
     return translate.with_defaults(request, model)
 
 
-def pictures(model: Model) -> dict[str, list[Reference]]:
+def pictures(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {row.name: [Reference(b"picture", "image/png", 64, 48)] * max(1, row.least) for row in rows}
+    return {row.name: [InputImage(b"picture", "image/png", 64, 48)] * max(1, row.least) for row in rows}
 
 
-def sent(option: Option, request: Request) -> Outgoing:
+def sent(option: Candidate, request: Request) -> Outgoing:
     model = option.model
     count = batches.batches(request.n, model.op.native_n)[0]
     fields = translate.body(model, translate.canonical(request, count, pictures(model)), request.extras)
@@ -89,7 +89,7 @@ def test_every_file_is_discovered() -> None:
 
 
 @every_option
-def test_table_speaks_of_every_standard_field(option: Option) -> None:
+def test_table_speaks_of_every_standard_field(option: Candidate) -> None:
     op = option.model.op
     aliases = {name for name, row in TABLES[op.task].items() if row.same_as}
     standard = {translate_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
@@ -97,13 +97,13 @@ def test_table_speaks_of_every_standard_field(option: Option) -> None:
 
 
 @every_option
-def test_table_speaks_of_each_field_once(option: Option) -> None:
+def test_table_speaks_of_each_field_once(option: Candidate) -> None:
     names = [row.name for row in option.model.op.params if row.handling != "fixed"]
     assert sorted(names) == sorted(set(names))
 
 
 @every_option
-def test_least_request_is_accepted_and_sent(option: Option) -> None:
+def test_least_request_is_accepted_and_sent(option: Candidate) -> None:
     request = needed(option.model)
     translate.check(option.model, request)
     translate.check_inputs(option.model, {name: len(found) for name, found in pictures(option.model).items()})
@@ -111,19 +111,19 @@ def test_least_request_is_accepted_and_sent(option: Option) -> None:
 
 
 @every_option
-def test_every_size_can_be_translated(option: Option) -> None:
+def test_every_size_can_be_translated(option: Candidate) -> None:
     for size in ("16x16", "8192x512", "1024x1024", "1792x1024", "9:16", "20:1"):
         assert shown(sent(option, needed(option.model, size=size)))["method"] == "POST"
 
 
 @every_option
-def test_films_say_from_the_start_how_long_and_large_they_will_be(option: Option) -> None:
+def test_films_say_from_the_start_how_long_and_large_they_will_be(option: Candidate) -> None:
     request = needed(option.model)
     assert option.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
 
 
 @every_option
-def test_jobs_can_be_followed(option: Option) -> None:
+def test_jobs_can_be_followed(option: Candidate) -> None:
     op = option.model.op
     if op.task == "video":
         assert op.poll
@@ -174,7 +174,7 @@ def test_base_url_is_a_fixed_address(provider: Provider) -> None:
 
 
 @every_option
-def test_callers_change_neither_address_nor_headers(option: Option) -> None:
+def test_callers_change_neither_address_nor_headers(option: Candidate) -> None:
     plain = sent(option, needed(option.model))
     for bad in HOSTILE:
         texts = {"prompt": bad, "negative_prompt": bad, "user": bad}
@@ -185,7 +185,7 @@ def test_callers_change_neither_address_nor_headers(option: Option) -> None:
 
 
 @every_option
-def test_extras_do_not_override_what_the_gateway_wrote(option: Option) -> None:
+def test_extras_do_not_override_what_the_gateway_wrote(option: Candidate) -> None:
     """Among the fields as they are before they get the body's form, where extras join them."""
     option = replace(option, model=replace(option.model, op=replace(option.model.op, shape=dict)))
     plain = shown(sent(option, needed(option.model)))
@@ -204,18 +204,18 @@ STRAY = (f"{EVIL}/x", "https://lab.example@evil.example/x", "//evil.example/x", 
 
 
 @every_option
-def test_following_a_job_stays_at_home(option: Option) -> None:
+def test_following_a_job_stays_at_home(option: Candidate) -> None:
     """Whether a provider names the next address itself or only the job."""
     asyncio.run(followed(option))
 
 
-async def followed(option: Option) -> None:
+async def followed(option: Candidate) -> None:
     templates = (option.model.op.poll, option.model.op.fetch, *option.model.op.cancels)
     for template, bad in product(filter(None, templates), STRAY):
         script = Recorder()
         op = replace(option.model.op, poll=template, fetch=None)
         target = replace(option, model=replace(option.model, op=op))
-        with suppress(Failed):
+        with suppress(AttemptFailed):
             await carrier(script).poll(target, {"id": bad} | dict.fromkeys(re.findall(r"{(\w+)}", template), bad))
         assert all(urlsplit(url)[:2] == urlsplit(option.provider.base_url)[:2] for url in script.urls)
 
@@ -233,15 +233,15 @@ class Recorder(Script):
 
 
 @every_option
-def test_credential_goes_only_to_files_at_home(option: Option) -> None:
+def test_credential_goes_only_to_files_at_home(option: Candidate) -> None:
     upstream = carrier(Script([]))
-    with pytest.raises(Failed):
+    with pytest.raises(AttemptFailed):
         upstream.source(option, File(url=f"{EVIL}/x", private=True))
     assert upstream.source(option, File(url=f"{EVIL}/x")).headers == {}
 
 
 @every_option
-def test_credential_is_in_headers_only(option: Option) -> None:
+def test_credential_is_in_headers_only(option: Candidate) -> None:
     if not option.key:
         return
     outgoing = sent(replace(option, key="an-id:s3cr3t-canary"), needed(option.model))

@@ -41,15 +41,15 @@ async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
             picture, film = await run(house, RECORD)
             assert connections(house.lab.port) > 0  # so that the same look below means something
             assert len(house.lab.invoice) == 2
-            for row in (await house.gateway.replay.page(house.caller.org_id)).data:
-                files.save(folder, *await files.written(house.gateway.replay, row, inline=False))
+            for row in (await house.gateway.recordings.page(house.caller.org_id)).data:
+                files.save(folder, *await files.written(house.gateway.recordings, row, inline=False))
         port = labs[0].port
         second = Ground(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as house:
             for document in sorted(folder.glob("*.json")):
                 loaded = files.load(document)
                 now = house.clock.now_ms()
-                await files.taken_in(house.gateway.store, house.gateway.replay, house.caller.org_id, *loaded, now)
+                await files.taken_in(house.gateway.store, house.gateway.recordings, house.caller.org_id, *loaded, now)
             before = await house.money()
             again, film_again = await run(house, REPLAY)
             assert again.json["data"] == picture.json["data"]

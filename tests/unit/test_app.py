@@ -27,7 +27,7 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
         assert first.key is not None
         assert again.key is None
         assert again.org_id == first.org_id
-        caller = await gateway.auth.caller(f"Bearer {first.key}")
+        caller = await gateway.keys.caller(f"Bearer {first.key}")
         assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin"}))
         balance = await gateway.billing.balance(first.org_id)
         assert nanos(balance["available"]["amount"]) == nanos("2.5")
@@ -40,8 +40,8 @@ async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
         welcomes = await asyncio.gather(*(first_start(gateway) for _ in range(10)))
         assert len({welcome.org_id for welcome in welcomes}) == 1
         (key,) = [welcome.key for welcome in welcomes if welcome.key]
-        await gateway.auth.caller(f"Bearer {key}")
-        page = await gateway.auth.keys_page(welcomes[0].org_id, status="active")
+        await gateway.keys.caller(f"Bearer {key}")
+        page = await gateway.keys.keys_page(welcomes[0].org_id, status="active")
         assert len(page.data) == 1
         row = await gateway.store.one("get_balance", org_id=welcomes[0].org_id)
         assert row is not None

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.fields import check_field
-from penstock.schema import Field, Sent
+from penstock.schema import Field, UploadedFile
 
-FILE = Sent(b"x")
+FILE = UploadedFile(b"x")
 
 
 def row(*types: str, **limits: Any) -> Field:

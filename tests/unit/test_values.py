@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.values import (
-    NOTHING,
+    ZERO,
     Frame,
     Nanos,
     Retention,
@@ -142,7 +142,7 @@ def test_micros_rounds_half_up(amount: int, whole: int) -> None:
 
 def test_a_million_small_charges_add_up() -> None:
     assert dollars(Nanos(sum([nanos("0.00000015")] * 1_000_000))) == Decimal("0.15")
-    assert dollars(NOTHING) == 0
+    assert dollars(ZERO) == 0
 
 
 # ------------------------------------------------------------------------------------------------------------- frames

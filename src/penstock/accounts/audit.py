@@ -2,7 +2,7 @@
 
 from penstock.clock import Clock
 from penstock.media.files import strays
-from penstock.media.storage import Shelf, key_of
+from penstock.media.storage import Storage, key_of
 from penstock.store.base import Store
 from penstock.values import Nanos
 
@@ -29,7 +29,7 @@ RULES = {
 }
 
 
-async def audit(store: Store, shelf: Shelf, clock: Clock) -> list[str]:
+async def audit(store: Store, shelf: Storage, clock: Clock) -> list[str]:
     """One line per breach."""
     breaches: list[str] = []
     for name, words in RULES.items():
@@ -47,7 +47,7 @@ async def orphans(store: Store) -> tuple[int, Nanos]:
     return row["count"], Nanos(row["cost"])
 
 
-async def _files(store: Store, shelf: Shelf, now_ms: int) -> list[str]:
+async def _files(store: Store, shelf: Storage, now_ms: int) -> list[str]:
     """A row for each file and a file for each row; what is being removed loses its file first."""
     rows = {key_of(row["id"]): row for row in await store.slow("list_all_files")}
     sizes = {key: size for key, size, _ in await shelf.keys()}

@@ -13,7 +13,7 @@ from penstock.providers.spec import Model, Price
 from penstock.schema import Component, Quote, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.upstream import translate
-from penstock.values import NOTHING, Nanos, dollars, nanos, new_id
+from penstock.values import ZERO, Nanos, dollars, nanos, new_id
 
 _TOKENS_PER_PICTURE = 3000
 FUNDING, REVENUE, LOSS, PROVIDERS = "funding", "revenue", "platform_loss", "providers"
@@ -30,12 +30,12 @@ def held(org_id: str) -> str:
 # -------------------------------------------------------------------------------------------------------------- prices
 
 
-def freeze(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
+def snapshot_prices(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
     """Price rows as plain values, to be kept with what was promised at them."""
     return tuple(msgspec.to_builtins(price) for price in prices)
 
 
-def thaw(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
+def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
     return tuple(Price(**row) for row in rows)
 
 
@@ -180,14 +180,14 @@ def charge(
 # -------------------------------------------------------------------------------------------------------------- ledger
 
 
-async def credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
+async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
     await tx.run("add_credit", org_id=org_id, amount=amount)
     ref = new_id("crd", at_ms)
     await _move(tx, _transfer(org_id, ref, "credit", FUNDING, available(org_id), amount, at_ms, note=note))
 
 
 async def hold(
-    tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = NOTHING
+    tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int, *, reserved: Nanos = ZERO
 ) -> None:
     """Check and reserve in one statement: whoever comes second sees what the first left. What is `reserved` in this
     process's memory is left alone.
@@ -203,14 +203,14 @@ def insufficient(amount: Nanos, left: Nanos) -> InsufficientBalance:
     return InsufficientBalance(words, should_retry=False)
 
 
-async def post(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, cost: Nanos, at_ms: int) -> Nanos:
+async def capture(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, cost: Nanos, at_ms: int) -> Nanos:
     """Charge what it cost, never more than was held; what is above is our loss, what is below goes back."""
     charged = min(cost, held_amount)
     rest = Nanos(held_amount - charged)
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=charged)
     await _move(tx, _transfer(org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms, returned=rest))
     if cost > charged:
-        await lose(tx, org_id, request_id, Nanos(cost - charged), at_ms)
+        await record_loss(tx, org_id, request_id, Nanos(cost - charged), at_ms)
     return charged
 
 
@@ -229,12 +229,12 @@ async def charge_directly(tx: Transaction, charges: Sequence[tuple[str, str, Nan
     await tx.run_many("add_transfer", moves)
 
 
-async def void(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
-    await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=NOTHING)
+async def release(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
+    await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=ZERO)
     await _move(tx, _transfer(org_id, request_id, "void", held(org_id), available(org_id), held_amount, at_ms))
 
 
-async def lose(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
+async def record_loss(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
     """What a provider will bill us and no caller pays."""
     await _move(tx, _transfer(org_id, request_id, "loss", LOSS, PROVIDERS, amount, at_ms))
 
@@ -252,7 +252,7 @@ def _transfer(
     amount: Nanos,
     at_ms: int,
     *,
-    returned: Nanos = NOTHING,
+    returned: Nanos = ZERO,
     note: str | None = None,
 ) -> Row:
     return {

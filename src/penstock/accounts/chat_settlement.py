@@ -15,7 +15,7 @@ from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
 from penstock.schema import SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import NOTHING, Nanos, first_id
+from penstock.values import ZERO, Nanos, first_id
 
 log = structlog.get_logger()
 _FRESH_SECONDS = 1.0
@@ -65,7 +65,7 @@ class _Account:
 
 
 @dataclass(slots=True)
-class Settling:
+class ChatSettlement:
     """Where one process alone serves a database, holds of chat calls can live in memory: nobody else could spend the
     money meanwhile, and a crash forgets hold and call together. Where several do, or where the key has limits that
     must be counted, the hold is a row like any other.
@@ -86,7 +86,7 @@ class Settling:
     def reserved(self, org_id: str) -> Nanos:
         """What chat calls under way may still cost; holds in the store leave that much alone."""
         account = self.accounts.get(org_id)
-        return Nanos(account.reserved) if account else NOTHING
+        return Nanos(account.reserved) if account else ZERO
 
     async def open(self, call: Call, request: Request, hold: Nanos, modality: str | None) -> Entry:
         if self.trouble:
@@ -281,9 +281,9 @@ class Settling:
             response_bytes=ending.response_bytes,
         )
         if ended and (ending.status == "completed" or ending.cost):
-            await billing.post(tx, org_id, request_id, entry.hold, ending.cost, now)
+            await billing.capture(tx, org_id, request_id, entry.hold, ending.cost, now)
         elif ended:
-            await billing.void(tx, org_id, request_id, entry.hold, now)
+            await billing.release(tx, org_id, request_id, entry.hold, now)
 
     async def recover(self, before_ms: int) -> int:
         """Give back what was held for calls whose process died while it answered them."""
@@ -304,7 +304,7 @@ class Settling:
                 tx, row["id"], org_id, "upstream_failure", now, error_code=code, error_message=words
             )
             if ended:
-                await billing.void(tx, org_id, row["id"], Nanos(row["hold"]), now)
+                await billing.release(tx, org_id, row["id"], Nanos(row["hold"]), now)
 
 
 def _record(ending: Ending) -> Row:

@@ -15,7 +15,7 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound
 from penstock.schema import Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import NOTHING, Nanos, Page, is_id, iso, nanos, new_id
+from penstock.values import ZERO, Nanos, Page, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
 ADMIN = "admin"
@@ -87,7 +87,7 @@ def _check(start: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- callers
 
 
-class Auth:
+class Keys:
     """Keys and organizations."""
 
     def __init__(self, store: Store, vault: Vault, clock: Clock) -> None:
@@ -245,7 +245,7 @@ class Auth:
         if billing not in ("prepaid", "postpaid"):
             raise InvalidRequest("billing must be prepaid or postpaid.", param="billing")
         at_ms = self._clock.now_ms()
-        org = Org(new_id("org", at_ms), name, billing, NOTHING, NOTHING, at_ms)
+        org = Org(new_id("org", at_ms), name, billing, ZERO, ZERO, at_ms)
         await self._store.write(lambda tx: _add_org(tx, org))
         return org
 
@@ -258,7 +258,7 @@ class Auth:
         One transaction, and the first of several processes wins; all others, and every later start, get None.
         """
         at_ms = self._clock.now_ms()
-        org = Org(new_id("org", at_ms), "First organization", billing, NOTHING, NOTHING, at_ms)
+        org = Org(new_id("org", at_ms), "First organization", billing, ZERO, ZERO, at_ms)
         limits = dict.fromkeys(("calls_a_minute", "calls_at_once", "nanos_a_day", "replay_mode"))
         key, row = self._draft({"org_id": org.id, "name": "First key", "scopes": ADMIN, **limits})
 

@@ -9,7 +9,7 @@ from penstock.clock import Clock
 from penstock.errors import NotFound, Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import NOTHING, Nanos, Page, dollars, first_id, iso
+from penstock.values import ZERO, Nanos, Page, dollars, first_id, iso
 
 OPEN = ("pending", "processing")
 STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
@@ -103,7 +103,7 @@ async def end(
     status: str,
     at_ms: int,
     *,
-    cost: Nanos = NOTHING,
+    cost: Nanos = ZERO,
     duration_ms: int | None = None,
     error_code: str | None = None,
     error_message: str | None = None,
@@ -178,7 +178,7 @@ def _wishes(call: Call, request: Request) -> dict[str, Any]:
     }
 
 
-class Ledger:
+class Requests:
     """Request records, for those who write and those who ask."""
 
     def __init__(self, store: Store, clock: Clock, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -203,7 +203,7 @@ class Ledger:
                 session_id=call.headers.get("x-service-session-id"),
             )
             slot = call.at_ms // SLOT_MS
-            await count(tx, call.caller.org_id, slot, call.caller.key_id, "rejected", 1, NOTHING)
+            await count(tx, call.caller.org_id, slot, call.caller.key_id, "rejected", 1, ZERO)
 
         await self._store.write(write)
 

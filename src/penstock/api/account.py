@@ -12,7 +12,7 @@ from penstock.api.route import Query
 from penstock.errors import InvalidRequest, NotFound
 from penstock.fields import check_field
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Field
+from penstock.schema import Call, Field, Response
 from penstock.states import KEY
 
 _SECRET = {"cache-control": "no-store"}
@@ -46,7 +46,7 @@ KEY_FIELDS: Mapping[str, Field] = {
 # ------------------------------------------------------------------------------------------------------------- records
 
 
-async def list_requests(gateway: Gateway, call: Call) -> Answer:
+async def list_requests(gateway: Gateway, call: Call) -> Response:
     asked = query.read(REQUESTS_QUERY, call.query)
     check_cursors(asked, "req", "request")
     filters = Filters(
@@ -59,39 +59,39 @@ async def list_requests(gateway: Gateway, call: Call) -> Answer:
         status=asked["status"],
         summary=asked["summary"],
     )
-    page = await gateway.ledger.page(call.caller.org_id, filters)
+    page = await gateway.requests.page(call.caller.org_id, filters)
     shown = listed(call, REQUESTS_QUERY, page)
-    return Answer(json={**shown, "summary": page.summary} if filters.summary else shown)
+    return Response(json={**shown, "summary": page.summary} if filters.summary else shown)
 
 
-async def retrieve_request(gateway: Gateway, call: Call) -> Answer:
+async def retrieve_request(gateway: Gateway, call: Call) -> Response:
     request_id = path_id(call, "request_id", "req", "request")
-    record = await gateway.ledger.find(call.caller.org_id, request_id)
+    record = await gateway.requests.find(call.caller.org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
-    return Answer(json=record)
+    return Response(json=record)
 
 
 # ---------------------------------------------------------------------------------------------------------------- keys
 
 
-async def list_keys(gateway: Gateway, call: Call) -> Answer:
+async def list_keys(gateway: Gateway, call: Call) -> Response:
     asked = query.read(KEYS_QUERY, call.query)
     check_cursors(asked, "key", "key")
-    page = await gateway.auth.keys_page(call.caller.org_id, **asked)
-    return Answer(json=listed(call, KEYS_QUERY, page))
+    page = await gateway.keys.keys_page(call.caller.org_id, **asked)
+    return Response(json=listed(call, KEYS_QUERY, page))
 
 
-async def create_key(gateway: Gateway, call: Call) -> Answer:
+async def create_key(gateway: Gateway, call: Call) -> Response:
     """The answer is the only place where the whole key is ever shown."""
     asked = _key_wishes(call.json)
-    new = await gateway.auth.create_key(call.caller.org_id, **asked)
-    return Answer(json={**new.record, "key": new.key}, headers=_SECRET)
+    new = await gateway.keys.create_key(call.caller.org_id, **asked)
+    return Response(json={**new.record, "key": new.key}, headers=_SECRET)
 
 
-async def revoke_key(gateway: Gateway, call: Call) -> Answer:
+async def revoke_key(gateway: Gateway, call: Call) -> Response:
     key_id = path_id(call, "key_id", "key", "key")
-    return Answer(json=await gateway.auth.revoke_key(call.caller.org_id, key_id))
+    return Response(json=await gateway.keys.revoke_key(call.caller.org_id, key_id))
 
 
 def _key_wishes(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def _key_wishes(body: Mapping[str, Any]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------- money
 
 
-async def balance(gateway: Gateway, call: Call) -> Answer:
-    return Answer(json=await gateway.billing.balance(call.caller.org_id))
+async def balance(gateway: Gateway, call: Call) -> Response:
+    return Response(json=await gateway.billing.balance(call.caller.org_id))
 
 
-async def webhook_secret(gateway: Gateway, call: Call) -> Answer:
-    return Answer(json={"key": await gateway.webhooks.secret(call.caller.org_id)}, headers=_SECRET)
+async def webhook_secret(gateway: Gateway, call: Call) -> Response:
+    return Response(json={"key": await gateway.webhooks.secret(call.caller.org_id)}, headers=_SECRET)

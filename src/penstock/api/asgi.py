@@ -15,7 +15,7 @@ from penstock.api.router import Router
 from penstock.api.routes import ROUTES
 from penstock.errors import InternalError, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Caller
+from penstock.schema import Call, Caller, Response
 from penstock.values import new_id
 
 Scope = MutableMapping[str, Any]
@@ -47,7 +47,7 @@ class Exchange:
         self.reached = False  # the endpoint was called
 
 
-class Edge:
+class AsgiApp:
     """Callable as ASGI asks. One per process."""
 
     def __init__(self, gateway: Gateway, routes: Iterable[Route] = ROUTES) -> None:
@@ -75,7 +75,7 @@ class Edge:
             answer = await self._answer(exchange, scope, receiver)
             body = responses.encode(answer)
             if route.modality and body and exchange.caller and exchange.call and not exchange.call.dry_run:
-                self._gateway.settling.sized(exchange.caller.org_id, exchange.id, len(body))
+                self._gateway.chat_settlement.sized(exchange.caller.org_id, exchange.id, len(body))
         except receive.Gone:
             return
         except Problem as problem:
@@ -95,7 +95,7 @@ class Edge:
             seconds = self._gateway.clock.monotonic() - exchange.started
             self._gateway.metrics.answered(route.method, route.path, answer.status, seconds)
 
-    async def _answer(self, exchange: Exchange, scope: Mapping[str, Any], receiver: receive.Receive) -> Answer:
+    async def _answer(self, exchange: Exchange, scope: Mapping[str, Any], receiver: receive.Receive) -> Response:
         route, headers = exchange.route, exchange.headers
         receive.check_headers(scope["headers"], headers)
         if self._gateway.draining and route.drains:
@@ -115,7 +115,7 @@ class Edge:
     async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
         if not route.needs_key:
             return _NOBODY
-        caller: Caller = await self._gateway.auth.caller(headers.get("authorization"))
+        caller: Caller = await self._gateway.keys.caller(headers.get("authorization"))
         if route.access == "admin" and ADMIN not in caller.scopes:
             raise PermissionDenied("This call needs a key with the admin scope.")
         return caller
@@ -141,7 +141,7 @@ class Edge:
 
     # ------------------------------------------------------------------------------------------------ what goes wrong
 
-    async def _refuse(self, exchange: Exchange, problem: Problem) -> Answer:
+    async def _refuse(self, exchange: Exchange, problem: Problem) -> Response:
         route = exchange.route
         if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=exchange.id, route=route.path, code=problem.code)
@@ -154,11 +154,11 @@ class Edge:
         if call.dry_run:
             return
         try:
-            await self._gateway.ledger.reject(call, problem, _model(call), exchange.route.modality)
+            await self._gateway.requests.reject(call, problem, _model(call), exchange.route.modality)
         except Exception as failure:  # the caller's answer matters more than our note about it
             log.error("refusal not recorded", request_id=exchange.id, trail=problems.trail(failure))
 
-    def _fail(self, exchange: Exchange, failure: Exception) -> Answer:
+    def _fail(self, exchange: Exchange, failure: Exception) -> Response:
         log.error(
             "call failed",
             request_id=exchange.id,

@@ -17,7 +17,7 @@ from penstock.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
-from penstock.schema import Sent
+from penstock.schema import UploadedFile
 from penstock.settings import Settings
 
 # Found in a scope whose body has arrived already: then nobody needs to watch how fast it comes.
@@ -60,7 +60,7 @@ class Body(msgspec.Struct, frozen=True):
     raw: bytes = b""
     json: Any = None
     is_form: bool = False
-    form: tuple[tuple[str, str | Sent], ...] = ()
+    form: tuple[tuple[str, str | UploadedFile], ...] = ()
     size_bytes: int = 0
 
 

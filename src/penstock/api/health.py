@@ -2,14 +2,14 @@
 
 from penstock.errors import Unavailable
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 
 
-async def alive(gateway: Gateway, call: Call) -> Answer:
-    return Answer(json={"status": "ok"})
+async def alive(gateway: Gateway, call: Call) -> Response:
+    return Response(json={"status": "ok"})
 
 
-async def ready(gateway: Gateway, call: Call) -> Answer:
+async def ready(gateway: Gateway, call: Call) -> Response:
     if not await gateway.ready():
         raise Unavailable("This process takes no calls now.")
-    return Answer(json={"status": "ready"})
+    return Response(json={"status": "ready"})

@@ -3,22 +3,22 @@
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.metrics import Figures
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def expose(gateway: Gateway, call: Call) -> Answer:
+async def expose(gateway: Gateway, call: Call) -> Response:
     if not gateway.settings.metrics:
         raise NotFound("Metrics are switched off on this gateway.")
     counted = {row["state"]: row["count"] for row in await gateway.store.slow("count_messages")}
     figures = Figures(
         jobs_running=gateway.jobs.running,
-        pool_workers=len(gateway.pool.pids),
-        pool_places=gateway.pool.workers,
+        pool_workers=len(gateway.worker_pool.pids),
+        pool_places=gateway.worker_pool.workers,
         messages={state: counted.get(state, 0) for state in ("waiting", "delivered", "exhausted")},
         writes=gateway.store.timing.count,
         write_seconds=gateway.store.timing.seconds,
         health=gateway.health.report(),
     )
-    return Answer(body=gateway.metrics.text(figures), media_type=_TEXT)
+    return Response(body=gateway.metrics.text(figures), media_type=_TEXT)

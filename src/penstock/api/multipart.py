@@ -8,7 +8,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from penstock.errors import InvalidRequest, PayloadTooLarge
-from penstock.schema import Sent
+from penstock.schema import UploadedFile
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -58,7 +58,7 @@ class Reader:
         self._part = _Part()
         self._files = 0
         self._fields = 0
-        self._done: list[tuple[str, str | Sent]] = []
+        self._done: list[tuple[str, str | UploadedFile]] = []
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
@@ -71,7 +71,7 @@ class Reader:
         except FormParserError:
             raise InvalidRequest("The multipart form is malformed.") from None
 
-    def finish(self) -> tuple[tuple[str, str | Sent], ...]:
+    def finish(self) -> tuple[tuple[str, str | UploadedFile], ...]:
         """Names and values in the order they were sent."""
         if not self._ended:
             raise InvalidRequest("The multipart form ends before its last boundary.")
@@ -125,7 +125,7 @@ class Reader:
             self._done.append((part.name, _text(part.data, f"`{part.name}`", param=part.name)))
         else:
             kind = part.headers.get("content-type", "").partition(";")[0].strip().lower()
-            self._done.append((part.name, Sent(bytes(part.data), part.filename, kind)))
+            self._done.append((part.name, UploadedFile(bytes(part.data), part.filename, kind)))
         self._part = _Part()  # the copy is what is kept
 
     def _on_end(self) -> None:

@@ -3,7 +3,7 @@
 from penstock import web
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 
 # Pictures may lie in a store of their own; everything else comes from here, and nobody may frame it.
 _HEADERS = {
@@ -30,20 +30,20 @@ PARTS = frozenset(
 )
 
 
-async def page(gateway: Gateway, call: Call) -> Answer:
+async def page(gateway: Gateway, call: Call) -> Response:
     return _shown("dashboard.html", call)
 
 
-async def page_part(gateway: Gateway, call: Call) -> Answer:
+async def page_part(gateway: Gateway, call: Call) -> Response:
     name = call.path["file"]
     if name not in PARTS:
         raise NotFound("There is nothing at this path.")
     return _shown(name, call)
 
 
-def _shown(name: str, call: Call) -> Answer:
+def _shown(name: str, call: Call) -> Response:
     asset = web.asset(name)
     headers = {**_HEADERS, "etag": asset.etag}
     if call.headers.get("if-none-match") == asset.etag:
-        return Answer(status=304, headers=headers)
-    return Answer(body=asset.body, media_type=asset.media_type, headers=headers)
+        return Response(status=304, headers=headers)
+    return Response(body=asset.body, media_type=asset.media_type, headers=headers)

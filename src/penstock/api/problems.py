@@ -15,7 +15,7 @@ from penstock.errors import (
     RequestTimeout,
     StorageUnavailable,
 )
-from penstock.schema import Answer
+from penstock.schema import Response
 
 # Passing troubles: repeated by whoever gets them before the endpoint was reached, when nothing can have been sent.
 _PASSING = (RateLimited, RequestTimeout, StorageUnavailable)
@@ -43,19 +43,19 @@ def should_retry(problem: Problem, *, reached: bool) -> bool:
     return isinstance(problem, _PASSING) and not reached
 
 
-def answer(problem: Problem, *, generation: bool, reached: bool) -> Answer:
+def answer(problem: Problem, *, generation: bool, reached: bool) -> Response:
     headers = dict(problem.headers)
     if generation:
         headers["x-should-retry"] = "true" if should_retry(problem, reached=reached) else "false"
-    return Answer(status=problem.status, json=problem.body(), headers=headers)
+    return Response(status=problem.status, json=problem.body(), headers=headers)
 
 
-async def out_of_range(answer: Answer) -> Answer:
+async def out_of_range(answer: Response) -> Response:
     """A range that a file cannot satisfy is found out by who serves it, but the answer is ours."""
     if answer.chunks is not None:
         await close(answer.chunks)
     kept = {name: value for name, value in answer.headers.items() if name in ("accept-ranges", "content-range")}
-    return Answer(status=416, json=InvalidRequest("The file is shorter than this Range.").body(), headers=kept)
+    return Response(status=416, json=InvalidRequest("The file is shorter than this Range.").body(), headers=kept)
 
 
 async def close(chunks: AsyncIterator[bytes]) -> None:

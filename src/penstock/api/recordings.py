@@ -7,7 +7,7 @@ from penstock.api import query
 from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
 from penstock.gateway import Gateway
 from penstock.recordings import files
-from penstock.schema import Answer, Call, Field
+from penstock.schema import Call, Field, Response
 
 RECORDINGS_QUERY = (LIMIT, *cursors("recording"))
 _TEXTS = (
@@ -38,33 +38,33 @@ TRANSCRIPT_FIELDS: Mapping[str, Field] = {
 }
 
 
-async def list_recordings(gateway: Gateway, call: Call) -> Answer:
+async def list_recordings(gateway: Gateway, call: Call) -> Response:
     asked = query.read(RECORDINGS_QUERY, call.query)
     check_cursors(asked, "rec", "recording")
-    page = await gateway.replay.page(call.caller.org_id, **asked)
+    page = await gateway.recordings.page(call.caller.org_id, **asked)
     page = replace(page, data=[files.summary(row) for row in page.data])
-    return Answer(json=listed(call, RECORDINGS_QUERY, page))
+    return Response(json=listed(call, RECORDINGS_QUERY, page))
 
 
-async def retrieve_recording(gateway: Gateway, call: Call) -> Answer:
+async def retrieve_recording(gateway: Gateway, call: Call) -> Response:
     recording_id = path_id(call, "recording_id", "rec", "recording")
-    return Answer(json=files.summary(await gateway.replay.get(call.caller.org_id, recording_id)))
+    return Response(json=files.summary(await gateway.recordings.get(call.caller.org_id, recording_id)))
 
 
-async def delete_recording(gateway: Gateway, call: Call) -> Answer:
+async def delete_recording(gateway: Gateway, call: Call) -> Response:
     recording_id = path_id(call, "recording_id", "rec", "recording")
-    deleted = await gateway.replay.delete(call.caller.org_id, recording_id)
-    return Answer(json={"id": recording_id, "object": "recording", "deleted": True, "media_deleted": deleted})
+    deleted = await gateway.recordings.delete(call.caller.org_id, recording_id)
+    return Response(json={"id": recording_id, "object": "recording", "deleted": True, "media_deleted": deleted})
 
 
-async def export_recording(gateway: Gateway, call: Call) -> Answer:
+async def export_recording(gateway: Gateway, call: Call) -> Response:
     """One document with its media inside, which `import` takes back."""
-    row = await gateway.replay.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
-    transcript, _ = await files.written(gateway.replay, row, inline=True)
-    return Answer(json=transcript, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})
+    row = await gateway.recordings.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
+    transcript, _ = await files.written(gateway.recordings, row, inline=True)
+    return Response(json=transcript, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})
 
 
-async def import_recording(gateway: Gateway, call: Call) -> Answer:
+async def import_recording(gateway: Gateway, call: Call) -> Response:
     now_ms, org_id = gateway.clock.now_ms(), call.caller.org_id
-    recording_id = await files.taken_in(gateway.store, gateway.replay, org_id, call.json, {}, now_ms)
-    return Answer(json=files.summary(await gateway.replay.get(org_id, recording_id)))
+    recording_id = await files.taken_in(gateway.store, gateway.recordings, org_id, call.json, {}, now_ms)
+    return Response(json=files.summary(await gateway.recordings.get(org_id, recording_id)))

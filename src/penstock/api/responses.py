@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.api.body import Receive, discard
 from penstock.api.problems import close
-from penstock.schema import Answer
+from penstock.schema import Response
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -24,7 +24,7 @@ _STALL_SECONDS = 60.0
 
 
 async def deliver(
-    request_id: str, answer: Answer, body: bytes, *, is_head: bool, unread: bool, receive: Receive, send: Send
+    request_id: str, answer: Response, body: bytes, *, is_head: bool, unread: bool, receive: Receive, send: Send
 ) -> None:
     """Send an answer. `unread` says that the caller may still be sending; then the connection ends with the answer."""
     headers = _headers(request_id, answer)
@@ -44,14 +44,14 @@ async def deliver(
         await send({"type": "http.response.body", "body": body})
 
 
-def encode(answer: Answer) -> bytes:
+def encode(answer: Response) -> bytes:
     """The body of an answer that is not a stream."""
     if answer.body is not None:
         return answer.body
     return b"" if answer.json is None else _encode(answer.json)
 
 
-def _headers(request_id: str, answer: Answer) -> list[tuple[bytes, bytes]]:
+def _headers(request_id: str, answer: Response) -> list[tuple[bytes, bytes]]:
     own = request_id.encode()
     if not answer.headers:
         found = [(b"x-request-id", own), (b"x-service-request-id", own)]

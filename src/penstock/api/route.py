@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Table
+from penstock.schema import Call, Response, Table
 
-Endpoint = Callable[[Gateway, Call], Awaitable[Answer]]
+Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
 Access = Literal["key", "admin", "open", "signed"]
 Takes = Literal["nothing", "note", "json", "form", "json or form"]  # a note is short, and read by the endpoint
 

@@ -10,7 +10,7 @@ from starlette.routing import compile_path
 from penstock.api.route import Access, Route
 from penstock.errors import MethodNotAllowed, NotFound
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 
 Methods = Mapping[str, Route]
 
@@ -75,8 +75,8 @@ def _methods(rows: list[Route]) -> Methods:
     allowed = ", ".join([*table, "OPTIONS"])
     access: Access = "key" if any(row.needs_key for row in rows) else "open"
 
-    async def options(gateway: Gateway, call: Call) -> Answer:
-        return Answer(status=204, headers={"allow": allowed})
+    async def options(gateway: Gateway, call: Call) -> Response:
+        return Response(status=204, headers={"allow": allowed})
 
     async def refuse(gateway: Gateway, call: Call) -> NoReturn:
         raise MethodNotAllowed(f"This path answers to {allowed}.", headers={"allow": allowed})

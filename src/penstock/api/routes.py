@@ -13,12 +13,12 @@ from penstock.api.route import Route
 from penstock.chat import endpoint
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
-from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Answer, Call
+from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Call, Response
 
 
-async def describe(gateway: Gateway, call: Call) -> Answer:
+async def describe(gateway: Gateway, call: Call) -> Response:
     """The OpenAPI document of the rows below."""
-    return Answer(body=_document())
+    return Response(body=_document())
 
 
 # fmt: off

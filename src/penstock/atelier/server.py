@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.atelier.renderers import echo
-from penstock.imaging.workers import Pool, WorkFailed
+from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.providers.spec import Outgoing, Reply
 
 ORIGIN = "atelier:"
@@ -36,10 +36,10 @@ class Film:
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
-class Workshop:
+class AtelierServer:
     """Stands where other providers have a server."""
 
-    def __init__(self, pool: Pool, scratch: Path) -> None:
+    def __init__(self, pool: WorkerPool, scratch: Path) -> None:
         self._pool = pool
         self._scratch = scratch
         self._films: dict[str, Film] = {}

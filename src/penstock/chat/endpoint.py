@@ -10,7 +10,7 @@ import msgspec
 from penstock.accounts import billing
 from penstock.accounts.chat_settlement import Ending, Entry
 from penstock.chat import request as conversation
-from penstock.chat.request import Talk
+from penstock.chat.request import ChatRequest
 from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import Cancelled, Problem, UpstreamError
 from penstock.gateway import Gateway
@@ -19,11 +19,11 @@ from penstock.generations.retrieve import recorded
 from penstock.metrics import NOBODY
 from penstock.net.client import Chunks, NotSent, Unknown
 from penstock.providers.spec import Price
-from penstock.schema import Answer, Call, Quote, Request
-from penstock.upstream.catalog import Option, able
-from penstock.upstream.client import Failed, OutcomeUnknown
-from penstock.upstream.outcome import Miss, verdict
-from penstock.values import NOTHING, Nanos, nanos
+from penstock.schema import Call, Quote, Request, Response
+from penstock.upstream.catalog import Candidate, capable
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.outcome import Failure, error_for
+from penstock.values import ZERO, Nanos, nanos
 
 _IDLE_SECONDS = 60.0
 _BYTES_PER_TOKEN = 4  # where a provider reports nothing, text is counted like this
@@ -40,30 +40,30 @@ class _Completion(msgspec.Struct):
 _read = msgspec.json.Decoder(_Completion).decode
 
 
-async def complete(gateway: Gateway, call: Call) -> Answer:
+async def complete(gateway: Gateway, call: Call) -> Response:
     """Ask the options in order until one answers."""
     said = conversation.talk(call)
     route = gateway.catalog.route(said.model, ("chat",), gateway.health.well)
     values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
     request = Request(task="chat", model=said.model, values=values)
-    route = able(route, request, lambda model, _: conversation.check(said, model))
+    route = capable(route, request, lambda model, _: conversation.check(said, model))
     if call.dry_run:
         return respond.estimate(said.model, route.first.provider.slug, _quote(gateway, route.first, said))
     hold = Nanos(max([_hold(gateway, option, said) for option in route.options]))
-    entry = await gateway.settling.open(call, request, hold, "vision" if said.has_pictures else None)
-    misses: list[Miss] = []
+    entry = await gateway.chat_settlement.open(call, request, hold, "vision" if said.has_pictures else None)
+    misses: list[Failure] = []
     try:
         for option in route.options:
             try:
                 answer = await (_streamed if said.stream else _answered)(gateway, entry, option, said)
-            except (Failed, OutcomeUnknown) as problem:
+            except (AttemptFailed, OutcomeUnknown) as problem:
                 misses.append(_missed(gateway, option, problem))
                 if not misses[-1].may_go_on:
                     break
             else:
                 gateway.health.answered(option.provider.slug, option.model.upstream)
                 return answer
-        raise verdict(misses, forced=route.forced)
+        raise error_for(misses, forced=route.forced)
     except BaseException as problem:
         if isinstance(problem, Problem):
             _close(gateway, entry, "upstream_failure", problem=recorded(problem))
@@ -72,8 +72,8 @@ async def complete(gateway: Gateway, call: Call) -> Answer:
         raise
 
 
-def _missed(gateway: Gateway, option: Option, problem: Failed | OutcomeUnknown) -> Miss:
-    miss = Miss.of(problem)
+def _missed(gateway: Gateway, option: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
+    miss = Failure.of(problem)
     if miss.kind in ("rejected", "refused"):
         gateway.health.answered(option.provider.slug, option.model.upstream)
     else:
@@ -84,25 +84,25 @@ def _missed(gateway: Gateway, option: Option, problem: Failed | OutcomeUnknown) 
 # ------------------------------------------------------------------------------------------------------- in one piece
 
 
-async def _answered(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
+async def _answered(gateway: Gateway, entry: Entry, option: Candidate, said: ChatRequest) -> Response:
     """The provider's answer goes out byte for byte, but for odd words; it is read only for what it says about use."""
     reply = await gateway.upstream.ask(option, conversation.told(said, option.model), gateway.settings.upstream_seconds)
     try:
         completion = _read(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         words = f"{option.provider.name} gave an answer that makes no sense."
-        raise Failed(option.provider.slug, "unreadable", words) from None
+        raise AttemptFailed(option.provider.slug, "unreadable", words) from None
     if bytes(completion.error) != b"null":
         raise gateway.upstream.objection(option, reply.body)
     if not completion.choices:
-        raise Failed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
+        raise AttemptFailed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
     usage = completion.usage or _guessed(said, sum(len(bytes(one)) for one in completion.choices) // _BYTES_PER_TOKEN)
     cost, body = _cost(option, usage), plainly(reply.body, _finish(option))
     _close(gateway, entry, "completed", provider=option.provider.slug, cost=cost, response_bytes=len(body))
-    return Answer(body=body)
+    return Response(body=body)
 
 
-def _finish(option: Option) -> Mapping[bytes, bytes]:
+def _finish(option: Candidate) -> Mapping[bytes, bytes]:
     words: Mapping[bytes, bytes] = option.model.op.settings.get("finish", _NO_WORDS)
     return words
 
@@ -110,7 +110,7 @@ def _finish(option: Option) -> Mapping[bytes, bytes]:
 # -------------------------------------------------------------------------------------------------------- bit by bit
 
 
-async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) -> Answer:
+async def _streamed(gateway: Gateway, entry: Entry, option: Candidate, said: ChatRequest) -> Response:
     """Nothing is promised before the first bytes are here: until then another provider can be asked."""
     relay = Relay(keeps_usage=said.wants_usage, finish=_finish(option))
     limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
@@ -124,19 +124,19 @@ async def _streamed(gateway: Gateway, entry: Entry, option: Option, said: Talk) 
         if isinstance(problem, Broken) and problem.event:
             raise gateway.upstream.objection(option, problem.event) from None
         words = f"{option.provider.name} answered with no stream."
-        raise Failed(option.provider.slug, "unreadable", words) from problem
+        raise AttemptFailed(option.provider.slug, "unreadable", words) from problem
     except BaseException:
         await chunks.aclose()
         raise
     body = _passed_on(gateway, entry, option, said, chunks, relay, first)
-    return Answer(chunks=body, headers=_STREAM_HEADERS, media_type="text/event-stream")
+    return Response(chunks=body, headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
 async def _passed_on(
     gateway: Gateway,
     entry: Entry,
-    option: Option,
-    said: Talk,
+    option: Candidate,
+    said: ChatRequest,
     chunks: Chunks,
     relay: Relay,
     first: bytes,
@@ -166,13 +166,13 @@ async def _passed_on(
             status, problem = "upstream_failure", UpstreamError(f"{option.provider.name} {words}.")
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
-        cost = NOTHING if status == "upstream_failure" else _stream_cost(option, said, relay)
+        cost = ZERO if status == "upstream_failure" else _stream_cost(option, said, relay)
         slug, size = option.provider.slug, relay.size_bytes
         _close(gateway, entry, status, provider=slug, cost=cost, response_bytes=size, problem=problem)
         await chunks.aclose()
 
 
-def _stream_cost(option: Option, said: Talk, relay: Relay) -> Nanos:
+def _stream_cost(option: Candidate, said: ChatRequest, relay: Relay) -> Nanos:
     """What was reported, else what was delivered: providers send about a token an event."""
     return _cost(option, relay.usage or _guessed(said, relay.events))
 
@@ -204,16 +204,16 @@ def _rate(*usd: str) -> Rate:
     return Rate(*(int(Decimal(one) * _UNITS_PER_USD) for one in usd))
 
 
-def _hold(gateway: Gateway, option: Option, said: Talk) -> Nanos:
+def _hold(gateway: Gateway, option: Candidate, said: ChatRequest) -> Nanos:
     price = _price(option, said.input_ceiling)
     output = said.output_tokens(gateway.settings.chat_output_tokens)
     if price is None:
-        return NOTHING
+        return ZERO
     tokens = _rates(price).nanos(said.input_ceiling, output)
     return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
 
 
-def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
+def _quote(gateway: Gateway, option: Candidate, said: ChatRequest) -> Quote:
     price = _price(option, said.input_ceiling)
     if price is None:
         return Quote(components=())
@@ -227,15 +227,15 @@ def _quote(gateway: Gateway, option: Option, said: Talk) -> Quote:
     return billing.total(lines)
 
 
-def _cost(option: Option, usage: Usage) -> Nanos:
+def _cost(option: Candidate, usage: Usage) -> Nanos:
     """The provider's own figure where it gives one, else the table."""
     if (usd := usage.cost_usd) is not None:
         return nanos(usd)
     price = _price(option, usage.input)
-    return max(NOTHING, _rates(price).nanos(usage.input, usage.output, usage.cached)) if price else NOTHING
+    return max(ZERO, _rates(price).nanos(usage.input, usage.output, usage.cached)) if price else ZERO
 
 
-def _price(option: Option, input_tokens: int) -> Price | None:
+def _price(option: Candidate, input_tokens: int) -> Price | None:
     """Long conversations may have a row of their own."""
     rows = option.model.prices
     if len(rows) == 1:
@@ -247,7 +247,7 @@ def _rates(price: Price) -> Rate:
     return _rate(price.input_usd, price.usd, price.other_usd.get("cached", price.input_usd))
 
 
-def _guessed(said: Talk, output_tokens: int) -> Usage:
+def _guessed(said: ChatRequest, output_tokens: int) -> Usage:
     """For providers that do not say."""
     size = len(msgspec.json.encode(said.body["messages"]))
     return Usage(prompt_tokens=max(1, size // _BYTES_PER_TOKEN), completion_tokens=output_tokens)
@@ -259,7 +259,7 @@ def _close(
     status: str,
     *,
     provider: str = NOBODY,
-    cost: Nanos = NOTHING,
+    cost: Nanos = ZERO,
     response_bytes: int = 0,
     problem: Problem | None = None,
 ) -> None:
@@ -267,5 +267,5 @@ def _close(
     ending = Ending(entry, status, min(cost, entry.hold), duration, response_bytes)
     if problem:
         ending.error_code, ending.error_message = problem.code, problem.message
-    gateway.settling.close(ending)
+    gateway.chat_settlement.close(ending)
     gateway.metrics.ended(provider, "chat", status, ending.cost)

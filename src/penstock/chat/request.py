@@ -28,7 +28,7 @@ _TOKENS_PER_PICTURE = 3000
 _TOKENS_PER_MESSAGE = 16
 
 
-class Talk(msgspec.Struct, frozen=True):
+class ChatRequest(msgspec.Struct, frozen=True):
     """A valid chat call, still in the caller's own words."""
 
     model: str
@@ -46,7 +46,7 @@ class Talk(msgspec.Struct, frozen=True):
         return self.answers * (self.output_ceiling or usual)
 
 
-def talk(call: Call) -> Talk:
+def talk(call: Call) -> ChatRequest:
     body = call.json
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
@@ -64,7 +64,7 @@ def talk(call: Call) -> Talk:
             raise InvalidRequest(f"`{name}` is required.", param=name)
     text_bytes, pictures = _messages(body["messages"])
     limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
-    return Talk(
+    return ChatRequest(
         model=body["model"],
         body=body,
         extras=extras,
@@ -77,7 +77,7 @@ def talk(call: Call) -> Talk:
     )
 
 
-def check(said: Talk, model: Model) -> None:
+def check(said: ChatRequest, model: Model) -> None:
     """What this model cannot do is said before it is asked. A field at the interface's default asks for nothing."""
     if said.extras:
         translate.check_extras(model.op, said.extras)
@@ -87,7 +87,7 @@ def check(said: Talk, model: Model) -> None:
             translate.check_row(model, row, value)
 
 
-def told(said: Talk, model: Model) -> dict[str, Any]:
+def told(said: ChatRequest, model: Model) -> dict[str, Any]:
     """The caller's body as the provider reads it: its table speaks only of what differs from OpenAI's."""
     fields = {name: value for name, value in said.body.items() if name not in _OURS}
     reports_usage = True

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.accounts.keys import Auth
+from penstock.accounts.keys import Keys
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
 from penstock.store.base import Store
@@ -30,7 +30,7 @@ def create_key(
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> str:
-        auth = Auth(store, vault, Clock())
+        auth = Keys(store, vault, Clock())
         made = await auth.create_key(
             await org_id(store, org, these),
             name=name,
@@ -54,7 +54,7 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        auth, rows = Auth(store, vault, Clock()), []
+        auth, rows = Keys(store, vault, Clock()), []
         cursor: str | None = None
         while True:
             page = await auth.keys_page(await org_id(store, org, these), limit=100, starting_after=cursor)
@@ -72,7 +72,7 @@ def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> None:
-        auth = Auth(store, vault, Clock())
+        auth = Keys(store, vault, Clock())
         await auth.revoke_key(await auth.org_of_key(key_id), key_id)
 
     with_store(these, work)

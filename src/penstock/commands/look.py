@@ -10,7 +10,7 @@ from penstock.accounts.audit import audit as audited
 from penstock.accounts.audit import orphans
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, chosen, show, with_store
-from penstock.media.storage import open_shelf
+from penstock.media.storage import open_storage
 from penstock.providers import discover
 from penstock.store.base import Store
 from penstock.upstream.catalog import Catalog
@@ -46,7 +46,7 @@ def audit(data: Data = None, config: Config = None) -> None:
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> tuple[list[str], int, Nanos]:
-        shelf = open_shelf(these.media, these.media_options, these.data)
+        shelf = open_storage(these.media, these.media_options, these.data)
         return await audited(store, shelf, Clock()), *await orphans(store)
 
     breaches, count, lost = with_store(these, work)

@@ -26,7 +26,7 @@ from penstock.generations import endpoints, retrieve
 from penstock.providers import discover
 from penstock.providers.spec import Model
 from penstock.recordings import files
-from penstock.schema import Answer, Call, Caller
+from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.upstream.catalog import ANY, Catalog
 from penstock.values import new_id
@@ -132,7 +132,7 @@ def check_provider(
 async def _check(these: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> None:
     async with opened_gateway(these) as gateway, working(gateway):
         welcome = await first_start(gateway)
-        caller = await gateway.auth.caller(f"Bearer {welcome.key}")
+        caller = await gateway.keys.caller(f"Bearer {welcome.key}")
         trial = await _cheapest(gateway, caller, slug, model, recorded=record is not None)
         typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD")
         if not yes:
@@ -146,8 +146,8 @@ async def _check(these: Settings, slug: str, model: str | None, yes: bool, recor
         typer.echo(f"{slug} works: {_told(trial, answer)} in {seconds:.1f} s, {await _cost(gateway, caller):f} USD")
         if record:
             name = answer.headers["x-service-replay-recording"]
-            row = await gateway.replay.get(caller.org_id, name)
-            typer.echo(files.save(record, *await files.written(gateway.replay, row, inline=False)))
+            row = await gateway.recordings.get(caller.org_id, name)
+            typer.echo(files.save(record, *await files.written(gateway.recordings, row, inline=False)))
 
 
 async def _cheapest(gateway: Gateway, caller: Caller, slug: str, model: str | None, *, recorded: bool) -> Trial:
@@ -201,7 +201,7 @@ def _picture() -> str:
     return "data:image/png;base64," + b64encode(sketch.paint(_WORDS, 512, 512).data).decode()
 
 
-async def _made(gateway: Gateway, caller: Caller, trial: Trial, headers: Mapping[str, str]) -> Answer:
+async def _made(gateway: Gateway, caller: Caller, trial: Trial, headers: Mapping[str, str]) -> Response:
     path, endpoint = _ENDPOINTS[trial.task]
     answer = await endpoint(gateway, _call(gateway, caller, path, trial.body, headers=headers))
     if trial.task != "video":
@@ -241,7 +241,7 @@ def _call(
     )
 
 
-def _told(trial: Trial, answer: Answer) -> str:
+def _told(trial: Trial, answer: Response) -> str:
     if trial.task == "chat":
         return f"{len(answer.body or b'')} bytes of conversation"
     if trial.task == "video":
@@ -253,7 +253,7 @@ async def _cost(gateway: Gateway, caller: Caller) -> Decimal:
     """What the books say, in which there is nothing but this call; a conversation's are closed a moment later."""
     async with asyncio.timeout(_REMOTE_SECONDS):
         while True:
-            page = await gateway.ledger.page(caller.org_id, Filters(status="completed"))
+            page = await gateway.requests.page(caller.org_id, Filters(status="completed"))
             if page.data:
                 return Decimal(str(page.data[0]["cost"]))
             await gateway.clock.sleep(0.01)

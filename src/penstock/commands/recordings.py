@@ -8,9 +8,9 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.media.storage import open_shelf
+from penstock.media.storage import open_storage
 from penstock.recordings import files
-from penstock.recordings.recordings import Replay
+from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Row, Store
 from penstock.values import iso
@@ -100,11 +100,11 @@ def import_recordings(
         typer.echo(taken)
 
 
-def _replay(store: Store, these: Settings) -> Replay:
-    return Replay(store, open_shelf(these.media, these.media_options, these.data), Clock())
+def _replay(store: Store, these: Settings) -> Recordings:
+    return Recordings(store, open_storage(these.media, these.media_options, these.data), Clock())
 
 
-async def _all(replay: Replay, owner: str) -> list[Row]:
+async def _all(replay: Recordings, owner: str) -> list[Row]:
     rows: list[Row] = []
     cursor: str | None = None
     while True:

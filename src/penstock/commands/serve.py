@@ -11,7 +11,7 @@ import typer
 import uvloop
 
 from penstock.api import server
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.app import Welcome, alone, first_start, opened_gateway, working
 from penstock.commands.terminal import Config, Data, chosen
 from penstock.logs import configure_logs
@@ -53,11 +53,11 @@ def _collect_seldom() -> None:
 
 async def _serve(these: Settings) -> None:
     async with opened_gateway(these) as gateway:
-        await gateway.auth.check_secret()
+        await gateway.keys.check_secret()
         welcome = await first_start(gateway)
         async with working(gateway):
             _collect_seldom()
-            await server.serve(Edge(gateway), these, lambda: _greet(these, welcome))
+            await server.serve(AsgiApp(gateway), these, lambda: _greet(these, welcome))
 
 
 def _greet(these: Settings, welcome: Welcome) -> None:
@@ -97,7 +97,7 @@ async def _work(these: Settings) -> None:
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stopped.set)
     async with opened_gateway(these) as gateway:
-        await gateway.auth.check_secret()
+        await gateway.keys.check_secret()
         async with working(gateway):
             typer.echo("Penstock works")
             sys.stdout.flush()

@@ -6,13 +6,13 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import Secrets
+from penstock.webhooks.events import WebhookSecrets
 
 app = typer.Typer(no_args_is_help=True, help="Webhook messages.")
 
@@ -56,10 +56,10 @@ def rotate(data: Data = None, config: Config = None, org: Org = None) -> None:
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> str:
-        return await Secrets(store, vault, Clock()).rotate(await org_id(store, org, these))
+        return await WebhookSecrets(store, vault, Clock()).rotate(await org_id(store, org, these))
 
     typer.echo(with_store(these, work))
 
 
 def _deliveries(store: Store, vault: Vault, these: Settings) -> Deliveries:
-    return Deliveries(store, Wire(), vault, Clock(), these)
+    return Deliveries(store, HttpClient(), vault, Clock(), these)

@@ -5,7 +5,7 @@ import msgspec
 from penstock.accounts import billing, limits, requests
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.plan import Intent, digest
+from penstock.generations.plan import PlannedCall, digest
 from penstock.jobs.leases import Lease
 from penstock.schema import Call, Plan
 from penstock.store.base import ConstraintViolated, Row, Transaction
@@ -14,11 +14,11 @@ from penstock.values import Nanos
 _INPUTS_OUTLIVE_MS = 3_600_000
 
 
-async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lease | None]:
+async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row, Lease | None]:
     """The row that was promised, and the right to drive it; no lease when the same key promised it before."""
     failpoint("accept.before_tx")
     caller, wish = call.caller, intent.wish
-    stored = await gateway.gather.store_inputs(intent.pictures, call.at_ms)
+    stored = await gateway.transfer.store_inputs(intent.pictures, call.at_ms)
     request = msgspec.structs.replace(intent.request, inputs=tuple(one for one, _ in stored))
     hold = Nanos(max(choice.hold for choice in intent.plan.choices))
     now = gateway.clock.now_ms()
@@ -32,7 +32,7 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
                 return earlier
         if caller.is_limited:
             await limits.check(tx, caller, hold, now)
-        reserved = gateway.settling.reserved(caller.org_id)
+        reserved = gateway.chat_settlement.reserved(caller.org_id)
         await billing.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         await requests.begin(tx, call, request, hold)
         plan = await _claimed(tx, call, intent)
@@ -61,7 +61,7 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
         assert row is not None, "it was written a moment ago"
         return row
 
-    with gateway.settling.leaving(caller.org_id, hold):
+    with gateway.chat_settlement.leaving(caller.org_id, hold):
         try:
             row = await gateway.store.write(write)
         except ConstraintViolated:  # two processes, one key: the other was first
@@ -72,7 +72,7 @@ async def accept(gateway: Gateway, call: Call, intent: Intent) -> tuple[Row, Lea
     return row, Lease(call.id, 1) if row["id"] == call.id else None
 
 
-async def _claimed(tx: Transaction, call: Call, intent: Intent) -> Plan:
+async def _claimed(tx: Transaction, call: Call, intent: PlannedCall) -> Plan:
     """Of calls alike that would all record, the first one does and the others follow it."""
     plan, like = intent.plan, intent.plan.likeness
     if not intent.claims or like is None:

@@ -14,17 +14,17 @@ from penstock.accounts import billing
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.job import Job, Made, Share, cancel_asked, held, note, survived
+from penstock.generations.job import AttemptResult, Job, Part, cancel_asked, check_lease, record_attempt, survived
 from penstock.imaging.workers import WorkFailed
 from penstock.jobs.leases import LeaseLost
-from penstock.media.storage import Missing
-from penstock.media.transfer import NoRoom, Unfetched, Unusable
+from penstock.media.storage import FileMissing
+from penstock.media.transfer import DownloadFailed, StorageFull, UnusableFile
 from penstock.providers.spec import Result
-from penstock.schema import Shelved
+from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Transaction
-from penstock.upstream.client import Failed, OutcomeUnknown, clean
-from penstock.upstream.outcome import Miss
-from penstock.values import Reference, new_id
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown, clean
+from penstock.upstream.outcome import Failure
+from penstock.values import InputImage, new_id
 
 log = structlog.get_logger()
 _LOST_JOB_SECONDS = 120.0
@@ -39,30 +39,30 @@ _INTERRUPTED = "The gateway was interrupted while sending; what became of it is 
 _CANCELLED = "The generation was cancelled."
 
 
-async def attempt(gateway: Gateway, job: Job, share: Share) -> Made | Miss:
+async def attempt(gateway: Gateway, job: Job, share: Part) -> AttemptResult | Failure:
     """Try once, or carry on with what an earlier process began."""
     before = job.attempts.get((share.number, share.part))
     if before is not None and before["state"] in ("failed", "unknown", "cancelled"):
-        return Miss(before["kind"], before["message"] or "", share.count, unknown=before["state"] == "unknown")
+        return Failure(before["kind"], before["message"] or "", share.count, unknown=before["state"] == "unknown")
     attempt_id = before["id"] if before else new_id("att", gateway.clock.now_ms())
     slug, upstream = share.option.provider.slug, share.option.model.upstream
     try:
         result = await _begun(gateway, job, share, attempt_id, before)
         result = await _followed(gateway, job, share, attempt_id, result)
         result, files = await _kept(gateway, job, share, attempt_id, result)
-    except Failed as problem:
+    except AttemptFailed as problem:
         _blame(gateway, slug, upstream, problem)
-        await note(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
-        return Miss.of(problem, share.count)
+        await record_attempt(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
+        return Failure.of(problem, share.count)
     except OutcomeUnknown as problem:
         gateway.health.failed(slug, upstream, "timeout")
-        await note(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
-        return Miss.of(problem, share.count)
+        await record_attempt(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
+        return Failure.of(problem, share.count)
     gateway.health.answered(slug, upstream)
-    return Made(share, attempt_id, result, files, _cost_usd(job, share, result, files))
+    return AttemptResult(share, attempt_id, result, files, _cost_usd(job, share, result, files))
 
 
-def _blame(gateway: Gateway, slug: str, upstream: str, problem: Failed) -> None:
+def _blame(gateway: Gateway, slug: str, upstream: str, problem: AttemptFailed) -> None:
     """Saying no to one request is no sign of illness."""
     if problem.kind in ("refused", "rejected"):
         gateway.health.answered(slug, upstream)
@@ -73,7 +73,7 @@ def _blame(gateway: Gateway, slug: str, upstream: str, problem: Failed) -> None:
 # ---------------------------------------------------------------------------------------------------------- submission
 
 
-async def _begun(gateway: Gateway, job: Job, share: Share, attempt_id: str, before: Row | None) -> Result:
+async def _begun(gateway: Gateway, job: Job, share: Part, attempt_id: str, before: Row | None) -> Result:
     """Intent is durable before anything is sent, the provider's name for the job right after it came back."""
     op = share.option.model.op
     if before is not None and before["ref"] is not None:
@@ -88,25 +88,25 @@ async def _begun(gateway: Gateway, job: Job, share: Share, attempt_id: str, befo
         return await _submitted(gateway, job, share, attempt_id, inputs)
 
 
-async def _inputs(gateway: Gateway, job: Job, share: Share) -> Mapping[str, Sequence[Reference]]:
+async def _inputs(gateway: Gateway, job: Job, share: Part) -> Mapping[str, Sequence[InputImage]]:
     slug = share.option.provider.slug
     try:
-        return await gateway.gather.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
+        return await gateway.transfer.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
     except WorkFailed as problem:
-        raise Failed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
-    except Missing as problem:
-        raise Failed(slug, "rejected", "The pictures that came with the request are gone.") from problem
+        raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
+    except FileMissing as problem:
+        raise AttemptFailed(slug, "rejected", "The pictures that came with the request are gone.") from problem
 
 
 async def _submitted(
-    gateway: Gateway, job: Job, share: Share, attempt_id: str, inputs: Mapping[str, Sequence[Reference]]
+    gateway: Gateway, job: Job, share: Part, attempt_id: str, inputs: Mapping[str, Sequence[InputImage]]
 ) -> Result:
     callback = gateway.callbacks.address(share.option, attempt_id)
     result = await gateway.upstream.submit(share.option, job.request, share.count, inputs, callback)
     failpoint("submit.response_read")
     if not result.done:
         try:
-            await note(gateway, job, attempt_id, "submitted", result=result)
+            await record_attempt(gateway, job, attempt_id, "submitted", result=result)
         except ConstraintViolated:
             provider = share.option.provider
             words = f"{provider.name} named the job like another one."
@@ -115,13 +115,13 @@ async def _submitted(
     return result
 
 
-async def _intend(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> None:
+async def _intend(gateway: Gateway, job: Job, share: Part, attempt_id: str) -> None:
     """Nothing is begun for a caller who has left word to stop, nor after its time."""
     if gateway.clock.now_ms() >= job.row["deadline_ms"]:
         raise UpstreamTimeout("The generation could not be begun in time.", should_retry=False)
 
     async def write(tx: Transaction) -> None:
-        await held(tx, job, moves=True)
+        await check_lease(tx, job, moves=True)
         if await cancel_asked(tx, job):
             raise Cancelled(_CANCELLED)
         await tx.run(
@@ -143,23 +143,23 @@ async def _intend(gateway: Gateway, job: Job, share: Share, attempt_id: str) -> 
 # ------------------------------------------------------------------------------------------------------------- polling
 
 
-async def _followed(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> Result:
+async def _followed(gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result) -> Result:
     """Ask until it is done. Trouble with asking never fails a job; a verdict, a cancel or the deadline does."""
     slug, name = share.option.provider.slug, share.option.provider.name
     if not result.done:
         with job.lease.bell() as bell:
             result = await _polled(gateway, job, share, attempt_id, result, bell)
     if result.status == "failed":
-        raise Failed(slug, result.kind, clean(result.message, share.option.key) or f"{name} failed to make it.")
+        raise AttemptFailed(slug, result.kind, clean(result.message, share.option.key) or f"{name} failed to make it.")
     if result.status == "cancelled":
         if await cancel_asked(gateway.store, job):
             raise Cancelled(_CANCELLED)
-        raise Failed(slug, "broken", f"{name} gave the job up.")
+        raise AttemptFailed(slug, "broken", f"{name} gave the job up.")
     return result
 
 
 async def _polled(
-    gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result, bell: asyncio.Event
+    gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result, bell: asyncio.Event
 ) -> Result:
     """Wait and ask, as the provider hints or ever more slowly, more slowly still while asking fails."""
     op, clock, longest = share.option.model.op, gateway.clock, gateway.settings.poll_seconds_max
@@ -177,7 +177,7 @@ async def _polled(
         await _heed_deadline(gateway, job, share, result)
         try:
             found = await gateway.upstream.poll(share.option, result.ref)
-        except Failed as problem:
+        except AttemptFailed as problem:
             lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
             if lost_since and op.resubmits:
                 inputs = await _inputs(gateway, job, share)
@@ -205,30 +205,30 @@ def _pause_seconds(gateway: Gateway, job: Job, rounds: int, seconds: float) -> f
     return 0.0 if job.lease.is_suspect else random.uniform(0.0, longest)  # noqa: S311 - guards nothing
 
 
-async def _heed_cancel(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
+async def _heed_cancel(gateway: Gateway, job: Job, share: Part, result: Result) -> None:
     """Ask the provider; whatever it then reports is what happened, unless it took the cancel. A job that has just ended
     is left alone: for some providers its end would be to throw away what was made and paid for.
     """
     if not await cancel_asked(gateway.store, job):
         return
-    with suppress(Failed):
+    with suppress(AttemptFailed):
         if (await gateway.upstream.poll(share.option, result.ref)).done:
             return
     if await gateway.upstream.cancel(share.option, result.ref):
         try:
             last = await gateway.upstream.poll(share.option, result.ref)
-        except Failed:
+        except AttemptFailed:
             last = None  # a job that can no longer be asked about is gone
         if last is None or last.status != "completed":
             raise Cancelled(_CANCELLED)
 
 
-async def _heed_deadline(gateway: Gateway, job: Job, share: Share, result: Result) -> None:
+async def _heed_deadline(gateway: Gateway, job: Job, share: Part, result: Result) -> None:
     if gateway.clock.now_ms() < job.row["deadline_ms"]:
         return
     try:
         last = await gateway.upstream.poll(share.option, result.ref)
-    except Failed:
+    except AttemptFailed:
         last = None
     if last is None or not last.done:
         await gateway.upstream.cancel(share.option, result.ref)
@@ -254,8 +254,8 @@ async def _show(gateway: Gateway, job: Job, result: Result) -> None:
 
 
 async def _kept(
-    gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result
-) -> tuple[Result, tuple[Shelved, ...]]:
+    gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result
+) -> tuple[Result, tuple[StoredOutput, ...]]:
     """It is made and will be billed: trouble with fetching or keeping it is waited out, and never a reason to have it
     made again.
     """
@@ -266,50 +266,50 @@ async def _kept(
     while True:
         try:
             return result, await _files(gateway, job, share, attempt_id, result)
-        except NoRoom:
+        except StorageFull:
             if not is_video or clock.now_ms() >= job.row["deadline_ms"]:
                 raise
-        except Unfetched as problem:
+        except DownloadFailed as problem:
             if clock.monotonic() >= until:
                 words = f"{provider.name} made it, and it could not be fetched: {problem}."
-                raise Failed(provider.slug, "unfetched", words) from problem
-        except Unusable as problem:
+                raise AttemptFailed(provider.slug, "unfetched", words) from problem
+        except UnusableFile as problem:
             words = f"{provider.name} delivered something unusable: {problem}."
-            raise Failed(provider.slug, "unreadable", words) from problem
+            raise AttemptFailed(provider.slug, "unreadable", words) from problem
         await clock.sleep(pause)
         pause = min(2 * pause, _LONGEST_FETCH_PAUSE_SECONDS)
         result = await _asked_again(gateway, share, result)
 
 
-async def _asked_again(gateway: Gateway, share: Share, result: Result) -> Result:
+async def _asked_again(gateway: Gateway, share: Part, result: Result) -> Result:
     """A finished job may have a fresh address for its file; that it was finished is not taken back."""
     if share.option.model.op.poll and result.ref:
-        with suppress(Failed):
+        with suppress(AttemptFailed):
             found = await gateway.upstream.poll(share.option, result.ref)
             if found.status == "completed":
                 return replace(result, files=found.files)
     return result
 
 
-async def _files(gateway: Gateway, job: Job, share: Share, attempt_id: str, result: Result) -> tuple[Shelved, ...]:
+async def _files(gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result) -> tuple[StoredOutput, ...]:
     """Names are made from the attempt's, so that keeping again after a crash replaces and never adds."""
     files = []
     for index, file in enumerate(result.files[: share.count]):
         source = None if file.data is not None else gateway.upstream.source(share.option, file)
         media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
-        files.append(await gateway.gather.keep(media_id, file, source, job.request))
+        files.append(await gateway.transfer.keep(media_id, file, source, job.request))
         failpoint("media.after_fsync")
     return tuple(files)
 
 
-def _cost_usd(job: Job, share: Share, result: Result, files: tuple[Shelved, ...]) -> Decimal:
+def _cost_usd(job: Job, share: Part, result: Result, files: tuple[StoredOutput, ...]) -> Decimal:
     """What the provider says it charged, else our table on what was delivered."""
     if result.cost_usd is not None:
         return Decimal(result.cost_usd)
     said = result.usage.get("second")
     return billing.charge(
         share.option.model,
-        billing.thaw(share.choice.prices),
+        billing.restore_prices(share.choice.prices),
         job.request,
         len(files),
         seconds=billing.asked_seconds(share.option.model, job.request) if said is None else Decimal(str(said)),

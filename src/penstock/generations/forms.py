@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.schema import Field, Sent, Table
+from penstock.schema import Field, Table, UploadedFile
 
 # `input_reference[0][image_url]`: OpenAI's clients write lists and objects this way.
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-
 _LITERALS = {"true": True, "false": False}
 
 
-def read(form: Sequence[tuple[str, str | Sent]], table: Table) -> dict[str, Any]:
+def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[str, Any]:
     """The form as one mapping. Names in brackets nest, fields that hold files become lists."""
     fields: dict[str, Any] = {}
     pictures: dict[str, list[tuple[int | None, Any]]] = {}
@@ -27,7 +27,7 @@ def read(form: Sequence[tuple[str, str | Sent]], table: Table) -> dict[str, Any]
         row = table.get(base)
         if row is not None and "file" in row.types:
             _add_picture(pictures.setdefault(base, []), name, steps, value)
-        elif isinstance(value, Sent):
+        elif isinstance(value, UploadedFile):
             raise InvalidRequest(f"`{name}` is not a file field.", param=name)
         elif row is None:
             _put(fields, name, [base, *steps], _literal(value))
@@ -54,7 +54,7 @@ def _parts(name: str) -> tuple[str, list[str]]:
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
-def _add_picture(found: list[tuple[int | None, Any]], name: str, steps: list[str], value: str | Sent) -> None:
+def _add_picture(found: list[tuple[int | None, Any]], name: str, steps: list[str], value: str | UploadedFile) -> None:
     """`image`, `image[]`, `image[2]`; `input_reference[image_url]` and `input_reference[][image_url]` for objects."""
     index: int | None = None
     if steps and (not steps[0] or _INDEX.fullmatch(steps[0])):
@@ -64,7 +64,7 @@ def _add_picture(found: list[tuple[int | None, Any]], name: str, steps: list[str
         raise InvalidRequest(f"`{name}` is no name for a picture: use `[]` or a number up to 99.", param=name)
     if index is not None and any(index == other for other, _ in found):
         raise InvalidRequest(f"`{name}` was sent twice.", param=name)
-    one: Any = value if steps or isinstance(value, Sent) else _object(name, value)
+    one: Any = value if steps or isinstance(value, UploadedFile) else _object(name, value)
     for step in reversed(steps):
         one = {step: one}
     found.append((index, one))

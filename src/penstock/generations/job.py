@@ -11,9 +11,9 @@ from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.jobs.leases import Lease, LeaseLost
 from penstock.providers.spec import Result
-from penstock.schema import Choice, Plan, Request, Shelved, Tried
+from penstock.schema import AttemptSummary, Plan, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
-from penstock.upstream.catalog import Option
+from penstock.upstream.catalog import Candidate
 from penstock.values import Nanos
 
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ class Job:
     request: Request
     plan: Plan
     attempts: dict[tuple[int, int], Row]
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[AttemptSummary] = field(default_factory=list)
 
     @property
     def id(self) -> str:
@@ -41,24 +41,24 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Part:
     """Which outputs an attempt is for: `count` of them, as part `part` of what choice `number` of the plan makes."""
 
     number: int
     part: int
     count: int
-    option: Option
-    choice: Choice
+    option: Candidate
+    choice: PlannedCandidate
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AttemptResult:
     """Outputs of one attempt, kept."""
 
-    share: Share
+    share: Part
     attempt_id: str
     result: Result
-    files: tuple[Shelved, ...]
+    files: tuple[StoredOutput, ...]
     cost_usd: Decimal  # rounded once, when all of them are settled
 
 
@@ -67,7 +67,7 @@ async def cancel_asked(store: Store | Transaction, job: Job) -> bool:
     return bool(row and row["cancel_asked"])
 
 
-async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
+async def check_lease(tx: Transaction, job: Job, *, moves: bool = False) -> None:
     """Every write of a driver begins here: whoever lost its lease changes nothing. What moves a generation on in a way
     that cannot happen twice shows that the crashes before it were survived.
     """
@@ -78,12 +78,12 @@ async def held(tx: Transaction, job: Job, *, moves: bool = False) -> None:
 async def survived(gateway: Gateway, job: Job) -> None:
     """A whole round of work, and this process lives: whatever killed the ones before was something else."""
     if job.lease.crashes:
-        await gateway.store.write(lambda tx: held(tx, job, moves=True))
+        await gateway.store.write(lambda tx: check_lease(tx, job, moves=True))
         job.lease.crashes = 0
     job.lease.survived()
 
 
-async def note(
+async def record_attempt(
     gateway: Gateway,
     job: Job,
     attempt_id: str,
@@ -97,13 +97,13 @@ async def note(
     moves = all(row["id"] != attempt_id or row["state"] != state for row in job.attempts.values())
 
     async def write(tx: Transaction) -> None:
-        await held(tx, job, moves=moves)
+        await check_lease(tx, job, moves=moves)
         await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
 
-    await written(gateway, write)
+    await write_when_available(gateway, write)
 
 
-async def written(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
+async def write_when_available(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
     """What only this process knows is written down however long the store is away; harmless when it was already."""
     while True:
         try:

@@ -9,11 +9,11 @@ import structlog
 from penstock.accounts import billing
 from penstock.gateway import Gateway
 from penstock.providers.spec import Result
-from penstock.schema import Choice, Plan, Request
+from penstock.schema import Plan, PlannedCandidate, Request
 from penstock.store.base import Row, Transaction
-from penstock.upstream.catalog import Option
-from penstock.upstream.client import Failed
-from penstock.values import NOTHING, Nanos, nanos
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed
+from penstock.values import ZERO, Nanos, nanos
 
 log = structlog.get_logger()
 
@@ -50,17 +50,17 @@ async def _ask(gateway: Gateway, attempt: Row) -> bool:
         return False
     try:
         result = await gateway.upstream.poll(option, msgspec.json.decode(attempt["ref"]))
-    except Failed as problem:
+    except AttemptFailed as problem:
         if problem.kind != "rejected":
             return False
         result = Result(status="cancelled")  # a job that is not known any more was called off as we asked
     if not result.done:
         return False
-    loss = _loss(row, attempt, choice, option, result) if result.status == "completed" else NOTHING
+    loss = _loss(row, attempt, choice, option, result) if result.status == "completed" else ZERO
     return await _settle(gateway, attempt, result, loss, choice)
 
 
-def _loss(row: Row, attempt: Row, choice: Choice, option: Option, result: Result) -> Nanos:
+def _loss(row: Row, attempt: Row, choice: PlannedCandidate, option: Candidate, result: Result) -> Nanos:
     """What the provider says it charges, else the ceiling that was set for this share of the work."""
     if result.cost_usd is not None:
         return nanos(Decimal(result.cost_usd))
@@ -68,10 +68,10 @@ def _loss(row: Row, attempt: Row, choice: Choice, option: Option, result: Result
         return Nanos(row["hold"])
     request = msgspec.json.decode(row["request"], type=Request)
     share = msgspec.structs.replace(request, values={**request.values, "n": attempt["count"]})
-    return billing.quote(option.model, share, billing.thaw(choice.prices)).total
+    return billing.quote(option.model, share, billing.restore_prices(choice.prices)).total
 
 
-async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, choice: Choice) -> bool:
+async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, choice: PlannedCandidate) -> bool:
     """The books only: the generation stays failed, its caller is neither charged nor told."""
     state = {"completed": "made", "failed": "failed"}.get(result.status, "cancelled")
     now = gateway.clock.now_ms()
@@ -79,7 +79,7 @@ async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, c
     async def write(tx: Transaction) -> bool:
         ended = await tx.run("settle_late_attempt", id=attempt["id"], state=state, cost=loss or None, at_ms=now)
         if ended and loss:
-            await billing.lose(tx, attempt["org_id"], attempt["id"], loss, now)
+            await billing.record_loss(tx, attempt["org_id"], attempt["id"], loss, now)
         return bool(ended)
 
     ended = await gateway.store.write(write)

@@ -10,41 +10,41 @@ from penstock.accounts import billing
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.validate import Wish
-from penstock.media.transfer import Loaded
+from penstock.generations.validate import ValidatedCall
+from penstock.media.transfer import LoadedInput
 from penstock.providers.spec import Model
 from penstock.recordings import recordings
-from penstock.recordings.recordings import Asked
-from penstock.schema import Answer, Call, Choice, Input, Likeness, Plan, Request
+from penstock.recordings.recordings import ReplayOptions
+from penstock.schema import Call, Fingerprint, Input, Plan, PlannedCandidate, Request, Response
 from penstock.store.base import Row
 from penstock.upstream import catalog, translate
-from penstock.upstream.catalog import Option, Route
+from penstock.upstream.catalog import Candidate, Route
 
 _TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class PlannedCall:
     """Everything about a call that can be known before it is accepted; all that can be refused was."""
 
-    wish: Wish
+    wish: ValidatedCall
     request: Request
     plan: Plan
-    pictures: tuple[Loaded, ...] = ()
+    pictures: tuple[LoadedInput, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # first and last byte of an answer that is served from a stand-in
     claims: bool = False  # would make a recording if it is the first call of its likeness
 
 
-async def understand(gateway: Gateway, call: Call, wish: Wish, kind: str, tasks: Sequence[str]) -> Intent:
+async def make_plan(gateway: Gateway, call: Call, wish: ValidatedCall, kind: str, tasks: Sequence[str]) -> PlannedCall:
     """A recording or a mock where one was asked for, else the providers."""
-    asked = None if call.dry_run else recordings.asked(call)
+    asked = None if call.dry_run else recordings.replay_options(call)
     if asked is None:
         return await _live(gateway, wish, tasks)
     sources = [(picture.role, picture.source) for picture in wish.pictures]
     model = gateway.catalog.public_id(wish.request.model)
-    like = recordings.likeness(kind, wish.request, model, sources, digest(call), asked.match)
+    like = recordings.fingerprint(kind, wish.request, model, sources, digest(call), asked.match)
     if asked.looks:
-        if found := await gateway.replay.find(call.caller.org_id, asked, like):
+        if found := await gateway.recordings.find(call.caller.org_id, asked, like):
             return _replayed(gateway, wish, asked, found)
         if asked.mode == "replay-or-error":
             raise recordings.missing()
@@ -53,7 +53,7 @@ async def understand(gateway: Gateway, call: Call, wish: Wish, kind: str, tasks:
     return _recording(gateway, await _live(gateway, wish, tasks), asked, like)
 
 
-def estimate(gateway: Gateway, intent: Intent) -> Answer:
+def estimate(gateway: Gateway, intent: PlannedCall) -> Response:
     """A dry run ends here: validated like any other, nothing run, nothing held."""
     choice = intent.plan.choices[0]
     option = gateway.catalog.option(choice, intent.request.task)
@@ -64,17 +64,17 @@ def estimate(gateway: Gateway, intent: Intent) -> Answer:
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _live(gateway: Gateway, wish: Wish, tasks: Sequence[str]) -> Intent:
+async def _live(gateway: Gateway, wish: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     route = gateway.catalog.route(wish.request.model, tasks, gateway.health.well)
     route, request = _fitting(route, wish)
-    pictures = [await gateway.gather.load(one.role, one.source, one.param) for one in wish.pictures]
+    pictures = [await gateway.transfer.load(one.role, one.source, one.param) for one in wish.pictures]
     _check_mask(pictures)
     request = msgspec.structs.replace(request, inputs=_inputs(pictures))
     choices = tuple(_choice(option, request) for option in route.options)
-    return Intent(wish, request, Plan(choices, route.forced), tuple(pictures))
+    return PlannedCall(wish, request, Plan(choices, route.forced), tuple(pictures))
 
 
-def _fitting(route: Route, wish: Wish) -> tuple[Route, Request]:
+def _fitting(route: Route, wish: ValidatedCall) -> tuple[Route, Request]:
     """The options that can do what is asked, and the request with what the model would assume."""
     task = route.first.model.op.task
     request = translate.with_defaults(msgspec.structs.replace(wish.request, task=task), route.first.model)
@@ -85,29 +85,29 @@ def _fitting(route: Route, wish: Wish) -> tuple[Route, Request]:
         translate.check(model, wanted)
         translate.check_inputs(model, counts)
 
-    route = catalog.able(route, request, check)
+    route = catalog.capable(route, request, check)
     if task == "edit" and not request.values.get("prompt"):
         raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
     return route, request
 
 
-def _choice(option: Option, request: Request) -> Choice:
-    return Choice(
+def _choice(option: Candidate, request: Request) -> PlannedCandidate:
+    return PlannedCandidate(
         provider=option.provider.slug,
         model=option.model.id,
         upstream=option.model.upstream,
-        prices=billing.freeze(option.model.prices),
+        prices=billing.snapshot_prices(option.model.prices),
         hold=billing.quote(option.model, request).total,
         send=option.model.op.send,
     )
 
 
-def _inputs(pictures: Sequence[Loaded]) -> tuple[Input, ...]:
+def _inputs(pictures: Sequence[LoadedInput]) -> tuple[Input, ...]:
     """What pricing needs to know of them; they get their places when the call is accepted."""
     return tuple(Input(one.role, "", one.content_type, one.width, one.height, len(one.data)) for one in pictures)
 
 
-def _check_mask(pictures: Sequence[Loaded]) -> None:
+def _check_mask(pictures: Sequence[LoadedInput]) -> None:
     mask = next((one for one in pictures if one.role == "mask"), None)
     source = next((one for one in pictures if one.role == "image"), None)
     if mask and source and (mask.width, mask.height) != (source.width, source.height):
@@ -121,36 +121,36 @@ def _check_mask(pictures: Sequence[Loaded]) -> None:
 # ----------------------------------------------------------------------------------------------------------- stand-ins
 
 
-def _recording(gateway: Gateway, intent: Intent, asked: Asked, like: Likeness) -> Intent:
+def _recording(gateway: Gateway, intent: PlannedCall, asked: ReplayOptions, like: Fingerprint) -> PlannedCall:
     """Live, as far as the providers are concerned; perhaps to be kept."""
-    records = gateway.replay.new_id() if asked.stores else None
+    records = gateway.recordings.new_id() if asked.stores else None
     plan = msgspec.structs.replace(intent.plan, asked=True, records=records, likeness=like if records else None)
     claims = asked.mode == "replay-or-record"
-    return Intent(intent.wish, intent.request, plan, intent.pictures, claims=claims)
+    return PlannedCall(intent.wish, intent.request, plan, intent.pictures, claims=claims)
 
 
-def _replayed(gateway: Gateway, wish: Wish, asked: Asked, found: Row) -> Intent:
+def _replayed(gateway: Gateway, wish: ValidatedCall, asked: ReplayOptions, found: Row) -> PlannedCall:
     """No route is needed: the provider may be long gone."""
     known = msgspec.json.decode(found["result"], type=recordings.Recorded)
-    choice = Choice(known.provider, found["model"], known.executed_model.partition("/")[2])
+    choice = PlannedCandidate(known.provider, found["model"], known.executed_model.partition("/")[2])
     request = msgspec.structs.replace(wish.request, task=found["task"])
     due = recordings.due(asked.latency, found["duration_ms"], gateway.clock.now_ms())
     plan = Plan((choice,), replays=found["id"], due_ms=due[1], asked=True)
-    return Intent(wish, request, plan, due_ms=due)
+    return PlannedCall(wish, request, plan, due_ms=due)
 
 
-async def _mocked(gateway: Gateway, wish: Wish, asked: Asked, tasks: Sequence[str]) -> Intent:
+async def _mocked(gateway: Gateway, wish: ValidatedCall, asked: ReplayOptions, tasks: Sequence[str]) -> PlannedCall:
     """Any model that is known will do, also without its credential; addresses are not fetched."""
     _, request = _fitting(gateway.catalog.known_route(wish.request.model, tasks), wish)
     at_hand = [one for one in wish.pictures if not (isinstance(one.source, str) and one.source[:5] != "data:")]
-    pictures = [await gateway.gather.load(one.role, one.source, one.param) for one in at_hand]
+    pictures = [await gateway.transfer.load(one.role, one.source, one.param) for one in at_hand]
     _check_mask(pictures)
     mock = gateway.catalog.mock(request.task)
     due = recordings.due(asked.latency, 0, gateway.clock.now_ms())
-    choice = Choice(mock.provider.slug, mock.model.id, mock.model.upstream)
+    choice = PlannedCandidate(mock.provider.slug, mock.model.id, mock.model.upstream)
     plan = Plan((choice,), mocks=True, due_ms=due[1], asked=True)
     request = msgspec.structs.replace(request, inputs=_inputs(pictures))
-    return Intent(wish, request, plan, tuple(pictures), due)
+    return PlannedCall(wish, request, plan, tuple(pictures), due)
 
 
 def digest(call: Call) -> bytes:

@@ -6,19 +6,19 @@ import msgspec
 
 from penstock.errors import Cancelled, RecordingNotFound, UpstreamError
 from penstock.gateway import Gateway
-from penstock.generations.job import Job, held
-from penstock.media.storage import Missing
-from penstock.media.transfer import Unusable
+from penstock.generations.job import Job, check_lease
+from penstock.media.storage import FileMissing
+from penstock.media.transfer import UnusableFile
 from penstock.recordings import recordings
-from penstock.schema import Settled, Shelved
+from penstock.schema import GenerationResult, StoredOutput
 from penstock.store.base import Row, Transaction
-from penstock.upstream.client import Failed, OutcomeUnknown
-from penstock.values import NOTHING
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.values import ZERO
 
 _FOLLOW_SECONDS = 0.5
 
 
-async def stand_in(gateway: Gateway, job: Job) -> tuple[Settled, list[Shelved]]:
+async def stand_in(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[StoredOutput]]:
     """What a stand-in delivers, at its time and for nothing."""
     found = await _found(gateway, job) if job.plan.replays else None
     settled, files = await _replayed(gateway, job, found) if found else await _mocked(gateway, job)
@@ -66,7 +66,7 @@ async def _take_over(gateway: Gateway, job: Job) -> str | None:
     assert like is not None, "whoever follows knows what"
 
     async def write(tx: Transaction) -> str | None:
-        await held(tx, job)
+        await check_lease(tx, job)
         claim = {"org_id": job.org_id, "kind": like.kind, "digest": like.digest}
         if await tx.run("claim_recording", **claim, request_id=job.id):
             return None
@@ -83,23 +83,23 @@ async def _found(gateway: Gateway, job: Job) -> Row:
     return row
 
 
-async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[Settled, list[Shelved]]:
+async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[GenerationResult, list[StoredOutput]]:
     """Copies under new names: this request's media has its own life."""
     known = msgspec.json.decode(found["result"], type=recordings.Recorded)
     files = []
-    for position, row in enumerate(await gateway.replay.files(found["id"])):
+    for position, row in enumerate(await gateway.recordings.files(found["id"])):
         try:
-            data = await gateway.replay.read(row)
-        except Missing:
+            data = await gateway.recordings.read(row)
+        except FileMissing:
             raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
         kept = msgspec.structs.replace(known.files[position], media_id=_media_id(job, position))
-        await gateway.gather.shelve(kept, data)
-        files.append(Shelved(kept=kept, sha256=row["sha256"], data=data))
-    settled = Settled(
+        await gateway.transfer.shelve(kept, data)
+        files.append(StoredOutput(kept=kept, sha256=row["sha256"], data=data))
+    settled = GenerationResult(
         provider=known.provider,
         provider_name=known.provider_name,
         executed_model=known.executed_model,
-        cost=NOTHING,
+        cost=ZERO,
         files=tuple(file.kept for file in files),
         upstream_id=known.upstream_id,
         seconds=known.seconds,
@@ -109,11 +109,11 @@ async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[Settled, li
     return settled, files
 
 
-async def _mocked(gateway: Gateway, job: Job) -> tuple[Settled, list[Shelved]]:
+async def _mocked(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[StoredOutput]]:
     """Real media of the asked kind, size and number from the built-in provider."""
     option = gateway.catalog.mock(job.request.task, has_pictures=bool(job.request.inputs))
-    files: list[Shelved] = []
-    inputs = await gateway.gather.inputs(job.request)
+    files: list[StoredOutput] = []
+    inputs = await gateway.transfer.inputs(job.request)
     try:
         while len(files) < job.request.n:
             count = min(option.model.op.native_n, job.request.n - len(files))
@@ -122,14 +122,14 @@ async def _mocked(gateway: Gateway, job: Job) -> tuple[Settled, list[Shelved]]:
                 await gateway.clock.sleep(0.05)
                 result = await gateway.upstream.poll(option, result.ref)
             for file in result.files:
-                files.append(await gateway.gather.keep(_media_id(job, len(files)), file, None, job.request))
-    except (Failed, OutcomeUnknown, Unusable) as problem:
+                files.append(await gateway.transfer.keep(_media_id(job, len(files)), file, None, job.request))
+    except (AttemptFailed, OutcomeUnknown, UnusableFile) as problem:
         raise UpstreamError(f"The mock failed: {problem}", should_retry=False) from problem
-    settled = Settled(
+    settled = GenerationResult(
         provider=option.provider.slug,
         provider_name=option.provider.name,
         executed_model=f"{option.provider.slug}/{option.model.upstream}",
-        cost=NOTHING,
+        cost=ZERO,
         files=tuple(file.kept for file in files),
         upstream_id=f"mock_{hashlib.sha256(job.id.encode()).hexdigest()[:24]}",
         stand="mocked",

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.schema import Answer, Kept, Plan, Quote, Request, Settled
+from penstock.schema import GenerationResult, Output, Plan, Quote, Request, Response
 from penstock.store.base import Row
 from penstock.values import Nanos, dollars, micros, nanos
 
@@ -17,7 +17,7 @@ _KEPT_NAMES = {
 _FORMATS = {"image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
-def estimate(model: str, provider: str, quote: Quote) -> Answer:
+def estimate(model: str, provider: str, quote: Quote) -> Response:
     """A dry run's answer; the components add up to the total exactly."""
     components = [
         {
@@ -30,7 +30,7 @@ def estimate(model: str, provider: str, quote: Quote) -> Answer:
         }
         for line in quote.components
     ]
-    return Answer(
+    return Response(
         json={
             "estimated": True,
             "model": model,
@@ -42,7 +42,7 @@ def estimate(model: str, provider: str, quote: Quote) -> Answer:
     )
 
 
-def execution(settled: Settled, model: str) -> dict[str, Any]:
+def execution(settled: GenerationResult, model: str) -> dict[str, Any]:
     """Who did it, as images and videos both say."""
     return {
         "provider_name": settled.provider_name,
@@ -56,7 +56,7 @@ def execution(settled: Settled, model: str) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------- images
 
 
-def images(row: Row, settled: Settled, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def images(row: Row, settled: GenerationResult, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = settled.files[0]
     metadata = execution(settled, row["model"])
     metadata |= {"cost": dollars(settled.cost), "cost_currency": CURRENCY}
@@ -72,7 +72,7 @@ def images(row: Row, settled: Settled, data: Sequence[Mapping[str, Any]]) -> dic
     }
 
 
-def image(kept: Kept, *, url: str | None = None, b64_json: str | None = None) -> dict[str, Any]:
+def image(kept: Output, *, url: str | None = None, b64_json: str | None = None) -> dict[str, Any]:
     shown = {"url": url, "b64_json": b64_json, "revised_prompt": kept.revised_prompt}
     return {name: value for name, value in shown.items() if value is not None}
 
@@ -105,7 +105,7 @@ def video_created(row: Row, plan: Plan, names: Mapping[str, str]) -> dict[str, A
 def video(row: Row, plan: Plan, names: Mapping[str, str], urls: Sequence[str] | None) -> dict[str, Any]:
     """The full object. `names` are the display names of providers; `urls` belong to the settled files, in order."""
     request = msgspec.json.decode(row["request"], type=Request) if row["request"] else None
-    settled = msgspec.json.decode(row["settled"], type=Settled) if row["settled"] else None
+    settled = msgspec.json.decode(row["settled"], type=GenerationResult) if row["settled"] else None
     shown: dict[str, Any] = {
         "id": row["id"],
         "object": "video",
@@ -134,7 +134,7 @@ def video(row: Row, plan: Plan, names: Mapping[str, str], urls: Sequence[str] | 
 
 
 def _video_metadata(
-    row: Row, plan: Plan, names: Mapping[str, str], request: Request | None, settled: Settled | None
+    row: Row, plan: Plan, names: Mapping[str, str], request: Request | None, settled: GenerationResult | None
 ) -> dict[str, Any]:
     """The caller's pairs beside what the gateway knows, whose names it keeps for itself, also before they are used."""
     own = request.metadata if request else {}
@@ -161,13 +161,13 @@ def _seconds(at_ms: int | None) -> int | None:
     return None if at_ms is None else at_ms // 1000
 
 
-def _duration(request: Request | None, settled: Settled | None) -> str:
+def _duration(request: Request | None, settled: GenerationResult | None) -> str:
     if settled and settled.seconds is not None:
         return f"{settled.seconds:g}"
     return f"{request.seconds:g}" if request and request.seconds is not None else ""
 
 
-def _size(request: Request | None, settled: Settled | None) -> str:
+def _size(request: Request | None, settled: GenerationResult | None) -> str:
     if settled and settled.files and settled.files[0].width:
         return f"{settled.files[0].width}x{settled.files[0].height}"
     frame = request.frame if request else None

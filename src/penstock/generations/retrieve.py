@@ -10,7 +10,7 @@ from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, Upstrea
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.recordings import recordings
-from penstock.schema import Answer, Call, Kept, Plan, Request, Settled, Shelved
+from penstock.schema import Call, GenerationResult, Output, Plan, Request, Response, StoredOutput
 from penstock.store.base import Row
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -18,17 +18,17 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 # -------------------------------------------------------------------------------------------------------------- images
 
 
-async def image_status(gateway: Gateway, call: Call) -> Answer:
+async def image_status(gateway: Gateway, call: Call) -> Response:
     """An asynchronous image: where it stands, and then the result itself."""
     row = await gateway.store.one("get_generation", id=call.path["id"], org_id=call.caller.org_id)
     if row is None or row["task"] == "video":
         raise NotFound(f"No such image request: {call.path['id']}.")
     if row["status"] != "completed":
-        return Answer(json=respond.image_status(row), headers=respond.poll_headers(row))
+        return Response(json=respond.image_status(row), headers=respond.poll_headers(row))
     return await image_result(gateway, msgspec.structs.replace(call, id=row["id"]), ())
 
 
-async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[Shelved]) -> Answer:
+async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[StoredOutput]) -> Response:
     row = await gateway.store.one("get_generation", id=call.id, org_id=call.caller.org_id)
     assert row is not None, "generations are never deleted"
     if row["status"] == "failed":
@@ -37,7 +37,7 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[Shelved])
         raise unfinished(call.id)
     if row["request"] is None or row["expires_at_ms"] <= gateway.clock.now_ms():
         raise NotFound("The images of this request are gone.")
-    settled = msgspec.json.decode(row["settled"], type=Settled)
+    settled = msgspec.json.decode(row["settled"], type=GenerationResult)
     request = msgspec.json.decode(row["request"], type=Request)
     data = []
     for number, kept in enumerate(settled.files):
@@ -48,15 +48,15 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[Shelved])
             until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
             data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
     signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
-    return Answer(json=respond.images(row, settled, data), headers=signals)
+    return Response(json=respond.images(row, settled, data), headers=signals)
 
 
-async def _base64(gateway: Gateway, kept: Kept, shelved: Shelved | None) -> str:
+async def _base64(gateway: Gateway, kept: Output, shelved: StoredOutput | None) -> str:
     """What the provider sent, if it came so and nothing had to be changed; else the file's bytes, encoded."""
     if shelved and shelved.base64:
         return shelved.base64
     raw = (shelved and shelved.data) or await gateway.media.read(kept.media_id, kept.size_bytes)
-    return await gateway.gather.encoded(raw)
+    return await gateway.transfer.encoded(raw)
 
 
 def unfinished(request_id: str) -> Problem:
@@ -80,14 +80,14 @@ def _family(kind: type[Problem]) -> list[type[Problem]]:
 # -------------------------------------------------------------------------------------------------------------- videos
 
 
-async def video(gateway: Gateway, call: Call) -> Answer:
+async def video(gateway: Gateway, call: Call) -> Response:
     row = await video_row(gateway, call)
-    settled = msgspec.json.decode(row["settled"], type=Settled) if row["settled"] else None
+    settled = msgspec.json.decode(row["settled"], type=GenerationResult) if row["settled"] else None
     signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
-    return Answer(json=await _shown(gateway, call, row), headers={**respond.poll_headers(row), **signals})
+    return Response(json=await _shown(gateway, call, row), headers={**respond.poll_headers(row), **signals})
 
 
-async def list_videos(gateway: Gateway, call: Call) -> Answer:
+async def list_videos(gateway: Gateway, call: Call) -> Response:
     """OpenAI's list: `limit`, `after` and `order`."""
     limit, order, after = _video_page(call)
     if after:
@@ -98,7 +98,7 @@ async def list_videos(gateway: Gateway, call: Call) -> Answer:
     data = [await _shown(gateway, call, row) for row in rows[:limit]]
     first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
     page = {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": len(rows) > limit}
-    return Answer(json=page)
+    return Response(json=page)
 
 
 def _video_page(call: Call) -> tuple[int, str, str | None]:
@@ -110,7 +110,7 @@ def _video_page(call: Call) -> tuple[int, str, str | None]:
     return int(limit), order, call.query.get("after")
 
 
-async def video_content(gateway: Gateway, call: Call) -> Answer:
+async def video_content(gateway: Gateway, call: Call) -> Response:
     """The file itself, for clients that download through us."""
     row = await video_row(gateway, call)
     if row["status"] != "completed":
@@ -120,19 +120,19 @@ async def video_content(gateway: Gateway, call: Call) -> Answer:
     if not outputs or row["expires_at_ms"] <= gateway.clock.now_ms():
         raise NotFound("The content of this video is gone.")
     opened = gateway.media.serve(outputs[0], call.headers.get("range"), row["expires_at_ms"] // 1000)
-    return Answer(status=opened.status, chunks=opened.chunks, headers=opened.headers)
+    return Response(status=opened.status, chunks=opened.chunks, headers=opened.headers)
 
 
-def created(gateway: Gateway, row: Row, headers: Mapping[str, str] | None = None) -> Answer:
+def created(gateway: Gateway, row: Row, headers: Mapping[str, str] | None = None) -> Response:
     """What create answers: now, or when its idempotency key comes again."""
     plan = msgspec.json.decode(row["plan"], type=Plan)
     shown = respond.video_created(row, plan, gateway.catalog.names)
-    return Answer(
+    return Response(
         status=202, json=shown, headers={**respond.poll_headers(row), **_signals(plan, None), **(headers or {})}
     )
 
 
-def _signals(plan: Plan, settled: Settled | None) -> dict[str, str]:
+def _signals(plan: Plan, settled: GenerationResult | None) -> dict[str, str]:
     """How an answer came, or will come, about; said to those who asked for it."""
     if not plan.asked:
         return {}
@@ -145,7 +145,7 @@ def _signals(plan: Plan, settled: Settled | None) -> dict[str, str]:
     return recordings.signals("recorded" if plan.records else "live", plan.records)
 
 
-def paced(clock: Clock, answer: Answer, due_ms: tuple[int, int]) -> Answer:
+def paced(clock: Clock, answer: Response, due_ms: tuple[int, int]) -> Response:
     """The same answer, its first and last byte at the moments they are due."""
     if due_ms[1] <= clock.now_ms():
         return answer
@@ -171,7 +171,7 @@ async def _shown(gateway: Gateway, call: Call, row: Row) -> dict[str, object]:
     plan = msgspec.json.decode(row["plan"], type=Plan)
     urls = None
     if row["status"] == "completed" and row["expires_at_ms"] > gateway.clock.now_ms():
-        settled = msgspec.json.decode(row["settled"], type=Settled)
+        settled = msgspec.json.decode(row["settled"], type=GenerationResult)
         urls = [
             await gateway.media.address(kept.media_id, row["expires_at_ms"], call.base_url) for kept in settled.files
         ]

@@ -14,16 +14,16 @@ from penstock.gateway import Gateway
 from penstock.generations import orphans
 from penstock.generations.attempt import attempt
 from penstock.generations.batches import batches
-from penstock.generations.job import Job, Made, Share, held, set_attempt, written
+from penstock.generations.job import AttemptResult, Job, Part, check_lease, set_attempt, write_when_available
 from penstock.generations.playback import follow, stand_in
 from penstock.jobs.leases import Lease, LeaseLost
-from penstock.media.transfer import NoRoom
+from penstock.media.transfer import StorageFull
 from penstock.metrics import NOBODY
 from penstock.recordings import recordings
-from penstock.schema import Choice, Kept, Plan, Request, Settled, Shelved, Tried
+from penstock.schema import AttemptSummary, GenerationResult, Output, Plan, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Transaction
-from penstock.upstream.outcome import Miss, verdict
-from penstock.values import NOTHING, Nanos, nanos
+from penstock.upstream.outcome import Failure, error_for
+from penstock.values import ZERO, Nanos, nanos
 from penstock.webhooks import events
 
 log = structlog.get_logger()
@@ -31,7 +31,7 @@ _RETRY_STORE_SECONDS = 5.0
 _OPEN = ("intent", "submitted")
 
 
-async def drive(gateway: Gateway, lease: Lease) -> None:
+async def run_generation(gateway: Gateway, lease: Lease) -> None:
     """From wherever it stands to `completed` or `failed`; a store that is away is waited for."""
     while True:
         try:
@@ -57,17 +57,17 @@ async def _drive(gateway: Gateway, lease: Lease) -> None:
             await _complete_made(gateway, job, await _served(gateway, job))
     except StorageUnavailable:
         raise  # nothing was decided
-    except NoRoom:
+    except StorageFull:
         await _failed(gateway, job, StorageUnavailable("There is nowhere to keep the result.", should_retry=False))
     except Problem as problem:
         await _failed(gateway, job, problem)
 
 
-async def _served(gateway: Gateway, job: Job) -> list[Made]:
+async def _served(gateway: Gateway, job: Job) -> list[AttemptResult]:
     """By the providers of the plan."""
     made, misses = await _make(gateway, job, job.request.n, 0)
     if not made:
-        raise verdict(misses, forced=job.plan.forced, is_video=job.request.task == "video")
+        raise error_for(misses, forced=job.plan.forced, is_video=job.request.task == "video")
     return made
 
 
@@ -90,21 +90,21 @@ async def _load(gateway: Gateway, lease: Lease) -> Job | None:
     )
 
 
-async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[list[Made], list[Miss]]:
+async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[list[AttemptResult], list[Failure]]:
     """`count` outputs from choice `number` of the plan; what it fails to make is asked of the next."""
     choice = job.plan.choices[number]
     option = gateway.catalog.option(choice, job.request.task)
-    outcomes: Sequence[Made | Miss]
+    outcomes: Sequence[AttemptResult | Failure]
     if option is None:
         outcomes = [_gone(job, choice, count, number)]
     else:
         sizes = batches(count, option.model.op.native_n)
-        shares = [Share(number, part, size, option, choice) for part, size in enumerate(sizes)]
+        shares = [Part(number, part, size, option, choice) for part, size in enumerate(sizes)]
         outcomes = await _all(gateway, job, shares)
-    made = [one for one in outcomes if isinstance(one, Made)]
-    misses = [one for one in outcomes if isinstance(one, Miss)]
+    made = [one for one in outcomes if isinstance(one, AttemptResult)]
+    misses = [one for one in outcomes if isinstance(one, Failure)]
     name = f"{choice.provider}/{choice.upstream}"
-    job.tried += [Tried(choice.provider, name, miss.kind, miss.message) for miss in misses]
+    job.tried += [AttemptSummary(choice.provider, name, miss.kind, miss.message) for miss in misses]
     again = sum(miss.count for miss in misses)
     if again and number + 1 < len(job.plan.choices) and all(miss.may_go_on for miss in misses):
         more, others = await _make(gateway, job, again, number + 1)
@@ -112,14 +112,14 @@ async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[li
     return made, misses
 
 
-def _gone(job: Job, choice: Choice, count: int, number: int) -> Miss:
+def _gone(job: Job, choice: PlannedCandidate, count: int, number: int) -> Failure:
     """An operator took the provider away; what it was sent before that, nobody can ask about any more."""
     open_ones = [row for (tried, _), row in job.attempts.items() if tried == number and row["state"] in _OPEN]
     words = f"{choice.provider} is not set up any more."
-    return Miss("broken", words, count, sent=bool(open_ones), unknown=bool(open_ones))
+    return Failure("broken", words, count, sent=bool(open_ones), unknown=bool(open_ones))
 
 
-async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made | Miss]:
+async def _all(gateway: Gateway, job: Job, shares: Sequence[Part]) -> list[AttemptResult | Failure]:
     """Shares side by side, each to its own end; then one that was cancelled or out of time speaks for all."""
     if len(shares) == 1:
         return [await attempt(gateway, job, shares[0])]  # most are; and thousands wait at a time
@@ -134,12 +134,12 @@ async def _all(gateway: Gateway, job: Job, shares: Sequence[Share]) -> list[Made
 # ------------------------------------------------------------------------------------------------------------ the ends
 
 
-async def _complete_made(gateway: Gateway, job: Job, made: Sequence[Made]) -> None:
-    files: list[Shelved] = [file for one in made for file in one.files][: job.request.n]
+async def _complete_made(gateway: Gateway, job: Job, made: Sequence[AttemptResult]) -> None:
+    files: list[StoredOutput] = [file for one in made for file in one.files][: job.request.n]
     cost = nanos(sum((one.cost_usd for one in made), Decimal(0)))
     first = made[0]
-    done = Tried(first.share.choice.provider, first.share.option.executed_model, "made")
-    settled = Settled(
+    done = AttemptSummary(first.share.choice.provider, first.share.option.executed_model, "made")
+    settled = GenerationResult(
         provider=first.share.option.provider.slug,
         provider_name=first.share.option.provider.name,
         executed_model=first.share.option.executed_model,
@@ -156,30 +156,30 @@ async def _complete_made(gateway: Gateway, job: Job, made: Sequence[Made]) -> No
 async def _complete(
     gateway: Gateway,
     job: Job,
-    settled: Settled,
-    files: Sequence[Shelved],
-    made: Sequence[Made] = (),
-    cost: Nanos = NOTHING,
+    settled: GenerationResult,
+    files: Sequence[StoredOutput],
+    made: Sequence[AttemptResult] = (),
+    cost: Nanos = ZERO,
 ) -> None:
     """Money, record, files, recording and news in one transaction."""
     now = gateway.clock.now_ms()
     until = now + job.row["retention_seconds"] * 1000
     keeps = settled.stand == "recorded" and job.plan.records is not None
     try:
-        copies = await gateway.replay.shelve(job.plan.records or "", files) if keeps else []
+        copies = await gateway.recordings.shelve(job.plan.records or "", files) if keeps else []
         outputs = await _outputs(gateway, settled.files, until) if job.row["webhook_url"] else []
     except StorageUnavailable as problem:
         if job.request.task == "video":
             raise  # it can be fetched again
-        raise NoRoom from problem
+        raise StorageFull from problem
 
     async def write(tx: Transaction) -> None:
-        await held(tx, job)
+        await check_lease(tx, job)
         for one in made:
             await set_attempt(tx, one.attempt_id, "made", now, result=one.result, cost=nanos(one.cost_usd))
         await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
-        charged = await billing.post(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
+        charged = await billing.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
         duration = now - job.row["created_at_ms"]
         await requests.end(tx, job.id, job.org_id, "completed", now, cost=charged, duration_ms=max(0, duration))
         await tx.run(
@@ -191,13 +191,13 @@ async def _complete(
             expires_at_ms=until,
         )
         if keeps:
-            await gateway.replay.write(tx, _recording(job, settled, files, now), copies)
+            await gateway.recordings.write(tx, _recording(job, settled, files, now), copies)
         if job.plan.records:
             await tx.run("release_recording_claim", request_id=job.id)
         await _announce(gateway, tx, job.row, "completed", now, outputs=outputs)
         failpoint("settle.in_tx")
 
-    await written(gateway, write)
+    await write_when_available(gateway, write)
     failpoint("settle.after_commit")
     source = settled.provider if made else settled.stand
     gateway.metrics.ended(source, job.request.task, "completed", min(cost, Nanos(job.row["hold"])))
@@ -207,7 +207,7 @@ async def _complete(
     gateway.deliveries.wake()
 
 
-def _recording(job: Job, settled: Settled, files: Sequence[Shelved], now: int) -> dict[str, object]:
+def _recording(job: Job, settled: GenerationResult, files: Sequence[StoredOutput], now: int) -> dict[str, object]:
     like = job.plan.likeness
     assert like is not None, "whoever records knows what"
     return {
@@ -226,7 +226,7 @@ def _recording(job: Job, settled: Settled, files: Sequence[Shelved], now: int) -
     }
 
 
-async def _outputs(gateway: Gateway, files: Sequence[Kept], until_ms: int) -> list[dict[str, object]]:
+async def _outputs(gateway: Gateway, files: Sequence[Output], until_ms: int) -> list[dict[str, object]]:
     base_url = gateway.settings.base_url
     return [{"url": await gateway.media.address(kept.media_id, until_ms, base_url)} for kept in files]
 
@@ -260,14 +260,14 @@ async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool
 
 async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: Problem, status: str, now: int) -> None:
     """The money and the news of a bad end, in the caller's transaction."""
-    await billing.void(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
+    await billing.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
     await requests.end(
         tx,
         row["id"],
         row["org_id"],
         status,
         now,
-        cost=NOTHING,
+        cost=ZERO,
         duration_ms=max(0, now - row["created_at_ms"]),
         error_code=problem.code,
         error_message=problem.message,

@@ -10,7 +10,7 @@ from penstock.fields import check_field
 from penstock.generations import forms
 from penstock.net import guard
 from penstock.net.guard import Egress
-from penstock.schema import AUTO, EDIT, IMAGE, VIDEO, Call, Request, Sent, Table
+from penstock.schema import AUTO, EDIT, IMAGE, VIDEO, Call, Request, Table, UploadedFile
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
 
@@ -24,31 +24,31 @@ _MOST_PICTURES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class InputSource:
     """A picture that came with the call, still to be fetched or checked: a file, a data URI or an address."""
 
     role: str
-    source: Sent | str
+    source: UploadedFile | str
     param: str
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ValidatedCall:
     """A valid call: the request, and what concerns only us."""
 
     request: Request
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[InputSource, ...] = ()
     retention_seconds: int = 0
     webhook_url: str | None = None
     idempotency_key: str | None = None
 
 
-def image(call: Call, settings: Settings) -> Wish:
+def image(call: Call, settings: Settings) -> ValidatedCall:
     values, extras = _checked(IMAGE, _fields(call, IMAGE))
     return _wish(settings, "image", values, extras)
 
 
-def edit(call: Call, settings: Settings) -> Wish:
+def edit(call: Call, settings: Settings) -> ValidatedCall:
     """`task` is settled by the model: an upscaler needs no prompt."""
     fields, egress = _fields(call, EDIT), _egress(settings)
     pictures = [*_pictures(fields, "image", "image", egress), *_pictures(fields, "mask", "mask", egress)]
@@ -62,7 +62,7 @@ def edit(call: Call, settings: Settings) -> Wish:
     return _wish(settings, "edit", values, extras, tuple(pictures))
 
 
-def video(call: Call, settings: Settings) -> Wish:
+def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
     pictures = tuple(_pictures(fields, "input_reference", "reference", _egress(settings)))
     values, extras = _checked(VIDEO, fields)
@@ -115,8 +115,8 @@ def _wish(
     task: str,
     values: dict[str, Any],
     extras: dict[str, Any],
-    pictures: tuple[Picture, ...] = (),
-) -> Wish:
+    pictures: tuple[InputSource, ...] = (),
+) -> ValidatedCall:
     if values.get("size") == AUTO and task != "edit":  # there is nothing to take it from
         del values["size"]
     _check_shape(values)
@@ -128,7 +128,7 @@ def _wish(
     model = values["model"]
     kept = {name: value for name, value in values.items() if name not in _OURS}
     request = Request(task=task, model=model, values=kept, extras=extras, metadata=metadata)
-    return Wish(request, pictures, retention, hook, key)
+    return ValidatedCall(request, pictures, retention, hook, key)
 
 
 def _egress(settings: Settings) -> Egress:
@@ -195,7 +195,7 @@ def _metadata(value: Any) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
-def _pictures(fields: dict[str, Any], name: str, role: str, egress: Egress) -> Iterator[Picture]:
+def _pictures(fields: dict[str, Any], name: str, role: str, egress: Egress) -> Iterator[InputSource]:
     """Takes the pictures out of the fields; addresses are checked here, contents when they are loaded."""
     found = fields.pop(name, None)
     if found is None:
@@ -207,14 +207,14 @@ def _pictures(fields: dict[str, Any], name: str, role: str, egress: Egress) -> I
         source = one.get("image_url", one.get("url")) if isinstance(one, dict) else one
         if isinstance(source, dict):  # chat's form of the same thing
             source = source.get("url")
-        if not isinstance(source, str | Sent) or (_is_data(source) and not _DATA_URI.match(str(source))):
+        if not isinstance(source, str | UploadedFile) or (_is_data(source) and not _DATA_URI.match(str(source))):
             raise InvalidRequest(
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS address, or a base64 data URI.", param=name
             )
         if isinstance(source, str) and not _is_data(source):
             source = guard.check_media_url(source, name, egress)
-        yield Picture(role, source, name)
+        yield InputSource(role, source, name)
 
 
-def _is_data(source: str | Sent) -> bool:
+def _is_data(source: str | UploadedFile) -> bool:
     return isinstance(source, str) and source[:5].lower() == "data:"

@@ -39,7 +39,7 @@ _NOT_MARKERS = frozenset({0x00, *range(0xD0, 0xD8), 0xFF})
 Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 
 
-class BadPicture(ValueError):
+class BadImage(ValueError):
     """The bytes are not a picture that we take; the message is for the caller."""
 
     kind: ClassVar[str] = "refused"
@@ -53,7 +53,7 @@ class Measure(msgspec.Struct, frozen=True):
     has_alpha: bool
 
 
-class Picture(msgspec.Struct, frozen=True):
+class ImageFile(msgspec.Struct, frozen=True):
     data: bytes
     content_type: str
     width: int
@@ -80,38 +80,38 @@ def unchanged(data: bytes, output_format: OutputFormat, output_compression: int 
     return found if too_long or (same and (output_compression == 100 or output_format not in LOSSY)) else None
 
 
-def convert(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> Picture:
+def convert(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> ImageFile:
     """The picture in another format, upright and without metadata; the same bytes where nothing has to change."""
     _check_output(output_format, output_compression)
     found = unchanged(data, output_format, output_compression)
     if found is not None:
-        return Picture(data, *found)
+        return ImageFile(data, *found)
     return encode(decode(data, OUTPUT_FORMATS), output_format, output_compression)
 
 
-def normalise_input(data: bytes) -> Picture:
+def normalise_input(data: bytes) -> ImageFile:
     """A caller's upload, fully decoded once, upright and free of metadata; in its own format."""
     with _opened(data, INPUT_FORMATS) as image:
         if _frames(image) != 1:
-            raise BadPicture("The image is animated; send a single frame.")
+            raise BadImage("The image is animated; send a single frame.")
         name = _format(image)
         image.load()
         if _is_clean(image, data):
-            return Picture(data, CONTENT_TYPES[name], *image.size)
+            return ImageFile(data, CONTENT_TYPES[name], *image.size)
         is_upright = image.getexif().get(_ORIENTATION, 1) == 1
         if image.format == "JPEG" and image.mode != "CMYK" and is_upright and "icc_profile" not in image.info:
-            return Picture(_bare_jpeg(data), CONTENT_TYPES[name], *image.size)
+            return ImageFile(_bare_jpeg(data), CONTENT_TYPES[name], *image.size)
         pixels = upright(image)
     if name == "webp" and b"VP8L" in data[:64]:
         return _saved(pixels, "webp", lossless=True)
     return encode(pixels, name, 96)
 
 
-def mask_for(data: bytes, polarity: Polarity) -> Picture:
+def mask_for(data: bytes, polarity: Polarity) -> ImageFile:
     """A caller's mask, alpha 0 where to edit, in the polarity a provider wants: `white` and `black` name the edit."""
     with _opened(data, ("png",)) as image:
         if not image.has_transparency_data:
-            raise BadPicture("The mask has no transparency: fully transparent pixels mark the area to edit.")
+            raise BadImage("The mask has no transparency: fully transparent pixels mark the area to edit.")
         alpha = image.convert("RGBA").getchannel("A")
     keep = alpha.point(lambda value: 255 if value else 0)
     if polarity == "black":
@@ -150,7 +150,7 @@ def upright(image: Image.Image) -> Image.Image:
     return plain
 
 
-def encode(image: Image.Image, output_format: str, output_compression: int = 100) -> Picture:
+def encode(image: Image.Image, output_format: str, output_compression: int = 100) -> ImageFile:
     """Quality 1..100 counts for the lossy formats; 100 also keeps colour at full resolution."""
     quality = output_compression
     fine = quality >= 90
@@ -171,9 +171,9 @@ def encode(image: Image.Image, output_format: str, output_compression: int = 100
 
 def _check_output(output_format: str, output_compression: int) -> None:
     if output_format not in CONTENT_TYPES:
-        raise BadPicture(f"Unknown output format; known are {', '.join(OUTPUT_FORMATS)}.")
+        raise BadImage(f"Unknown output format; known are {', '.join(OUTPUT_FORMATS)}.")
     if not 1 <= output_compression <= 100:
-        raise BadPicture("The output compression must be from 1 to 100.")
+        raise BadImage("The output compression must be from 1 to 100.")
 
 
 @contextmanager
@@ -182,21 +182,21 @@ def _opened(data: bytes, formats: tuple[str, ...]) -> Iterator[Image.Image]:
     names = ", ".join(formats)
     found = sniff(data)
     if found is None or found.content_type.removeprefix("image/") not in formats:
-        raise BadPicture(f"The file is not one of {names}.")
+        raise BadImage(f"The file is not one of {names}.")
     if found.width * found.height > MOST_PIXELS:
-        raise BadPicture(f"The image has more than {MOST_PIXELS // 1_000_000} million pixels.")
+        raise BadImage(f"The image has more than {MOST_PIXELS // 1_000_000} million pixels.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data), formats=[name.upper() for name in formats]) as image:
                 yield image
-    except (BadPicture, MemoryError):
+    except (BadImage, MemoryError):
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise BadPicture(f"The image has more than {MOST_PIXELS // 1_000_000} million pixels.") from None
+        raise BadImage(f"The image has more than {MOST_PIXELS // 1_000_000} million pixels.") from None
     except Exception as error:  # decoders raise whatever they like on broken files
-        raise BadPicture(f"The file is a broken {found.content_type.removeprefix('image/')} picture.") from error
+        raise BadImage(f"The file is a broken {found.content_type.removeprefix('image/')} picture.") from error
 
 
 def _format(image: Image.Image) -> str:
@@ -262,7 +262,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     return ground
 
 
-def _gif(image: Image.Image) -> Picture:
+def _gif(image: Image.Image) -> ImageFile:
     colours = 255 if image.mode == "RGBA" else 256
     solid = _on_white(image).convert("RGB")
     # Colours chosen from a smaller copy are as good and several times sooner found.
@@ -275,7 +275,7 @@ def _gif(image: Image.Image) -> Picture:
     return _saved(solid, "gif", transparency=255, optimize=False)
 
 
-def _saved(image: Image.Image, name: str, **options: Any) -> Picture:
+def _saved(image: Image.Image, name: str, **options: Any) -> ImageFile:
     buffer = io.BytesIO()
     image.save(buffer, format=name.upper(), **options)
-    return Picture(buffer.getvalue(), CONTENT_TYPES[name], *image.size)
+    return ImageFile(buffer.getvalue(), CONTENT_TYPES[name], *image.size)

@@ -94,7 +94,7 @@ _decode_work = msgspec.msgpack.Decoder(Work).decode
 _decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Progress | Done | Failed).decode
 
 
-class Pool:
+class WorkerPool:
     """Children start when first needed, stay for the next task, and are replaced when they die."""
 
     def __init__(

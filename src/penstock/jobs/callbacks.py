@@ -12,7 +12,7 @@ from penstock.errors import PermissionDenied
 from penstock.jobs.leases import Jobs
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
-from penstock.upstream.catalog import Option
+from penstock.upstream.catalog import Candidate
 from penstock.vault import Vault
 from penstock.webhooks import events
 
@@ -33,7 +33,7 @@ class Callbacks:
             if not _is_usable(secret):
                 raise ValueError(f"the secret for callbacks of {slug} is not one: it begins with {events.PREFIX}")
 
-    def address(self, option: Option, attempt_id: str) -> str:
+    def address(self, option: Candidate, attempt_id: str) -> str:
         """Where the provider may call about this attempt, or nothing: it must be able to, and reach us in private."""
         op, public_url = option.model.op, self._settings.public_url
         if not op.callback_field or not op.poll or not public_url.startswith("https://"):

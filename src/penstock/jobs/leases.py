@@ -12,7 +12,7 @@ import structlog
 
 from penstock.clock import Clock, end
 from penstock.errors import Problem, StorageUnavailable
-from penstock.schema import Shelved
+from penstock.schema import StoredOutput
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 
@@ -38,7 +38,7 @@ class Lease:
     crashes: int = 0  # how many drivers were lost with it in a row, none of whom got anywhere
     # For a caller who waits in the same process: how it ended, without asking the store again.
     problem: Problem | None = None
-    files: Sequence[Shelved] = ()
+    files: Sequence[StoredOutput] = ()
     _bells: set[asyncio.Event] = field(default_factory=set)
     _is_nudged: bool = False  # while nobody listened
     _sending: int = 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
-from penstock.media.storage import Missing, Shelf, key_of
-from penstock.schema import Input, Kept, Shelved
+from penstock.media.storage import FileMissing, Storage, key_of
+from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
 
@@ -29,13 +29,13 @@ class Opened:
 class Media:
     """Files that are ours: their rows, their addresses, their end."""
 
-    def __init__(self, store: Store, shelf: Shelf, vault: Vault, clock: Clock) -> None:
+    def __init__(self, store: Store, shelf: Storage, vault: Vault, clock: Clock) -> None:
         self._store, self._shelf, self._vault, self._clock = store, shelf, vault, clock
 
     # ------------------------------------------------------------------------------------------------------- the rows
 
     async def record(
-        self, tx: Transaction, org_id: str, request_id: str, shelved: Sequence[Shelved], first: int, until_ms: int
+        self, tx: Transaction, org_id: str, request_id: str, shelved: Sequence[StoredOutput], first: int, until_ms: int
     ) -> None:
         for position, one in enumerate(shelved, first):
             await self._add(tx, org_id, request_id, "output", position, one.kept, one.sha256, until_ms)
@@ -44,7 +44,7 @@ class Media:
         self, tx: Transaction, org_id: str, request_id: str, stored: Sequence[tuple[Input, bytes]], until_ms: int
     ) -> None:
         for position, (one, digest) in enumerate(stored):
-            kept = Kept(one.media_id, one.content_type, one.size_bytes, one.width, one.height)
+            kept = Output(one.media_id, one.content_type, one.size_bytes, one.width, one.height)
             await self._add(tx, org_id, request_id, one.role, position, kept, digest, until_ms)
 
     async def _add(
@@ -54,7 +54,7 @@ class Media:
         request_id: str,
         role: str,
         position: int,
-        kept: Kept,
+        kept: Output,
         digest: bytes,
         until_ms: int,
     ) -> None:
@@ -126,7 +126,7 @@ class Media:
         try:
             async for chunk in self._shelf.read(key_of(media_id), start, length):
                 yield chunk
-        except Missing:
+        except FileMissing:
             raise NotFound("No such file.") from None
 
     # ------------------------------------------------------------------------------------------------------ the end
@@ -157,7 +157,7 @@ class Media:
         return sum([await self._shelf.delete(key) for key in await strays(self._store, self._shelf)])
 
 
-async def strays(store: Store, shelf: Shelf) -> list[str]:
+async def strays(store: Store, shelf: Storage) -> list[str]:
     """Files without a row: a crash or a refusal came between the two. Young ones may still get theirs, and so may
     those of a generation that is not finished.
     """

@@ -24,11 +24,11 @@ _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 _LONGEST_ADDRESS_SECONDS = 7 * 86_400  # what S3 signs at most; a later look at the video gives a new one
 
 
-class Missing(Exception):
+class FileMissing(Exception):
     """No such file."""
 
 
-class Shelf(Protocol):
+class Storage(Protocol):
     """Whole files in, ranges out, under names that we make ourselves."""
 
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
@@ -87,7 +87,7 @@ class Folder:
         try:
             source = await asyncio.to_thread(path.open, "rb")
         except (FileNotFoundError, NotADirectoryError):
-            raise Missing(key) from None
+            raise FileMissing(key) from None
         except OSError as problem:
             raise StorageUnavailable("The store of files cannot be read.") from problem
         with source:
@@ -161,7 +161,7 @@ class Bucket:
         try:
             with _reaching():
                 await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type})
-        except Missing as problem:  # of the bucket, not of a file
+        except FileMissing as problem:  # of the bucket, not of a file
             raise StorageUnavailable("There is nowhere to keep the result.") from problem
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
@@ -187,7 +187,7 @@ class Bucket:
         return await obstore.get_async(self._store, key), start
 
     async def delete(self, key: str) -> bool:
-        with suppress(Missing), _reaching():
+        with suppress(FileMissing), _reaching():
             await obstore.head_async(self._store, key)
             await obstore.delete_async(self._store, key)
             return True
@@ -218,7 +218,7 @@ def _reaching() -> Iterator[None]:
     try:
         yield
     except (NotFoundError, FileNotFoundError) as problem:
-        raise Missing from problem
+        raise FileMissing from problem
     except (BaseError, OSError) as problem:
         raise StorageUnavailable("The store of files cannot be reached.") from problem
 
@@ -230,5 +230,5 @@ def key_of(media_id: str) -> str:
     return f"{media_id[-4:-2]}/{media_id}"
 
 
-def open_shelf(media: str, options: Mapping[str, str], data: Path) -> Shelf:
+def open_storage(media: str, options: Mapping[str, str], data: Path) -> Storage:
     return Bucket(media, options) if media else Folder(data / "media")

@@ -18,15 +18,15 @@ from penstock.failpoints import failpoint
 from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
-from penstock.imaging.workers import Pool, WorkFailed
-from penstock.media.storage import Shelf, key_of
-from penstock.net.client import NotSent, Refused, TooLarge, Unknown, Wire
+from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.media.storage import Storage, key_of
+from penstock.net.client import HttpClient, NotSent, Refused, TooLarge, Unknown
 from penstock.net.guard import Egress
 from penstock.providers.spec import File, Outgoing
-from penstock.schema import Input, Kept, Request, Sent, Shelved
+from penstock.schema import Input, Output, Request, StoredOutput, UploadedFile
 from penstock.settings import Settings
-from penstock.upstream.client import Source
-from penstock.values import Reference, new_id
+from penstock.upstream.client import DownloadSource
+from penstock.values import InputImage, new_id
 
 _FETCH_SECONDS = 20.0
 _PROVIDER_SECONDS = 300.0
@@ -37,20 +37,20 @@ Whole = TypeVar("Whole", bytes, str)
 _TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
 
 
-class Unusable(Exception):
+class UnusableFile(Exception):
     """What a provider delivered is not what it says."""
 
 
-class Unfetched(Exception):
+class DownloadFailed(Exception):
     """What a provider made is not here yet; it may come if it is asked for again."""
 
 
-class NoRoom(Exception):
+class StorageFull(Exception):
     """What a provider made is here, and there is nowhere to keep it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedInput:
     """A caller's picture, checked and cleaned, before it has a place."""
 
     role: Literal["image", "mask", "reference"]
@@ -60,10 +60,10 @@ class Loaded:
     height: int
 
 
-class Gather:
+class Transfer:
     """Everything that comes in from outside passes here before it is kept."""
 
-    def __init__(self, shelf: Shelf, pool: Pool, wire: Wire, settings: Settings, scratch: Path) -> None:
+    def __init__(self, shelf: Storage, pool: WorkerPool, wire: HttpClient, settings: Settings, scratch: Path) -> None:
         self._shelf, self._pool, self._wire, self._settings = shelf, pool, wire, settings
         self._scratch = scratch
         self._turns = Turns()
@@ -71,7 +71,7 @@ class Gather:
 
     # -------------------------------------------------------------------------------------------------- from callers
 
-    async def load(self, role: str, source: Sent | str, param: str) -> Loaded:
+    async def load(self, role: str, source: UploadedFile | str, param: str) -> LoadedInput:
         """A file, data URI or address that a caller sent, as a clean picture; a 400 that names the field otherwise."""
         data = await self._caller_bytes(source, param)
         if len(data) > self._settings.picture_bytes:
@@ -86,10 +86,10 @@ class Gather:
         if role == "mask" and made["content_type"] != "image/png":
             raise InvalidRequest("`mask` must be a PNG.", param=param)
         kind = cast(Literal["image", "mask", "reference"], role)
-        return Loaded(kind, made["data"], made["content_type"], made["width"], made["height"])
+        return LoadedInput(kind, made["data"], made["content_type"], made["width"], made["height"])
 
-    async def _caller_bytes(self, source: Sent | str, param: str) -> bytes:
-        if isinstance(source, Sent):
+    async def _caller_bytes(self, source: UploadedFile | str, param: str) -> bytes:
+        if isinstance(source, UploadedFile):
             return source.data
         if source[:5].lower() == "data:":
             try:
@@ -110,7 +110,7 @@ class Gather:
             raise InvalidRequest(f"`{param}` names an address that could not be fetched.", param=param)
         return bytes(found.body)
 
-    async def store_inputs(self, loaded: Sequence[Loaded], at_ms: int) -> list[tuple[Input, bytes]]:
+    async def store_inputs(self, loaded: Sequence[LoadedInput], at_ms: int) -> list[tuple[Input, bytes]]:
         """On the shelf before the promise; the rows follow in the transaction that makes it."""
         stored = []
         for one in loaded:
@@ -127,39 +127,39 @@ class Gather:
             stored.append((described, hashlib.sha256(one.data).digest()))
         return stored
 
-    async def shelve(self, kept: Kept, data: bytes) -> None:
+    async def shelve(self, kept: Output, data: bytes) -> None:
         await self._put(kept.media_id, data, kept.content_type)
 
-    async def inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[Reference]]:
+    async def inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[InputImage]]:
         """The request's pictures, read back for a provider; a mask in the polarity that it wants."""
-        found: dict[str, list[Reference]] = {}
+        found: dict[str, list[InputImage]] = {}
         for one in request.inputs:
             chunks = [chunk async for chunk in self._shelf.read(key_of(one.media_id), 0, one.size_bytes)]
             data = b"".join(chunks)
             if one.role == "mask" and polarity != "alpha":
                 data = (await self._pool.run("pictures.mask_for", data=data, polarity=polarity))["data"]
-            reference = Reference(data, one.content_type, one.width, one.height, one.role)
+            reference = InputImage(data, one.content_type, one.width, one.height, one.role)
             found.setdefault(_TABLE_NAMES[one.role], []).append(reference)
         return found
 
     # ------------------------------------------------------------------------------------------------- from providers
 
-    async def keep(self, media_id: str, file: File, source: Source | None, request: Request) -> Shelved:
+    async def keep(self, media_id: str, file: File, source: DownloadSource | None, request: Request) -> StoredOutput:
         """A produced file: fetched, recognised, converted to what was asked, and durable."""
         if request.task == "video" and source is not None and not _is_data_uri(file.url):
             return await self._keep_stream(media_id, source)
         sent, text = await self._provider_bytes(file, source)
         data, found = sent, sniff(sent)
         if found is None:
-            raise Unusable("the file is of no known kind")
+            raise UnusableFile("the file is of no known kind")
         if found.content_type.startswith("image/") and request.task != "video":
             data, content_type, width, height = await self._finished(data, request)
         elif found.content_type.startswith("video/") and request.task == "video":
             content_type, width, height = found.content_type, None, None
         else:
-            raise Unusable(f"the file is {found.content_type}")
+            raise UnusableFile(f"the file is {found.content_type}")
         await self._put(media_id, data, content_type)
-        kept = Kept(
+        kept = Output(
             media_id=media_id,
             content_type=content_type,
             size_bytes=len(data),
@@ -169,16 +169,16 @@ class Gather:
         )
         digest = await asyncio.to_thread(_digest, data)
         if request.values.get("response_format") != "b64_json":
-            return Shelved(kept=kept, sha256=digest)
+            return StoredOutput(kept=kept, sha256=digest)
         if text and data is sent:
-            return Shelved(kept=kept, sha256=digest, base64=text)
-        return Shelved(kept=kept, sha256=digest, data=data)
+            return StoredOutput(kept=kept, sha256=digest, base64=text)
+        return StoredOutput(kept=kept, sha256=digest, data=data)
 
     async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
         try:
             await self._shelf.put(key_of(media_id), data, content_type)
         except StorageUnavailable as problem:
-            raise NoRoom from problem
+            raise StorageFull from problem
 
     async def _finished(self, data: bytes, request: Request) -> tuple[bytes, str, int, int]:
         """In the format that was asked for; untouched when it already is."""
@@ -191,10 +191,10 @@ class Gather:
                 "pictures.convert", data=data, output_format=wanted, output_compression=compression
             )
         except WorkFailed as problem:
-            raise Unusable(problem.message) from problem
+            raise UnusableFile(problem.message) from problem
         return made["data"], made["content_type"], made["width"], made["height"]
 
-    async def _provider_bytes(self, file: File, source: Source | None) -> tuple[bytes, str | None]:
+    async def _provider_bytes(self, file: File, source: DownloadSource | None) -> tuple[bytes, str | None]:
         """The file and, where it came as that and nothing else, its base64."""
         data = file.data if file.data is not None or not _is_data_uri(file.url) else file.url
         if isinstance(data, str):
@@ -206,7 +206,7 @@ class Gather:
             try:
                 return base64.b64decode(text), None  # with line breaks in it, say
             except ValueError as problem:
-                raise Unusable("the file is not base64") from problem
+                raise UnusableFile("the file is not base64") from problem
         if data is not None:
             return data, None
         assert source is not None, "a file has bytes or an address"
@@ -230,7 +230,7 @@ class Gather:
         except (NotSent, Unknown) as problem:
             raise _trouble(problem) from problem
         if status != 200:
-            raise Unfetched(f"fetching the file gave {status}")
+            raise DownloadFailed(f"fetching the file gave {status}")
         return body, None
 
     # --------------------------------------------------------------------------------------------------------- base64
@@ -255,7 +255,7 @@ class Gather:
 
     # ---------------------------------------------------------------------------------------------------------- films
 
-    async def _keep_stream(self, media_id: str, source: Source) -> Shelved:
+    async def _keep_stream(self, media_id: str, source: DownloadSource) -> StoredOutput:
         """Videos go to disk as they come; memory stays flat however large they are."""
         handle, name = mkstemp(dir=self._scratch)
         path = Path(name)
@@ -266,14 +266,14 @@ class Gather:
             size, digest, head = await asyncio.to_thread(_facts, path)
             found = sniff(head)
             if found is None or not found.content_type.startswith("video/"):
-                raise Unusable("the file is not a video")
+                raise UnusableFile("the file is not a video")
             content_type = found.content_type
             await self._put(media_id, path, content_type)
         finally:
             _forget(path)
-        return Shelved(kept=Kept(media_id=media_id, content_type=content_type, size_bytes=size), sha256=digest)
+        return StoredOutput(kept=Output(media_id=media_id, content_type=content_type, size_bytes=size), sha256=digest)
 
-    async def _download(self, source: Source, sink: Any) -> None:
+    async def _download(self, source: DownloadSource, sink: Any) -> None:
         most = self._settings.video_bytes
         try:
             if source.trusted:
@@ -283,7 +283,7 @@ class Gather:
                     async for chunk in reply:
                         taken += len(chunk)
                         if taken > most:
-                            raise Unusable("the file is too large")
+                            raise UnusableFile("the file is too large")
                         sink.write(chunk)
             else:
                 found = await self._wire.fetch(
@@ -296,22 +296,26 @@ class Gather:
                 )
                 status = found.status
         except OSError as problem:
-            raise NoRoom from problem
+            raise StorageFull from problem
         except (NotSent, Unknown) as problem:
             raise _trouble(problem) from problem
         if status != 200:
-            raise Unfetched(f"fetching the file gave {status}")
+            raise DownloadFailed(f"fetching the file gave {status}")
 
 
 def _is_data_uri(text: str | bytes | None) -> bool:
     return isinstance(text, str) and text[:5].lower() == "data:"
 
 
-def _trouble(problem: NotSent | Unknown) -> Unusable | Unfetched:
+def _trouble(problem: NotSent | Unknown) -> UnusableFile | DownloadFailed:
     """An address that we do not go to, or a file without end, stays one; the rest may pass."""
     if isinstance(problem, Refused):
-        return Unusable("the file lies where the gateway does not go")
-    return Unusable("the file is too large") if isinstance(problem, TooLarge) else Unfetched("the transfer broke off")
+        return UnusableFile("the file lies where the gateway does not go")
+    return (
+        UnusableFile("the file is too large")
+        if isinstance(problem, TooLarge)
+        else DownloadFailed("the transfer broke off")
+    )
 
 
 def _digest(data: bytes) -> bytes:

@@ -27,7 +27,7 @@ from penstock.net.guard import NO_EXCEPTIONS, Egress, Target, check_fetch_url
 from penstock.net.reply import Chunks, Fetched, Headers, NotSent, Refused, Sink, TooLarge, Unknown, keep, outcome, read
 from penstock.providers.spec import Outgoing, Reply, Upload
 
-__all__ = ["Chunks", "Fetched", "NotSent", "Refused", "Resolver", "Sink", "Stream", "TooLarge", "Unknown", "Wire"]
+__all__ = ["Chunks", "Fetched", "HttpClient", "NotSent", "Refused", "Resolver", "Sink", "Stream", "TooLarge", "Unknown"]
 
 MOST_REPLY_BYTES = 64 * 2**20
 _CONNECT_SECONDS = 5.0
@@ -93,7 +93,7 @@ class Stream:
 # ----------------------------------------------------------------------------------------------------------------- wire
 
 
-class Wire:
+class HttpClient:
     """Every HTTP request that this process makes; one object for all of them."""
 
     def __init__(

@@ -6,10 +6,24 @@ from typing import Any
 
 from penstock.providers.convert import first, pixels, plain_base64
 from penstock.providers.spec import (
-    File, Model, Operation, Param, Price, Provider, Reply, Result, Task, converted, emulated, fixed, passthrough,
-    refused, renamed, whole,
-)  # fmt: skip
-from penstock.values import Frame, Reference
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Task,
+    converted,
+    emulated,
+    fixed,
+    passthrough,
+    refused,
+    renamed,
+    whole,
+)
+from penstock.values import Frame, InputImage
 
 
 def read(reply: Reply) -> Result:
@@ -31,7 +45,7 @@ def basic(key: str) -> Mapping[str, str]:
     return {"authorization": f"Basic {b64encode(key.encode()).decode()}"} if key else {}
 
 
-def begun(found: Sequence[Reference]) -> tuple[list[str], int, int]:
+def begun(found: Sequence[InputImage]) -> tuple[list[str], int, int]:
     """Its own default is 512 x 512, whatever goes in."""
     return [plain_base64(found[0])], *FIT(Frame(found[0].width, found[0].height))
 

@@ -7,10 +7,26 @@ from typing import Any
 
 from penstock.providers.convert import each, first, on_off, pixels, plain_base64
 from penstock.providers.spec import (
-    File, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, converted, fixed, header, lasting,
-    passthrough, priced, shaped, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    converted,
+    fixed,
+    header,
+    lasting,
+    passthrough,
+    priced,
+    shaped,
+    whole,
+)
+from penstock.values import InputImage
 
 # "Task not found" is no status: a cluster that has not heard of a task yet says so, too, and is asked again.
 STATUS: dict[str, Status] = {
@@ -49,7 +65,7 @@ def references(most: int) -> Param:
     """Each has a field of its own."""
     names = ("input_image", *(f"input_image_{number}" for number in range(2, most + 1)))
 
-    def spread(found: Sequence[Reference]) -> tuple[str | None, ...]:
+    def spread(found: Sequence[InputImage]) -> tuple[str | None, ...]:
         return (*map(plain_base64, found), *[None] * (most - len(found)))
 
     return converted("images", names, spread, required=True, most=most)

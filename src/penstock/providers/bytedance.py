@@ -8,9 +8,27 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, each, ends, joined, pixels
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, fixed,
-    lasting, passthrough, priced, renamed, shaped, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    bearer,
+    converted,
+    fixed,
+    lasting,
+    passthrough,
+    priced,
+    renamed,
+    shaped,
+    whole,
+)
 
 # fmt: off
 STATUS: dict[str, Status] = {"queued": "queued", "running": "in_progress", "succeeded": "completed", "failed": "failed",
@@ -55,7 +73,7 @@ def cost_usd(task: Mapping[str, Any]) -> str | None:
     return f"{Decimal(rate) * tokens / 1_000_000:f}" if rate and tokens else None
 
 
-def blame(trouble: Mapping[str, Any]) -> Kind | None:
+def blame(trouble: Mapping[str, Any]) -> FailureKind | None:
     """`InputTextSensitiveContentDetected`, `OutputVideoRiskDetection` and a dozen more."""
     code = str(trouble.get("code"))
     return "refused" if "SensitiveContent" in code or "RiskDetection" in code or "PolicyViolation" in code else None

@@ -6,9 +6,20 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, each, joined, number_word, pixels
 from penstock.providers.spec import (
-    File, Kind, Operation, Reply, Result, Status, Task, Upload, converted, emulated, ignored, passthrough,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    FailureKind,
+    Operation,
+    Reply,
+    Result,
+    Status,
+    Task,
+    Upload,
+    converted,
+    emulated,
+    ignored,
+    passthrough,
+)
+from penstock.values import InputImage
 
 STATUS: Mapping[str, Status] = {
     "queued": "queued", "pending": "queued", "in_progress": "in_progress", "processing": "in_progress",
@@ -58,7 +69,7 @@ def error_text(reply: Reply) -> str | None:
     return error if isinstance(error, str) else error.get("message")
 
 
-def error_kind(reply: Reply) -> Kind | None:
+def error_kind(reply: Reply) -> FailureKind | None:
     """An empty purse is told with the status of a full queue and, at Google, a bad key like a caller's mistake."""
     error = _error(reply)
     if isinstance(error, str):
@@ -75,7 +86,7 @@ def _error(reply: Reply) -> Any:
     return (reply.json[0] if isinstance(reply.json, list) else reply.json)["error"]
 
 
-def upload(reference: Reference) -> Upload:
+def upload(reference: InputImage) -> Upload:
     return Upload(reference.data, reference.content_type, f"{reference.name}.{reference.content_type.split('/')[1]}")
 
 

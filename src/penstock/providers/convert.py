@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log
 from typing import Any
 
-from penstock.values import SHORT_SIDES, Frame, Reference
+from penstock.values import SHORT_SIDES, Frame, InputImage
 
 # --------------------------------------------------------------------------------------------------------------- shape
 
@@ -122,28 +122,28 @@ def with_unit(unit: str) -> Callable[[float], str]:
 # ---------------------------------------------------------------------------------------------------------- references
 
 
-def data_uri(reference: Reference) -> str:
+def data_uri(reference: InputImage) -> str:
     return f"data:{reference.content_type};base64,{plain_base64(reference)}"
 
 
-def plain_base64(reference: Reference) -> str:
+def plain_base64(reference: InputImage) -> str:
     return base64.b64encode(reference.data).decode("ascii")
 
 
-def first(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], Any]:
+def first(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], Any]:
     return lambda references: by(references[0])
 
 
-def each(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], list[Any]]:
+def each(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], list[Any]]:
     return lambda references: [by(reference) for reference in references]
 
 
-def inline_part(reference: Reference) -> dict[str, str]:
+def inline_part(reference: InputImage) -> dict[str, str]:
     """Google's form of a picture inside a message."""
     return {"mimeType": reference.content_type, "data": plain_base64(reference)}
 
 
-def ends(by: Callable[[Reference], Any]) -> Callable[[Sequence[Reference]], tuple[Any, Any]]:
+def ends(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], tuple[Any, Any]]:
     """The picture a film begins with and, if there is a second one, the picture it ends with."""
     return lambda references: (by(references[0]), by(references[1]) if len(references) > 1 else None)
 

@@ -5,10 +5,25 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, first, relabelled
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
-    priced, renamed, shaped, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    lasting,
+    priced,
+    renamed,
+    shaped,
+    whole,
+)
+from penstock.values import InputImage
 
 # A task that it no longer finds is UNKNOWN, and was perhaps made: no verdict, so it is asked about until time is up.
 STATUS: dict[str, Status] = {
@@ -38,7 +53,7 @@ def read_later(reply: Reply) -> Result:
     )
 
 
-def blame(code: str) -> Kind | None:
+def blame(code: str) -> FailureKind | None:
     if "DataInspection" in code or code == "IPInfringementSuspect":
         return "refused"
     is_down = code.startswith(("Arrearage", "AccessDenied", "InternalError"))
@@ -49,7 +64,7 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return blame(reply.json["code"])
 
 
@@ -59,7 +74,7 @@ def parted(fields: dict[str, Any]) -> dict[str, Any]:
     return {"input": words, "parameters": {**fields, **told}}
 
 
-def media(found: list[Reference]) -> list[dict[str, str]]:
+def media(found: list[InputImage]) -> list[dict[str, str]]:
     """One or two pictures begin and end the film; more are things to be seen in it."""
     roles = ("first_frame", "last_frame") if len(found) <= 2 else ("reference_image",) * len(found)
     return [{"type": role, "url": data_uri(one)} for one, role in zip(found, roles, strict=False)]

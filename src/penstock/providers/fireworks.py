@@ -7,9 +7,23 @@ from penstock.providers.convert import closest, data_uri, first, on_off
 from penstock.providers.chats import ONE_VOICE, chats, talk
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
-    File, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, fixed, ignored,
-    passthrough, whole,
-)  # fmt: skip
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    bearer,
+    converted,
+    fixed,
+    ignored,
+    passthrough,
+    whole,
+)
 
 STATUS: dict[str, Status] = {"Pending": "in_progress", "Ready": "completed"}  # whatever else it says is a failure
 MODERATED = ("Request Moderated", "Content Moderated")

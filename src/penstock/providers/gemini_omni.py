@@ -7,10 +7,24 @@ from typing import Any
 from penstock.providers.convert import each, plain_base64, with_unit
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
-    File, Model, Operation, Price, Provider, Reply, Result, Status, converted, fixed, header, lasting, passthrough,
-    renamed, shaped, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    Model,
+    Operation,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    converted,
+    fixed,
+    header,
+    lasting,
+    passthrough,
+    renamed,
+    shaped,
+    whole,
+)
+from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
     "queued": "queued", "in_progress": "in_progress", "requires_continuation": "in_progress", "completed": "completed",
@@ -20,7 +34,7 @@ FORM = "response_format"
 PRICED = frozenset("generation_config response_format tools input previous_interaction_id".split())
 
 
-def picture(reference: Reference) -> dict[str, str]:
+def picture(reference: InputImage) -> dict[str, str]:
     return {"type": "image", "data": plain_base64(reference), "mime_type": reference.content_type}
 
 

@@ -7,9 +7,22 @@ from typing import Any
 from penstock.providers.convert import both, closest, each, inline_part, tier, word
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, converted, fixed, header, passthrough, renamed,
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    converted,
+    fixed,
+    header,
+    passthrough,
+    renamed,
     whole,
-)  # fmt: skip
+)
 
 NOTE = "public price table, 2026-11"
 REFUSALS = set(
@@ -37,7 +50,7 @@ def read(reply: Reply) -> Result:
     if not made:
         blocked = (answer.get("promptFeedback") or {}).get("blockReason")
         reason = blocked or next((one.get("finishReason") for one in candidates), "no candidates")
-        kind: Kind = "refused" if blocked or reason in REFUSALS else "rejected"
+        kind: FailureKind = "refused" if blocked or reason in REFUSALS else "rejected"
         words = " ".join(part["text"] for part in shown if part.get("text"))
         return Result(status="failed", kind=kind, message=words or f"Gemini made no image: {reason}.")
     files = tuple(File(data=one["data"], content_type=one["mimeType"]) for one in made)

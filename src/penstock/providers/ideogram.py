@@ -5,9 +5,24 @@ from typing import Any
 from penstock.providers.convert import closest, first, on_off, relabelled, word
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Task, converted, emulated, header,
-    passthrough, priced, renamed, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Task,
+    converted,
+    emulated,
+    header,
+    passthrough,
+    priced,
+    renamed,
+    whole,
+)
 
 
 def read(reply: Reply) -> Result:
@@ -27,7 +42,7 @@ def error(reply: Reply) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     """What is malformed gets 400; this is for prompts and pictures that failed its check."""
     return "refused" if reply.status == 422 else None
 

@@ -12,16 +12,32 @@ import msgspec
 
 from penstock.providers.convert import ends, number_word, plain_base64
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, fixed, lasting,
-    passthrough, priced, shaped, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    fixed,
+    lasting,
+    passthrough,
+    priced,
+    shaped,
+    whole,
+)
 
 STATUS: dict[str, Status] = {
     "submitted": "queued", "processing": "in_progress", "succeed": "completed", "succeeded": "completed",
     "failed": "failed",
 }  # fmt: skip
 # What a code means where the HTTP status would mislead: accounts in arrears and used-up packs answer 429, too.
-CODES: dict[int, Kind] = {
+CODES: dict[int, FailureKind] = {
     1100: "broken", 1101: "broken", 1102: "broken", 1300: "refused", 1301: "refused", 1302: "busy", 1303: "busy",
     1304: "broken",
 }  # fmt: skip
@@ -49,7 +65,7 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return CODES.get(reply.json["code"])
 
 

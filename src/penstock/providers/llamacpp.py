@@ -2,10 +2,10 @@
 
 from penstock.providers.chats import ONE_VOICE, served, talk
 from penstock.providers.compatible import error_kind, error_text
-from penstock.providers.spec import Kind, Provider, Reply, bearer_if_any
+from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_any
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return "busy" if reply.status == 503 else error_kind(reply)  # it is still loading the model
 
 

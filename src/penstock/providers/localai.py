@@ -6,9 +6,22 @@ from typing import Any
 from penstock.providers.convert import each, first, joined, pixels, plain_base64
 from penstock.providers.compatible import read_images, upload
 from penstock.providers.spec import (
-    Model, Operation, Param, Price, Provider, Reply, Task, bearer_if_any, converted, emulated, fixed, passthrough,
-    refused, renamed, whole,
-)  # fmt: skip
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Task,
+    bearer_if_any,
+    converted,
+    emulated,
+    fixed,
+    passthrough,
+    refused,
+    renamed,
+    whole,
+)
 
 
 def error(reply: Reply) -> str | None:

@@ -6,15 +6,29 @@ from typing import Any
 
 from penstock.providers.convert import closest, data_uri, ends
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
-    passthrough, priced, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    lasting,
+    passthrough,
+    priced,
+    whole,
+)
+from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
     "pending": "queued", "processing": "in_progress", "completed": "completed", "failed": "failed",
 }  # fmt: skip
-TYPES: dict[str, Kind] = {
+TYPES: dict[str, FailureKind] = {
     "content_filtered_error": "refused", "invalid_request_error": "rejected", "insufficient_funds_error": "broken",
     "rate_limit_error": "busy", "concurrency_limit_error": "busy",
 }  # fmt: skip
@@ -40,11 +54,11 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["error"]["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return TYPES.get(reply.json["error"]["type"])
 
 
-def pictures(found: list[Reference]) -> tuple[Any, ...]:
+def pictures(found: list[InputImage]) -> tuple[Any, ...]:
     return (*ends(data_uri)(found), found[0].height > found[0].width)
 
 

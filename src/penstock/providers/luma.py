@@ -4,15 +4,30 @@ from typing import Any
 
 from penstock.providers.convert import both, closest, each, plain_base64, with_unit
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Provider, Reply, Result, Status, bearer, converted, fixed, lasting, passthrough,
-    priced, renamed, shaped, whole,
-)  # fmt: skip
-from penstock.values import Frame, Reference
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    fixed,
+    lasting,
+    passthrough,
+    priced,
+    renamed,
+    shaped,
+    whole,
+)
+from penstock.values import Frame, InputImage
 
 STATUS: dict[str, Status] = {
     "queued": "queued", "processing": "in_progress", "completed": "completed", "failed": "failed",
 }  # fmt: skip
-BLAME: dict[str, Kind] = {
+BLAME: dict[str, FailureKind] = {
     "content_moderated": "refused", "image_too_large": "rejected", "unsupported_format": "rejected",
     "corrupt_input": "rejected", "invalid_request": "rejected", "rate_limited": "busy",
 }  # fmt: skip
@@ -38,7 +53,7 @@ def error(reply: Reply) -> str | None:
     return told if isinstance(told, str) else told.get("message")
 
 
-def media(reference: Reference) -> dict[str, str]:
+def media(reference: InputImage) -> dict[str, str]:
     return {"data": plain_base64(reference), "media_type": reference.content_type}
 
 
@@ -57,7 +72,7 @@ def edited(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "source": source, **({"image_ref": guides} if guides else {})}
 
 
-def of_picture(found: list[Reference]) -> str:
+def of_picture(found: list[InputImage]) -> str:
     """A film that begins with a picture has its shape."""
     return closest(*RATIOS.split())(Frame(found[0].width, found[0].height))
 

@@ -5,18 +5,39 @@ from typing import Any
 
 from penstock.providers.convert import data_uri, ends, first
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
-    passthrough, priced, shaped, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    lasting,
+    passthrough,
+    priced,
+    shaped,
+    whole,
+)
+from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
     "Preparing": "queued", "Queueing": "queued", "Processing": "in_progress", "Success": "completed", "Fail": "failed",
     "queued": "queued", "running": "in_progress", "succeeded": "completed", "failed": "failed", "expired": "failed",
     "cancelled": "cancelled",
 }  # fmt: skip
-CODES: dict[str, Kind] = {"1002": "busy", "1026": "refused", "1027": "refused", "2013": "rejected", "2056": "busy"}
-TYPES: dict[str, Kind] = {
+CODES: dict[str, FailureKind] = {
+    "1002": "busy",
+    "1026": "refused",
+    "1027": "refused",
+    "2013": "rejected",
+    "2056": "busy",
+}
+TYPES: dict[str, FailureKind] = {
     "unprocessable_entity_error": "refused", "insufficient_balance_error": "broken", "authorized_error": "broken",
     "rate_limit_error": "busy", "server_error": "broken",
 }  # fmt: skip
@@ -54,7 +75,7 @@ def read_2(reply: Reply) -> Result:
                   kind=blame(problem.get("code")), message=problem.get("message"))
 
 
-def blame(code: int | str | None) -> Kind:
+def blame(code: int | str | None) -> FailureKind:
     return CODES.get(str(code), "broken")
 
 
@@ -62,11 +83,11 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["error"]["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return TYPES.get(reply.json["error"]["type"])
 
 
-def seen(found: list[Reference]) -> list[dict[str, Any]]:
+def seen(found: list[InputImage]) -> list[dict[str, Any]]:
     """One or two pictures begin and end the film; more are things to be seen in it."""
     roles = ("first_frame", "last_frame") if len(found) <= 2 else ("reference_image",) * len(found)
     pairs = zip(found, roles, strict=False)

@@ -2,7 +2,7 @@
 
 from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, served, talk
 from penstock.providers.compatible import error_kind, error_text
-from penstock.providers.spec import Kind, Provider, Reply, converted, passthrough
+from penstock.providers.spec import FailureKind, Provider, Reply, converted, passthrough
 
 
 def unsaid(value: object) -> None:
@@ -18,7 +18,7 @@ TALK = talk(
 )
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return "busy" if reply.status == 503 else error_kind(reply)  # its queue is full
 
 

@@ -9,8 +9,20 @@ from penstock.providers import compatible
 from penstock.providers.chats import chats, talk
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
-    Model, Param, Price, Provider, Reply, Result, Task, bearer, converted, emulated, passthrough, renamed, whole,
-)  # fmt: skip
+    Model,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Task,
+    bearer,
+    converted,
+    emulated,
+    passthrough,
+    renamed,
+    whole,
+)
 from penstock.values import Frame
 
 NOTE = "public price table, 2026-11"

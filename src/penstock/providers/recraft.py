@@ -7,9 +7,24 @@ from typing import Any
 from penstock.providers.convert import closest, first
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Provider, Reply, Result, Task, bearer, converted, emulated, fixed,
-    passthrough, priced, refused, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Provider,
+    Reply,
+    Result,
+    Task,
+    bearer,
+    converted,
+    emulated,
+    fixed,
+    passthrough,
+    priced,
+    refused,
+    whole,
+)
 
 # Not documented: a refusal is a 400 like any other, and is known by its words.
 REFUSAL = re.compile(r"moderat|content policy|prohibited|inappropriate|nsfw", re.IGNORECASE)
@@ -32,7 +47,7 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     return "refused" if reply.status == 400 and REFUSAL.search(f"{reply.json}") else None
 
 

@@ -7,10 +7,26 @@ from typing import Any
 
 from penstock.providers.convert import both, data_uri, relabelled
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, bearer, converted, lasting,
-    passthrough, priced, renamed, shaped, whole,
-)  # fmt: skip
-from penstock.values import Frame, Reference
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    bearer,
+    converted,
+    lasting,
+    passthrough,
+    priced,
+    renamed,
+    shaped,
+    whole,
+)
+from penstock.values import Frame, InputImage
 
 STATUS: dict[str, Status] = {
     "PENDING": "queued", "THROTTLED": "queued", "RUNNING": "in_progress", "SUCCEEDED": "completed", "FAILED": "failed",
@@ -34,7 +50,7 @@ def read(reply: Reply) -> Result:
     )
 
 
-def blame(code: str) -> Kind:
+def blame(code: str) -> FailureKind:
     """`SAFETY.INPUT.TEXT` and `INPUT_PREPROCESSING.SAFETY.TEXT` are about content, whatever the other parts say."""
     if "SAFETY" in code.split("."):
         return "refused"
@@ -54,7 +70,7 @@ def moved(sizes: dict[str, str], most: int) -> Param:
     """The first picture begins the film and lends it its shape, the second ends it."""
     pick = relabelled(sizes)
 
-    def images(found: list[Reference]) -> list[dict[str, str]]:
+    def images(found: list[InputImage]) -> list[dict[str, str]]:
         places = zip(found, ("first", "last"), strict=False)
         return [{"uri": data_uri(one), "position": place} for one, place in places]
 
@@ -62,7 +78,7 @@ def moved(sizes: dict[str, str], most: int) -> Param:
     return converted("input_reference", ("promptImage", "ratio"), shape, required=True, most=most)
 
 
-def references(found: list[Reference]) -> list[dict[str, str]]:
+def references(found: list[InputImage]) -> list[dict[str, str]]:
     return [{"uri": data_uri(one)} for one in found]
 
 

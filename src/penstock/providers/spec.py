@@ -8,11 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.providers.convert import both, closest, legal_seconds, tier
-from penstock.values import Reference
+from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
-Kind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable", "unfetched"]
+FailureKind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable", "unfetched"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 
@@ -177,7 +177,7 @@ class Result:
     files: tuple[File, ...] = ()
     ref: Mapping[str, str] = field(default_factory=dict)  # fills {names} in poll, fetch and cancel
     upstream_id: str | None = None
-    kind: Kind = "broken"  # of a failure: `refused` is a matter of content, and stops the routing
+    kind: FailureKind = "broken"  # of a failure: `refused` is a matter of content, and stops the routing
     message: str | None = None
     cost_usd: str | None = None  # what the provider says it charged; preferred over our table
     usage: Mapping[str, int] = field(default_factory=dict)  # billable quantities it reports, by unit
@@ -197,7 +197,7 @@ class Deposit:
     """Where pictures have to be left before a job can speak of them."""
 
     send: str
-    form: Callable[[Reference], tuple[tuple[str, str | Upload], ...]]
+    form: Callable[[InputImage], tuple[tuple[str, str | Upload], ...]]
     read: Callable[[Reply], str]  # what the picture is called there; its Reference then has that name
 
 
@@ -313,7 +313,7 @@ class Provider:
     auth: Callable[[str], Mapping[str, str]] = lambda key: {}
     headers: Mapping[str, str] = field(default_factory=dict)
     error: Callable[[Reply], str | None] | None = None  # its own words for a failure
-    kind: Callable[[Reply], Kind | None] | None = None  # where the status alone would mislead
+    kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone would mislead
     base_url_env: str | None = None  # self-hosted: the environment's name for its address
     callback_key: str | None = None  # the environment's name for what signs its callbacks, as Standard Webhooks say
     domain: str | None = None  # jobs may be followed to any https host of this domain, with the credential

@@ -6,9 +6,27 @@ from typing import Any
 from penstock.providers.convert import first
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, bearer, converted, emulated,
-    fixed, passthrough, priced, refused, shaped, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    bearer,
+    converted,
+    emulated,
+    fixed,
+    passthrough,
+    priced,
+    refused,
+    shaped,
+    whole,
+)
 
 
 def read(reply: Reply) -> Result:
@@ -33,7 +51,7 @@ def error(reply: Reply) -> str | None:
     return "; ".join(reply.json["errors"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     """It comes with 403, which is otherwise trouble with the account."""
     return "refused" if reply.json["name"] == "content_moderation" else None
 

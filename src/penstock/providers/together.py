@@ -7,9 +7,23 @@ from penstock.providers.convert import data_uri, first, pixels
 from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, chats, talk
 from penstock.providers.compatible import error_text
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Price, Provider, Reply, Result, bearer, converted, emulated, fixed, ignored,
-    passthrough, refused, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    bearer,
+    converted,
+    emulated,
+    fixed,
+    ignored,
+    passthrough,
+    refused,
+    whole,
+)
 
 UNFIT = re.compile(r"nsfw|flagged|safety", re.IGNORECASE)
 # More steps cost more, and so do weights of the caller's own.
@@ -22,7 +36,7 @@ def read(reply: Reply) -> Result:
     return Result(files=files, upstream_id=reply.json.get("id"))
 
 
-def error_kind(reply: Reply) -> Kind | None:
+def error_kind(reply: Reply) -> FailureKind | None:
     return "refused" if reply.status in (400, 403, 422) and UNFIT.search(error_text(reply) or "") else None
 
 

@@ -6,9 +6,24 @@ from decimal import Decimal
 
 from penstock.providers.convert import data_uri, each
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, converted, header, lasting,
-    passthrough, priced, shaped, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    converted,
+    header,
+    lasting,
+    passthrough,
+    priced,
+    shaped,
+    whole,
+)
 
 STATUS: dict[str, Status] = {
     "created": "queued", "queueing": "queued", "processing": "in_progress", "success": "completed", "failed": "failed",
@@ -35,7 +50,7 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     """Whoever has no credits left cannot be served by coming back later."""
     reason = reply.json["reason"]
     return "refused" if reason in REFUSED else "broken" if reason == "CreditInsufficient" else None

@@ -11,8 +11,8 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.imaging.sniff import sniff
-from penstock.recordings.recordings import Recorded, Replay
-from penstock.schema import Kept, Shelved
+from penstock.recordings.recordings import Recorded, Recordings
+from penstock.schema import Output, StoredOutput
 from penstock.store.base import Row, Store
 from penstock.values import is_id, iso, new_id
 
@@ -67,7 +67,7 @@ def summary(row: Row) -> dict[str, Any]:
     }
 
 
-async def written(replay: Replay, row: Row, *, inline: bool) -> tuple[Transcript, list[tuple[str, bytes]]]:
+async def written(replay: Recordings, row: Row, *, inline: bool) -> tuple[Transcript, list[tuple[str, bytes]]]:
     """The document, and the files that lie beside it unless they are inside."""
     known = msgspec.json.decode(row["result"], type=Recorded)
     stored = await replay.files(row["id"])
@@ -106,7 +106,7 @@ async def written(replay: Replay, row: Row, *, inline: bool) -> tuple[Transcript
 
 
 async def taken_in(
-    store: Store, replay: Replay, org_id: str, document: Any, beside: Mapping[str, bytes], now_ms: int
+    store: Store, replay: Recordings, org_id: str, document: Any, beside: Mapping[str, bytes], now_ms: int
 ) -> str:
     """Make a document a recording of this organization; its id stays if nobody has it yet."""
     try:
@@ -119,7 +119,7 @@ async def taken_in(
     contents = _contents(transcript, beside)
     recording_id = await _free_id(store, transcript.id, now_ms)
     shelved = [
-        Shelved(kept=_kept(file, content), sha256=hashlib.sha256(content).digest(), data=content)
+        StoredOutput(kept=_kept(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(transcript.files, contents, strict=True)
     ]
     rows = await replay.shelve(recording_id, shelved)
@@ -173,8 +173,8 @@ def _content(number: int, file: _File, beside: Mapping[str, bytes]) -> bytes:
     return content
 
 
-def _kept(file: _File, content: bytes) -> Kept:
-    return Kept("", file.content_type, len(content), file.width, file.height, file.revised_prompt)
+def _kept(file: _File, content: bytes) -> Output:
+    return Output("", file.content_type, len(content), file.width, file.height, file.revised_prompt)
 
 
 async def _free_id(store: Store, wanted: str, now_ms: int) -> str:

@@ -10,8 +10,8 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
-from penstock.media.storage import Shelf, key_of
-from penstock.schema import TABLES, Call, Kept, Likeness, Request, Sent, Settled, Shelved
+from penstock.media.storage import Storage, key_of
+from penstock.schema import TABLES, Call, Fingerprint, GenerationResult, Output, Request, StoredOutput, UploadedFile
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import Page, is_id, new_id
 
@@ -25,7 +25,7 @@ _PREFIX = "x-service-replay"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayOptions:
     """What the replay headers say."""
 
     mode: str
@@ -51,10 +51,10 @@ class Recorded(msgspec.Struct, frozen=True):
     executed_model: str
     upstream_id: str | None
     seconds: float | None
-    files: tuple[Kept, ...]
+    files: tuple[Output, ...]
 
 
-def asked(call: Call) -> Asked | None:
+def replay_options(call: Call) -> ReplayOptions | None:
     """None when nobody asked; a bad or missing companion is a 400 that says what is missing."""
     mode = _header(call, "", MODES) or call.caller.replay_mode
     match = _header(call, "-match", MATCHES) or "standard"
@@ -79,7 +79,7 @@ def asked(call: Call) -> Asked | None:
             "such as `100,900`.",
             param="X-Service-Replay-Latency",
         )
-    return Asked(mode, match, fields, recording, latency) if mode else None
+    return ReplayOptions(mode, match, fields, recording, latency) if mode else None
 
 
 def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
@@ -93,14 +93,14 @@ def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
 # ------------------------------------------------------------------------------------------------------------ likeness
 
 
-def likeness(
+def fingerprint(
     kind: str,
     request: Request,
     model: str,
-    pictures: Sequence[tuple[str, Sent | str]],
+    pictures: Sequence[tuple[str, UploadedFile | str]],
     strict: bytes,
     match: str = "standard",
-) -> Likeness:
+) -> Fingerprint:
     """Defaults are written out, so that saying one and leaving it out are the same call."""
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.same_as}
     values = {**defaults, **request.values, **request.extras}
@@ -109,12 +109,12 @@ def likeness(
     text = msgspec.json.encode([kind, model, dict(sorted(known.items())), shown], order="deterministic")
     everything = {**values, "model": model, "image": shown}
     by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
-    return Likeness(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
+    return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
 
 
-def _mark(source: Sent | str) -> str:
+def _mark(source: UploadedFile | str) -> str:
     """A picture by its bytes; an address by itself, because a replay fetches nothing."""
-    data = source.data if isinstance(source, Sent) else source.encode()
+    data = source.data if isinstance(source, UploadedFile) else source.encode()
     return hashlib.sha256(data).hexdigest()
 
 
@@ -130,13 +130,13 @@ def due(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
 # ---------------------------------------------------------------------------------------------------------- recordings
 
 
-class Replay:
+class Recordings:
     """An organization's recordings."""
 
-    def __init__(self, store: Store, shelf: Shelf, clock: Clock) -> None:
+    def __init__(self, store: Store, shelf: Storage, clock: Clock) -> None:
         self._store, self._shelf, self._clock = store, shelf, clock
 
-    async def find(self, org_id: str, wish: Asked, like: Likeness) -> Row | None:
+    async def find(self, org_id: str, wish: ReplayOptions, like: Fingerprint) -> Row | None:
         """The newest match."""
         if wish.match == "pinned":
             row = await self._store.one("get_recording", id=wish.recording, org_id=org_id)
@@ -145,7 +145,7 @@ class Replay:
             return await self._find_specific(org_id, wish.fields, like)
         return await self._store.one(f"find_{like.by}_recording", org_id=org_id, kind=like.kind, digest=like.digest)
 
-    async def _find_specific(self, org_id: str, fields: Sequence[str], like: Likeness) -> Row | None:
+    async def _find_specific(self, org_id: str, fields: Sequence[str], like: Fingerprint) -> Row | None:
         rows = await self._store.slow("list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SCANNED)
         for row in rows:
             known = msgspec.json.decode(row["request"])
@@ -187,7 +187,7 @@ class Replay:
 
     # ------------------------------------------------------------------------------------------------------ recording
 
-    async def shelve(self, recording_id: str, files: Sequence[Shelved]) -> list[dict[str, Any]]:
+    async def shelve(self, recording_id: str, files: Sequence[StoredOutput]) -> list[dict[str, Any]]:
         """Copies of their own: a recording outlives the request's media."""
         rows = []
         for position, one in enumerate(files):
@@ -234,7 +234,7 @@ def missing() -> RecordingNotFound:
     return RecordingNotFound("No recording matches this call.", should_retry=False)
 
 
-def recorded(settled: Settled, files: Sequence[Kept]) -> bytes:
+def recorded(settled: GenerationResult, files: Sequence[Output]) -> bytes:
     """What a recording keeps of a settlement; no id of ours, no cost."""
     kept = Recorded(
         provider=settled.provider,

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.atelier import table
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.providers.spec import Model, Price, Provider
-from penstock.schema import Choice, Request
+from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, model_schema
 
@@ -29,7 +29,7 @@ _MOST_ROUTES = 4096  # callers choose the names of a router's models; the usual 
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Candidate:
     """One way to serve a request: a provider that is on, and its model."""
 
     provider: Provider
@@ -45,11 +45,11 @@ class Option:
 class Route:
     """Options in the order they are to be tried; forced ones are endpoints of the one provider that was named."""
 
-    options: tuple[Option, ...]
+    options: tuple[Candidate, ...]
     forced: bool = False
 
     @property
-    def first(self) -> Option:
+    def first(self) -> Candidate:
         return self.options[0]
 
 
@@ -68,7 +68,7 @@ class Catalog:
         }
         self.on = {slug: provider for slug, provider in self.known.items() if slug not in self._off}
         options = [
-            Option(provider, model, environ.get(provider.key, "") if provider.key else "")
+            Candidate(provider, model, environ.get(provider.key, "") if provider.key else "")
             for provider in self.on.values()
             for model in provider.models
         ]
@@ -76,11 +76,11 @@ class Catalog:
         may_be_unpriced = settings.unknown_prices == "flag"
         self._options = [one for one in options if one.model.prices or may_be_unpriced]
         self._unpriced = {one.model.id for one in options} - {one.model.id for one in self._options}
-        self._by_id: dict[str, list[Option]] = {}
+        self._by_id: dict[str, list[Candidate]] = {}
         for option in self._options:
             for name in (option.model.id, *option.model.aliases) if option.model.upstream != ANY else ():
                 self._by_id.setdefault(name, []).append(option)
-        self._by_provider: dict[str, list[Option]] = {}
+        self._by_provider: dict[str, list[Candidate]] = {}
         for option in self._options:
             names = {option.model.upstream, option.model.id, *option.model.aliases}
             for name in names if option.model.upstream != ANY else ():
@@ -89,13 +89,13 @@ class Catalog:
         self._retired = {old: new for one in everything for old, new in one.retired.items()}
         self._enabled = lru_cache(_MOST_ROUTES)(self._serving)  # for each catalog its own
 
-    def _with_changes(self, options: list[Option], written: Mapping[str, Any]) -> list[Option]:
+    def _with_changes(self, options: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """What `[models]` says about an id holds for all who serve it, about `{provider}/{id}` for that one."""
         named = {model.id for provider in self.known.values() for model in provider.models}
         single = {f"{provider.slug}/{model.id}" for provider in self.known.values() for model in provider.models}
         changed = dict(configured.changes(named | single, written))
 
-        def change(option: Option) -> dict[str, Any]:
+        def change(option: Candidate) -> dict[str, Any]:
             return {
                 **changed.get(option.model.id, {}),
                 **changed.get(f"{option.provider.slug}/{option.model.id}", {}),
@@ -142,14 +142,14 @@ class Catalog:
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
         return Route(tuple(enabled), forced)
 
-    def _found(self, model: str) -> tuple[list[Option], bool]:
+    def _found(self, model: str) -> tuple[list[Candidate], bool]:
         """A public id, or `{provider}/{its model or a public id}`, which forces that provider."""
         if options := self._by_id.get(model):
             return options, {option.provider.slug for option in options} == {model.partition("/")[0]}
         named = self._by_provider.get(model, [])
         return named, bool(named)
 
-    def _routed(self, model: str) -> tuple[list[Option], bool]:
+    def _routed(self, model: str) -> tuple[list[Candidate], bool]:
         """Chat models that nobody here lists: a provider that takes any may be named, else the router gets them."""
         name = model.removeprefix("router/")
         if name != model and (found := self._found(name))[0]:
@@ -165,7 +165,7 @@ class Catalog:
         """Also through providers that are off: what a mock can stand in for."""
         options, forced = self._found(model)
         options = options or [
-            Option(provider, one)
+            Candidate(provider, one)
             for provider in self.known.values()
             for one in provider.models
             if model in (one.id, *one.aliases, f"{provider.slug}/{one.upstream}", f"{provider.slug}/{one.id}")
@@ -180,19 +180,19 @@ class Catalog:
         options, _ = self._found(model)
         return options[0].model.id if options else model
 
-    def mock(self, task: str, *, has_pictures: bool = True) -> Option:
+    def mock(self, task: str, *, has_pictures: bool = True) -> Candidate:
         """The built-in model that can stand in for any other of its task."""
         wanted = "image" if task in ("edit", "upscale") and not has_pictures else task
-        return next(Option(table.PROVIDER, one) for one in table.PROVIDER.models if one.op.task == wanted)
+        return next(Candidate(table.PROVIDER, one) for one in table.PROVIDER.models if one.op.task == wanted)
 
-    def option(self, choice: Choice, task: str) -> Option | None:
+    def option(self, choice: PlannedCandidate, task: str) -> Candidate | None:
         """The option that an earlier plan names, if it is still there. One model may make, edit and move pictures."""
         names = (choice.provider, choice.model, choice.upstream)
         found = [one for one in self._options if (one.provider.slug, one.model.id, one.model.upstream) == names]
         fitting = [one for one in found if one.model.op.task == task]
         return next((one for one in fitting if choice.send in ("", one.model.op.send)), None)
 
-    def _refuse(self, model: str, options: Sequence[Option], tasks: Sequence[str]) -> None:
+    def _refuse(self, model: str, options: Sequence[Candidate], tasks: Sequence[str]) -> None:
         if options:
             can = sorted({mode for option in options for mode in modes(option.model)})
             asked = _TASK_WORDS.get(tasks[0], tasks[0])
@@ -262,7 +262,7 @@ class Catalog:
         return described
 
 
-def _named(option: Option, model: str) -> Option:
+def _named(option: Candidate, model: str) -> Candidate:
     """A provider that takes any model, taking this one."""
     return replace(option, model=replace(option.model, id=model, upstream=model))
 
@@ -299,11 +299,11 @@ def pricing(price: Price) -> dict[str, Any]:
     return {**shown, "above": price.above} if price.above else shown
 
 
-def able(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:
+def capable(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:
     """The route without options whose model cannot do what was asked; the first refusal when none can. Where a provider
     was named, the first of its endpoints that can is left.
     """
-    fitting: list[Option] = []
+    fitting: list[Candidate] = []
     refusal: InvalidRequest | None = None
     for option in route.options:
         try:

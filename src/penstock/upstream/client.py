@@ -11,14 +11,14 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from penstock.atelier.server import ORIGIN, Workshop
+from penstock.atelier.server import ORIGIN, AtelierServer
 from penstock.event_loop import Turns
-from penstock.net.client import Chunks, NotSent, Unknown, Wire
-from penstock.providers.spec import Deposit, File, Kind, Model, Outgoing, Provider, Reply, Result
+from penstock.net.client import Chunks, HttpClient, NotSent, Unknown
+from penstock.providers.spec import Deposit, FailureKind, File, Model, Outgoing, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import translate
-from penstock.values import Reference
+from penstock.values import InputImage
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
@@ -33,13 +33,13 @@ Told = TypeVar("Told")
 _UNREADABLE = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
 
 
-class Failed(Exception):
+class AttemptFailed(Exception):
     """A provider's definite no, or proof that it never heard of us: somebody else may be asked."""
 
     def __init__(
         self,
         provider: str,
-        kind: Kind,
+        kind: FailureKind,
         message: str,
         *,
         status: int | None = None,  # of the HTTP answer, where that was the failure
@@ -71,7 +71,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DownloadSource:
     """Where a produced file can be fetched, and what must be shown there."""
 
     url: str
@@ -82,7 +82,7 @@ class Source:
 class Upstream:
     """Every call to every provider goes through here."""
 
-    def __init__(self, wire: Wire, workshop: Workshop, settings: Settings) -> None:
+    def __init__(self, wire: HttpClient, workshop: AtelierServer, settings: Settings) -> None:
         self._wire, self._workshop, self._settings = wire, workshop, settings
         self._turns = Turns()
 
@@ -91,7 +91,7 @@ class Upstream:
         target: Target,
         request: Request,
         count: int,
-        inputs: Mapping[str, Sequence[Reference]],
+        inputs: Mapping[str, Sequence[InputImage]],
         callback: str = "",
     ) -> Result:
         """Send a generation once. Raises Failed, or OutcomeUnknown when it may have been heard."""
@@ -110,24 +110,24 @@ class Upstream:
         if result.status == "failed":
             raise self._verdict(target, result)
         if result.status == "completed" and not result.files:
-            raise Failed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
+            raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
         if not result.done and not result.ref:
             raise OutcomeUnknown(provider.slug, f"{provider.name} accepted without naming the job.", timeout=False)
         return result
 
     async def _deposited(
-        self, target: Target, deposit: Deposit, inputs: Mapping[str, Sequence[Reference]]
-    ) -> dict[str, list[Reference]]:
+        self, target: Target, deposit: Deposit, inputs: Mapping[str, Sequence[InputImage]]
+    ) -> dict[str, list[InputImage]]:
         return {role: [await self._left(target, deposit, one) for one in found] for role, found in inputs.items()}
 
-    async def _left(self, target: Target, deposit: Deposit, reference: Reference) -> Reference:
+    async def _left(self, target: Target, deposit: Deposit, reference: InputImage) -> InputImage:
         place = self._address(target, deposit.send, {})
         outgoing = Outgoing(place.method, place.url, place.headers, form=deposit.form(reference))
         try:
             reply = await self._send(outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown):  # whatever became of the picture, no job was begun
             words = f"{target.provider.name} did not take a picture."
-            raise Failed(target.provider.slug, "broken", words, sent=False) from None
+            raise AttemptFailed(target.provider.slug, "broken", words, sent=False) from None
         return replace(reference, name=self._understood(target, reply, deposit.read))
 
     async def ask(self, target: Target, fields: Mapping[str, Any], seconds: float) -> Reply:
@@ -162,13 +162,13 @@ class Upstream:
         raise self._refusal(target, Reply(reply.status, reply.headers, body))
 
     @staticmethod
-    def _silence(provider: Provider, problem: NotSent | Unknown) -> "Failed | OutcomeUnknown":
+    def _silence(provider: Provider, problem: NotSent | Unknown) -> "AttemptFailed | OutcomeUnknown":
         if isinstance(problem, NotSent):
-            return Failed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False)
+            return AttemptFailed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False)
         words = "did not answer in time" if problem.timeout else "broke off before answering"
         return OutcomeUnknown(provider.slug, f"{provider.name} {words}.", timeout=problem.timeout)
 
-    def objection(self, target: Target, body: bytes) -> Failed:
+    def objection(self, target: Target, body: bytes) -> AttemptFailed:
         """An error that came under a status of success. Its own code, where it is one of HTTP's, is what was meant."""
         said = Reply(200, {}, body)
         with suppress(*_UNREADABLE):
@@ -176,8 +176,8 @@ class Upstream:
             return self._refusal(target, replace(said, status=code if code in range(400, 600) else 500))
         return self._refusal(target, replace(said, status=500))
 
-    def _refusal(self, target: Target, reply: Reply) -> Failed:
-        return Failed(
+    def _refusal(self, target: Target, reply: Reply) -> AttemptFailed:
+        return AttemptFailed(
             target.provider.slug,
             kind_of(target.provider, reply),
             explain(target.provider, reply, target.key),
@@ -207,17 +207,17 @@ class Upstream:
         body = op.cancel_body(ref) if op.cancel_body else None
         try:
             replies = [await self._send(self._address(target, one, ref, body), 30) for one in op.cancels]
-        except (NotSent, Unknown, Failed):
+        except (NotSent, Unknown, AttemptFailed):
             return False
         return bool(replies) and all(reply.status < 300 for reply in replies)
 
-    def source(self, target: Target, file: File) -> Source:
+    def source(self, target: Target, file: File) -> DownloadSource:
         """A file's address; credentials go along only to the provider's own origin."""
         url = _under(target.provider.base_url, file.url or "")
         if not file.private:
-            return Source(url, {}, trusted=_same_origin(url, target.provider.base_url))
+            return DownloadSource(url, {}, trusted=_same_origin(url, target.provider.base_url))
         self._check_origin(target.provider, url)
-        return Source(url, {**target.provider.headers, **target.provider.auth(target.key)}, trusted=True)
+        return DownloadSource(url, {**target.provider.headers, **target.provider.auth(target.key)}, trusted=True)
 
     # ------------------------------------------------------------------------------------------------------- plumbing
 
@@ -234,7 +234,7 @@ class Upstream:
         try:
             reply = await self._send(self._address(target, template, ref, body), 60)
         except (NotSent, Unknown) as problem:
-            raise Failed(slug, "timeout", f"{name} did not say how the job is.") from problem
+            raise AttemptFailed(slug, "timeout", f"{name} did not say how the job is.") from problem
         return self._read(target, reply, op.read_later)
 
     async def _fetched(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
@@ -243,7 +243,7 @@ class Upstream:
         """
         try:
             return await self._follow(target, template, ref)
-        except Failed as problem:
+        except AttemptFailed as problem:
             if problem.status in _NO_RESULT:
                 return Result(status="failed", kind=problem.kind, message=problem.message)
             raise
@@ -263,7 +263,7 @@ class Upstream:
     @staticmethod
     def _check_origin(provider: Provider, url: str) -> None:
         if not (_same_origin(url, provider.base_url) or _is_within(url, provider.domain)):
-            raise Failed(provider.slug, "broken", f"{provider.name} pointed outside its own address.")
+            raise AttemptFailed(provider.slug, "broken", f"{provider.name} pointed outside its own address.")
 
     def _received(self, target: Target, reply: Reply) -> Result:
         """The answer to a submission. One that does not tell whether a job was begun must not begin another."""
@@ -272,7 +272,7 @@ class Upstream:
             raise OutcomeUnknown(provider.slug, f"{provider.name} answered {reply.status}.", timeout=False)
         try:
             return self._read(target, reply)
-        except Failed as problem:
+        except AttemptFailed as problem:
             if is_job and problem.kind == "unreadable":
                 raise OutcomeUnknown(provider.slug, problem.message, timeout=False) from problem
             raise
@@ -292,11 +292,11 @@ class Upstream:
             return read(reply)
         except _UNREADABLE as problem:
             words = f"{target.provider.name} gave an answer that makes no sense."
-            raise Failed(target.provider.slug, "unreadable", words) from problem
+            raise AttemptFailed(target.provider.slug, "unreadable", words) from problem
 
-    def _verdict(self, target: Target, result: Result) -> Failed:
+    def _verdict(self, target: Target, result: Result) -> AttemptFailed:
         message = clean(result.message, target.key) or f"{target.provider.name} failed to make it."
-        return Failed(target.provider.slug, result.kind, message)
+        return AttemptFailed(target.provider.slug, result.kind, message)
 
 
 def _same_origin(url: str, base_url: str) -> bool:
@@ -354,7 +354,7 @@ def _is_price(usd: Any) -> bool:
         return False
 
 
-def kind_of(provider: Provider, reply: Reply) -> Kind:
+def kind_of(provider: Provider, reply: Reply) -> FailureKind:
     """What a status means for routing; the provider's own word goes first where it has one."""
     if provider.kind:
         with suppress(*_UNREADABLE):

@@ -11,15 +11,15 @@ from penstock.errors import (
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
 )
-from penstock.providers.spec import Kind
-from penstock.upstream.client import Failed, OutcomeUnknown
+from penstock.providers.spec import FailureKind
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 
 
 @dataclass(frozen=True, slots=True)
-class Miss:
+class Failure:
     """An attempt that brought nothing, and whether somebody else may be asked."""
 
-    kind: Kind
+    kind: FailureKind
     message: str
     count: int = 1
     sent: bool = True
@@ -28,7 +28,7 @@ class Miss:
     retry_after_seconds: float | None = None
 
     @classmethod
-    def of(cls, problem: Failed | OutcomeUnknown, count: int = 1) -> "Miss":
+    def of(cls, problem: AttemptFailed | OutcomeUnknown, count: int = 1) -> "Failure":
         if isinstance(problem, OutcomeUnknown):
             return cls("timeout", problem.message, count, unknown=True, timeout=problem.timeout)
         return cls(problem.kind, problem.message, count, problem.sent, retry_after_seconds=problem.retry_after_seconds)
@@ -39,7 +39,7 @@ class Miss:
         return not self.unknown and self.kind not in ("refused", "unfetched")
 
 
-def verdict(misses: Sequence[Miss], *, forced: bool, is_video: bool = False) -> Problem:
+def error_for(misses: Sequence[Failure], *, forced: bool, is_video: bool = False) -> Problem:
     """The gravest miss decides; otherwise the last one speaks for all."""
     if refusal := next((miss for miss in misses if miss.kind == "refused"), None):
         return ContentPolicyViolation(refusal.message, should_retry=False)
@@ -60,7 +60,7 @@ def verdict(misses: Sequence[Miss], *, forced: bool, is_video: bool = False) -> 
     return AllProvidersExhausted(message, headers=headers, should_retry=again)
 
 
-def _unknown(miss: Miss, is_video: bool) -> Problem:
+def _unknown(miss: Failure, is_video: bool) -> Problem:
     if is_video:
         return UpstreamOutcomeUnknown(miss.message, should_retry=False)
     return (UpstreamTimeout if miss.timeout else UpstreamError)(miss.message, should_retry=False)

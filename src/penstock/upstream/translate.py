@@ -11,7 +11,7 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import Model, Operation, Outgoing, Param, Provider, Upload
 from penstock.schema import Request
-from penstock.values import Reference
+from penstock.values import InputImage
 
 # A caller's extra fields reach the provider's body, never where it is sent, who is told, or what is paid. Names are
 # compared without case and punctuation: `webhookUrl` is `webhook_url`.
@@ -176,7 +176,7 @@ def with_defaults(request: Request, model: Model) -> Request:
     return msgspec.structs.replace(request, values=values)
 
 
-def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[Reference]]) -> dict[str, Any]:
+def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[InputImage]]) -> dict[str, Any]:
     """The request under the names that provider tables use. A table may also have rows for fields of its own."""
     own = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
     values = own | {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}

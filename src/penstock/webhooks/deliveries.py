@@ -13,12 +13,12 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
-from penstock.net.client import NotSent, Unknown, Wire
+from penstock.net.client import HttpClient, NotSent, Unknown
 from penstock.net.guard import Egress, check_webhook_url
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
-from penstock.webhooks.events import Secrets, sign
+from penstock.webhooks.events import WebhookSecrets, sign
 
 _log = logging.getLogger(__name__)
 
@@ -78,9 +78,9 @@ class Deliveries:
     series of crashes uses the schedule up. Only so many in a row, though, in case it is the message that kills.
     """
 
-    def __init__(self, store: Store, wire: Wire, vault: Vault, clock: Clock, settings: Settings) -> None:
+    def __init__(self, store: Store, wire: HttpClient, vault: Vault, clock: Clock, settings: Settings) -> None:
         self._store, self._wire, self._clock = store, wire, clock
-        self._secrets = Secrets(store, vault, clock)
+        self._secrets = WebhookSecrets(store, vault, clock)
         self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds

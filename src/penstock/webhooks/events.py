@@ -30,7 +30,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     return f"v1,{b64encode(digest).decode()}"
 
 
-class Secrets:
+class WebhookSecrets:
     """The signing secret of each organization: made when first needed, sealed in the database."""
 
     def __init__(self, store: Store, vault: Vault, clock: Clock) -> None:

@@ -191,7 +191,7 @@ def test_a_charge_never_exceeds_its_quote(usd: str, input_usd: str, n: int, inpu
 
 def test_prices_survive_being_stored() -> None:
     rows = (Price(unit="image", usd="0.04", when={"quality": "hd"}, note="x"), Price(unit="token", usd="1", most=7))
-    assert billing.thaw(billing.freeze(rows)) == rows
+    assert billing.restore_prices(billing.snapshot_prices(rows)) == rows
 
 
 # ---------------------------------------------------------------------------------------------------------------- books
@@ -202,7 +202,7 @@ async def org(store: Store, usd: str, billing_type: str = "prepaid") -> str:
 
     async def write(tx: Any) -> None:
         await tx.run("add_org", id=org_id, name="o", billing=billing_type, created_at_ms=NOW)
-        await billing.credit(tx, org_id, nanos(usd), NOW, "a start")
+        await billing.add_credit(tx, org_id, nanos(usd), NOW, "a start")
 
     await store.write(write)
     return org_id
@@ -231,7 +231,9 @@ async def test_hold_and_post(database: Database) -> None:
         org_id = await org(store, "1")
         request_id = await held(store, org_id, "0.40")
         assert await money(store, org_id) == (nanos("0.60"), nanos("0.40"))
-        charged = await store.write(lambda tx: billing.post(tx, org_id, request_id, nanos("0.40"), nanos("0.10"), NOW))
+        charged = await store.write(
+            lambda tx: billing.capture(tx, org_id, request_id, nanos("0.40"), nanos("0.10"), NOW)
+        )
         assert charged == nanos("0.10")
         assert await money(store, org_id) == (nanos("0.90"), 0)
         await in_balance(store)
@@ -241,7 +243,7 @@ async def test_hold_and_void(database: Database) -> None:
     async with database.open() as store:
         org_id = await org(store, "1")
         request_id = await held(store, org_id, "0.40")
-        await store.write(lambda tx: billing.void(tx, org_id, request_id, nanos("0.40"), NOW))
+        await store.write(lambda tx: billing.release(tx, org_id, request_id, nanos("0.40"), NOW))
         assert await money(store, org_id) == (nanos("1"), 0), "to the last nano as before"
         await in_balance(store)
 
@@ -250,7 +252,9 @@ async def test_what_is_above_the_hold_is_our_loss(database: Database) -> None:
     async with database.open() as store:
         org_id = await org(store, "0.40")
         request_id = await held(store, org_id, "0.40")
-        charged = await store.write(lambda tx: billing.post(tx, org_id, request_id, nanos("0.40"), nanos("1.20"), NOW))
+        charged = await store.write(
+            lambda tx: billing.capture(tx, org_id, request_id, nanos("0.40"), nanos("1.20"), NOW)
+        )
         assert charged == nanos("0.40")
         assert await money(store, org_id) == (0, 0)
         await in_balance(store)
@@ -265,9 +269,11 @@ async def test_a_hold_ends_once(database: Database) -> None:
         async def settle(number: int) -> bool:
             try:
                 if number % 2:
-                    await store.write(lambda tx: billing.void(tx, org_id, request_id, nanos("0.40"), NOW))
+                    await store.write(lambda tx: billing.release(tx, org_id, request_id, nanos("0.40"), NOW))
                 else:
-                    await store.write(lambda tx: billing.post(tx, org_id, request_id, nanos("0.40"), nanos("0.1"), NOW))
+                    await store.write(
+                        lambda tx: billing.capture(tx, org_id, request_id, nanos("0.40"), nanos("0.1"), NOW)
+                    )
             except ConstraintViolated:
                 return False
             return True
@@ -311,7 +317,7 @@ async def test_what_costs_nothing_needs_nothing(database: Database) -> None:
     async with database.open() as store:
         org_id = await org(store, "0")
         request_id = await held(store, org_id, "0")
-        await store.write(lambda tx: billing.post(tx, org_id, request_id, Nanos(0), Nanos(0), NOW))
+        await store.write(lambda tx: billing.capture(tx, org_id, request_id, Nanos(0), Nanos(0), NOW))
         await in_balance(store)
 
 
@@ -319,7 +325,7 @@ async def test_who_pays_later_may_owe(database: Database) -> None:
     async with database.open() as store:
         org_id = await org(store, "0", "postpaid")
         request_id = await held(store, org_id, "5")
-        await store.write(lambda tx: billing.post(tx, org_id, request_id, nanos("5"), nanos("5"), NOW))
+        await store.write(lambda tx: billing.capture(tx, org_id, request_id, nanos("5"), nanos("5"), NOW))
         assert await money(store, org_id) == (-nanos("5"), 0)
         shown = await billing.Billing(store).balance(org_id)
         assert shown == {

@@ -114,7 +114,10 @@ def test_prices_go_by_what_the_model_is_told(values: dict[str, Any], usd: str) -
 
 def test_rows_survive_being_kept() -> None:
     row = Price(unit="started_megapixel", usd="1", each_usd="2", when={"sent.quality": "high"}, note="a page")
-    assert billing.thaw(billing.freeze([row, replace(row, each_usd="0")])) == (row, replace(row, each_usd="0"))
+    assert billing.restore_prices(billing.snapshot_prices([row, replace(row, each_usd="0")])) == (
+        row,
+        replace(row, each_usd="0"),
+    )
 
 
 def test_what_else_is_counted_has_its_own_price() -> None:
@@ -125,4 +128,4 @@ def test_what_else_is_counted_has_its_own_price() -> None:
     usage = {"input": 100, "output": 1000, "text_input": 20, "text_output": 50}
     assert billing.charge(brush, brush.prices, wish, 1, usage=usage) == Decimal("0.0314")
     assert billing.charge(brush, brush.prices, wish, 1, usage={"input": 0, "output": 1000}) == Decimal("0.03")
-    assert billing.thaw(billing.freeze([row])) == (row,)
+    assert billing.restore_prices(billing.snapshot_prices([row])) == (row,)

@@ -21,11 +21,11 @@ REQUEST = Request(task="chat", model="lab/talk", values={})
 
 async def opened(house: House, hold: int, **caller: Any) -> Entry:
     call = house.call({}, endpoint="/chat", caller=of(house.caller, **caller) if caller else None)
-    return await house.gateway.settling.open(call, REQUEST, Nanos(hold), None)
+    return await house.gateway.chat_settlement.open(call, REQUEST, Nanos(hold), None)
 
 
 def close(house: House, entry: Entry, cost: int, status: str = "completed") -> None:
-    house.gateway.settling.close(Ending(entry, status, Nanos(cost), 5, 10))
+    house.gateway.chat_settlement.close(Ending(entry, status, Nanos(cost), 5, 10))
 
 
 def unknown(house: House) -> Entry:
@@ -90,7 +90,7 @@ async def test_settling_again_changes_nothing(open_house: OpenHouse) -> None:
         entry = await opened(house, 1_000_000)
         close(house, entry, 1000)
         await written(house, 1)
-        settling = house.gateway.settling
+        settling = house.gateway.chat_settlement
         settling.endings.append(Ending(entry, "completed", Nanos(1000), 5, 10))
         close(house, await opened(house, 1_000_000), 0, "upstream_failure")
         await written(house, 2)
@@ -101,7 +101,7 @@ async def test_settling_again_changes_nothing(open_house: OpenHouse) -> None:
 async def test_who_asks_for_records_finds_the_call_it_just_made(open_house: OpenHouse) -> None:
     """Without waiting for the batch to gather, nor for one that is being written."""
     async with open_house() as house:
-        settling = house.gateway.settling
+        settling = house.gateway.chat_settlement
         first, second = await opened(house, 1_000_000), await opened(house, 1_000_000)
         close(house, first, 1000)
         writing = asyncio.create_task(settling.catch_up())
@@ -120,7 +120,7 @@ async def test_every_way_to_read_catches_up_first(open_house: OpenHouse) -> None
         gateway, org_id, spent = house.gateway, house.caller.org_id, 0
 
         async def page() -> bool:
-            return entry.call.id in [one["id"] for one in (await gateway.ledger.page(org_id, Filters())).data]
+            return entry.call.id in [one["id"] for one in (await gateway.requests.page(org_id, Filters())).data]
 
         async def balance() -> bool:
             shown = await gateway.billing.balance(org_id)
@@ -130,7 +130,7 @@ async def test_every_way_to_read_catches_up_first(open_house: OpenHouse) -> None
             return bool((await house.purge(entry.call.id))["purged"])
 
         async def find() -> bool:
-            return await gateway.ledger.find(org_id, entry.call.id) is not None
+            return await gateway.requests.find(org_id, entry.call.id) is not None
 
         for seen in (page, balance, purge, find):
             entry = await opened(house, 1_000_000)
@@ -143,7 +143,7 @@ async def test_every_way_to_read_catches_up_first(open_house: OpenHouse) -> None
 async def test_a_call_that_cannot_be_booked_takes_no_other_with_it(open_house: OpenHouse) -> None:
     async with open_house() as house:
         good = await opened(house, 1_000_000)
-        house.gateway.settling.endings.append(Ending(unknown(house), "upstream_failure", Nanos(0), 5, 10))
+        house.gateway.chat_settlement.endings.append(Ending(unknown(house), "upstream_failure", Nanos(0), 5, 10))
         close(house, good, 1000)
         records = await written(house, 1)
         assert [one["id"] for one in records] == [good.call.id]
@@ -156,7 +156,7 @@ async def test_a_call_that_cannot_be_booked_takes_no_other_with_it(open_house: O
 async def test_sizes_of_answers_are_noted(open_house: OpenHouse) -> None:
     async with open_house() as house:
         made = await house.image()
-        house.gateway.settling.sized(house.caller.org_id, made["id"], 321)
+        house.gateway.chat_settlement.sized(house.caller.org_id, made["id"], 321)
 
         async def met() -> bool:
             return bool((await house.record(made["id"]))["response_size_bytes"] == 321)
@@ -178,7 +178,7 @@ def away(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @sqlite_only
 async def test_what_waits_outlives_a_store_that_is_away(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_house() as house:
-        settling = house.gateway.settling
+        settling = house.gateway.chat_settlement
         first, second = await opened(house, 1_000_000), await opened(house, 1_000_000)
         close(house, first, 1000)
         await written(house, 1)
@@ -205,7 +205,7 @@ async def test_what_goes_away_between_two_calls_is_waited_for(
 ) -> None:
     """One of a batch cannot be booked, and before the next is booked by itself the store is gone."""
     async with open_house(works=False) as house:
-        settling, write, writes = house.gateway.settling, house.gateway.store.write, 0
+        settling, write, writes = house.gateway.chat_settlement, house.gateway.store.write, 0
 
         async def failing(work: Any) -> Any:
             nonlocal writes
@@ -233,11 +233,11 @@ async def test_what_goes_away_between_two_calls_is_waited_for(
 @sqlite_only
 async def test_nothing_is_sent_while_nothing_can_be_written_down(open_house: OpenHouse) -> None:
     async with open_house() as house:
-        house.gateway.settling.trouble = True
+        house.gateway.chat_settlement.trouble = True
         with pytest.raises(StorageUnavailable) as caught:
             await opened(house, 1)
         assert caught.value.should_retry is True
-        house.gateway.settling.trouble = False
+        house.gateway.chat_settlement.trouble = False
 
 
 async def test_limited_keys_hold_in_the_store(open_house: OpenHouse) -> None:
@@ -259,11 +259,11 @@ async def test_a_process_that_died_gives_its_holds_back(open_house: OpenHouse) -
         await opened(house, 1_000_000, calls_at_once=5)
         assert (await house.money())[1] == 1_000_000
         house.clock.advance(10_000)
-        assert await house.gateway.settling.recover(house.clock.now_ms()) == 1
+        assert await house.gateway.chat_settlement.recover(house.clock.now_ms()) == 1
         record = (await house.records())[-1]
         assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "INTERNAL_ERROR", 0)
         assert await house.money() == before
-        assert await house.gateway.settling.recover(house.clock.now_ms()) == 0
+        assert await house.gateway.chat_settlement.recover(house.clock.now_ms()) == 0
 
 
 @sqlite_only

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.accounts import keys as module
-from penstock.accounts.keys import Auth, NewKey, is_well_formed, write_key
+from penstock.accounts.keys import Keys, NewKey, is_well_formed, write_key
 from penstock.clock import ManualClock
 from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound, Problem
 from penstock.store.base import Row, Store, Transaction
@@ -48,10 +48,10 @@ class Counting:
 
 
 @asynccontextmanager
-async def opened(database: Database) -> AsyncIterator[tuple[Auth, ManualClock, Counting]]:
+async def opened(database: Database) -> AsyncIterator[tuple[Keys, ManualClock, Counting]]:
     async with database.open() as store:
         clock, counting = ManualClock(), Counting(store)
-        yield Auth(counting, VAULT, clock), clock, counting
+        yield Keys(counting, VAULT, clock), clock, counting
 
 
 def bearer(new: NewKey) -> str:
@@ -62,7 +62,7 @@ async def nothing(tx: Transaction, org_id: str) -> None:
     """No credit for this organization."""
 
 
-async def refused(auth: Auth, authorization: str | None) -> dict[str, Any]:
+async def refused(auth: Keys, authorization: str | None) -> dict[str, Any]:
     with pytest.raises(AuthenticationFailed) as caught:
         await auth.caller(authorization)
     return {"status": caught.value.status, "headers": caught.value.headers, **caught.value.body()}
@@ -211,11 +211,11 @@ async def test_a_slow_read_gains_a_revoked_key_no_time(sqlite: Database) -> None
                     clock.advance(1.5)
                 return row
 
-        auth = Auth(Slow(store), VAULT, clock)
+        auth = Keys(Slow(store), VAULT, clock)
         org = await auth.create_org("Acme", "prepaid")
         new = await auth.create_key(org.id)
         await auth.caller(bearer(new))
-        other = Auth(store, VAULT, clock)
+        other = Keys(store, VAULT, clock)
         await other.revoke_key(org.id, new.record["id"])
         await refused(auth, bearer(new))
 
@@ -240,7 +240,7 @@ async def test_only_the_organization_revokes_its_keys(database: Database) -> Non
 # -------------------------------------------------------------------------------------------------------------- listing
 
 
-async def make_keys(auth: Auth, clock: ManualClock, org_id: str, count: int) -> list[str]:
+async def make_keys(auth: Keys, clock: ManualClock, org_id: str, count: int) -> list[str]:
     """Ids of new keys, newest first; every third is revoked."""
     ids: list[str] = []
     for number in range(count):
@@ -411,8 +411,8 @@ async def test_the_first_start_makes_one_organization_however_many_processes(dat
 
 async def test_another_master_secret_is_noticed_at_the_start(database: Database) -> None:
     async with database.open() as store:
-        await Auth(store, VAULT, ManualClock()).check_secret()
-        await Auth(store, VAULT, ManualClock()).check_secret()
-        await Auth(store, Vault("w" * 43, "v" * 43), ManualClock()).check_secret()  # rotated: the old one is known
+        await Keys(store, VAULT, ManualClock()).check_secret()
+        await Keys(store, VAULT, ManualClock()).check_secret()
+        await Keys(store, Vault("w" * 43, "v" * 43), ManualClock()).check_secret()  # rotated: the old one is known
         with pytest.raises(SecretRefused, match=r"secret\.key"):
-            await Auth(store, Vault("w" * 43), ManualClock()).check_secret()
+            await Keys(store, Vault("w" * 43), ManualClock()).check_secret()

@@ -21,7 +21,7 @@ async def tried(house: House, caller: Caller, **body: Any) -> str:
     try:
         await endpoints.start_video(house.gateway, call)
     except Problem as problem:
-        await house.gateway.ledger.reject(call, problem, "film", "video")
+        await house.gateway.requests.reject(call, problem, "film", "video")
         return problem.code
     return "accepted"
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from penstock.accounts import billing, requests
-from penstock.accounts.requests import Filters, Ledger
+from penstock.accounts.requests import Filters, Requests
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
-from penstock.values import NOTHING, Nanos, Page, dollars, iso, new_id
+from penstock.values import ZERO, Nanos, Page, dollars, iso, new_id
 from tests.stores import Database, database_for
 
 NOW = 1_700_000_000_000
@@ -33,7 +33,7 @@ async def org(store: Store) -> str:
 
     async def write(tx: Transaction) -> None:
         await tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=NOW)
-        await billing.credit(tx, org_id, Nanos(10**12), NOW, "a start")
+        await billing.add_credit(tx, org_id, Nanos(10**12), NOW, "a start")
 
     await store.write(write)
     return org_id
@@ -70,7 +70,7 @@ async def ended(store: Store, one: Call, status: str, cost: int = 0, **said: Any
 
 async def test_a_record_from_beginning_to_end(database: Database) -> None:
     async with database.open() as store:
-        books, one = Ledger(store, ManualClock(NOW)), call(await org(store))
+        books, one = Requests(store, ManualClock(NOW)), call(await org(store))
         await begun(store, one)
         assert await books.find(one.caller.org_id, one.id) == {
             "id": one.id,
@@ -111,7 +111,7 @@ async def test_a_record_ends_once(database: Database) -> None:
         won = await asyncio.gather(*(ended(store, one, status, cost) for status, cost in ends))
         assert sum(won) == 1
         status, cost = ends[won.index(True)]
-        found = await Ledger(store, ManualClock()).find(one.caller.org_id, one.id)
+        found = await Requests(store, ManualClock()).find(one.caller.org_id, one.id)
         assert found is not None
         assert (found["status"], found["cost"]) == (status, dollars(Nanos(cost)))
         assert await store.slow("audit_usage") == []
@@ -123,8 +123,8 @@ async def test_a_refused_call_is_recorded(database: Database) -> None:
         one = call(await org(store), headers={"x-service-session-id": "s-header"}, started=clock.monotonic())
         clock.advance(0.25)
         problem = InvalidRequest("x" * 2000, param="size")
-        await Ledger(store, clock).reject(one, problem, "picture", "image")
-        found = await Ledger(store, clock).find(one.caller.org_id, one.id)
+        await Requests(store, clock).reject(one, problem, "picture", "image")
+        found = await Requests(store, clock).find(one.caller.org_id, one.id)
         assert found is not None
         names = ("status", "error_code", "duration_ms", "session_id", "model", "modality", "cost")
         assert [found[name] for name in names] == [
@@ -138,7 +138,7 @@ async def test_the_header_names_the_session_before_the_body(database: Database) 
     async with database.open() as store:
         one = call(await org(store), headers={"x-service-session-id": "s-header"})
         await begun(store, one)
-        found = await Ledger(store, ManualClock()).find(one.caller.org_id, one.id)
+        found = await Requests(store, ManualClock()).find(one.caller.org_id, one.id)
         assert found is not None
         assert found["session_id"] == "s-header"
 
@@ -147,7 +147,7 @@ async def test_others_see_nothing(database: Database) -> None:
     async with database.open() as store:
         one, other = call(await org(store)), await org(store)
         await begun(store, one)
-        assert await Ledger(store, ManualClock()).find(other, one.id) is None
+        assert await Requests(store, ManualClock()).find(other, one.id) is None
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -200,7 +200,7 @@ class Written:
 
 async def written(store: Store, org_id: str, count: int, chance: random.Random) -> list[Written]:
     """Records over an hour and a half, several to a millisecond, in every state; newest first."""
-    books, made = Ledger(store, ManualClock(NOW)), []
+    books, made = Requests(store, ManualClock(NOW)), []
     for _ in range(count):
         at_ms = NOW - chance.choice([0, 1, SLOT_MS, 2 * SLOT_MS + 1, chance.randrange(9 * SLOT_MS)])
         one = call(org_id, at_ms, chance.choice(KEYS))
@@ -256,7 +256,7 @@ async def test_pages_and_sums_against_counting(database: Database) -> None:
         org_id = await org(store)
         made = await written(store, org_id, 120, chance)
         await written(store, await org(store), 10, chance)  # somebody else's
-        books = Ledger(store, ManualClock(NOW))
+        books = Requests(store, ManualClock(NOW))
         for filters in combinations(made, chance):
             for cursors in (
                 {},
@@ -275,7 +275,7 @@ async def test_walking_there_and_back(database: Database, limit: int) -> None:
     async with database.open() as store:
         org_id = await org(store)
         made = await written(store, org_id, 40, chance)
-        books, seen = Ledger(store, ManualClock(NOW)), list[str]()
+        books, seen = Requests(store, ManualClock(NOW)), list[str]()
         page = await books.page(org_id, Filters(limit=limit))
         assert page.previous_cursor is None
         seen += [one["id"] for one in page.data]
@@ -297,12 +297,12 @@ async def test_unknown_cursors(database: Database) -> None:
         for cursor in (new_id("req", NOW), foreign.id):
             for name in ("starting_after", "ending_before"):
                 with pytest.raises(NotFound):
-                    await Ledger(store, ManualClock()).page(org_id, Filters(**{name: cursor}))  # type: ignore[arg-type]
+                    await Requests(store, ManualClock()).page(org_id, Filters(**{name: cursor}))  # type: ignore[arg-type]
 
 
 async def test_nothing_to_list(database: Database) -> None:
     async with database.open() as store:
-        page = await Ledger(store, ManualClock()).page(await org(store), Filters(summary=True))
+        page = await Requests(store, ManualClock()).page(await org(store), Filters(summary=True))
         assert page == Page([], summary={"total_cost": Decimal(0), "currency": "usd", "count": 0})
 
 
@@ -312,8 +312,8 @@ async def test_sums_are_exact(database: Database) -> None:
         org_id = await org(store)
         for cost in (10**15, 1, 1, 1):
             one = call(org_id)
-            await store.write(lambda tx, one=one: requests.begin(tx, one, REQUEST, NOTHING))  # type: ignore[misc]
+            await store.write(lambda tx, one=one: requests.begin(tx, one, REQUEST, ZERO))  # type: ignore[misc]
             await ended(store, one, "completed", cost)
-        page = await Ledger(store, ManualClock(NOW)).page(org_id, Filters(summary=True))
+        page = await Requests(store, ManualClock(NOW)).page(org_id, Filters(summary=True))
         assert page.summary is not None
         assert page.summary["total_cost"] == Decimal("1000000.000000003")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.values import new_id
@@ -48,7 +48,7 @@ class House:
 async def house(folder: Path) -> AsyncIterator[House]:
     async with opened(folder, clock=ManualClock()) as gateway:
         mine, theirs = await first_account(gateway), await another_account(gateway)
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             yield House(served, gateway, mine, theirs)
 
 
@@ -193,7 +193,7 @@ async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> 
         assert (made.status, made.headers["cache-control"]) == (200, "no-store")
         key, key_id = made.json["key"], made.json["id"]
         assert (made.json["name"], made.json["status"], made.json["last_four"]) == ("new", "active", key[-4:])
-        caller = await here.gateway.auth.caller(f"Bearer {key}")
+        caller = await here.gateway.keys.caller(f"Bearer {key}")
         assert (caller.calls_at_once, caller.nanos_a_day, caller.scopes) == (3, 1_250_000_000, frozenset())
         assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 200
 

@@ -12,11 +12,11 @@ import structlog
 
 from penstock import errors
 from penstock.accounts.requests import Filters
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.generation import DRY_RUN
 from penstock.api.route import Endpoint, Route
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Sent
+from penstock.schema import Call, Response, UploadedFile
 from penstock.values import is_id
 from tests.api.gateways import Account, first_account, opened
 from tests.api.talk import Server, request, serving, until
@@ -31,13 +31,13 @@ class Kept:
         self.calls: list[Call] = []
         self._does = does
 
-    async def __call__(self, gateway: Gateway, call: Call) -> Answer:
+    async def __call__(self, gateway: Gateway, call: Call) -> Response:
         self.calls.append(call)
-        return await self._does(gateway, call) if self._does else Answer(json={"made": True})
+        return await self._does(gateway, call) if self._does else Response(json={"made": True})
 
 
 def raising(problem: Exception) -> Kept:
-    async def does(gateway: Gateway, call: Call) -> Answer:
+    async def does(gateway: Gateway, call: Call) -> Response:
         raise problem
 
     return Kept(does)
@@ -50,16 +50,16 @@ def make(endpoint: Endpoint, **more: Any) -> Route:
 
 
 @asynccontextmanager
-async def house(folder: Path, *routes: Route, **said: Any) -> AsyncIterator[tuple[Server, Account, Gateway, Edge]]:
+async def house(folder: Path, *routes: Route, **said: Any) -> AsyncIterator[tuple[Server, Account, Gateway, AsgiApp]]:
     async with opened(folder, **said) as gateway:
         account = await first_account(gateway)
-        edge = Edge(gateway, routes)
+        edge = AsgiApp(gateway, routes)
         async with serving(edge, gateway.settings) as served:
             yield served, account, gateway, edge
 
 
 async def records(gateway: Gateway, account: Account) -> list[dict[str, Any]]:
-    return (await gateway.ledger.page(account.org_id, Filters())).data
+    return (await gateway.requests.page(account.org_id, Filters())).data
 
 
 # ----------------------------------------------------------------------------------------------------- what calls carry
@@ -100,7 +100,7 @@ async def test_a_form_reaches_the_endpoint_in_order(tmp_path: Path) -> None:
         headers = {"content-type": "multipart/form-data; boundary=b"}
         assert (await served.ask("POST", "/make", key=account.plain.key, body=body, headers=headers)).status == 200
     [call] = kept.calls
-    assert call.form == (("prompt", "fox"), ("image", Sent(b"\x89", "f.png", "image/png")))
+    assert call.form == (("prompt", "fox"), ("image", UploadedFile(b"\x89", "f.png", "image/png")))
     assert (call.is_form, call.json, call.size_bytes) == (True, None, len(body))
 
 
@@ -149,7 +149,7 @@ HOSTILE_KEYS = [
 async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None:
     kept = Kept()
     async with house(tmp_path, make(kept)) as (served, account, gateway, _):
-        await gateway.auth.revoke_key(account.org_id, account.plain.record["id"])
+        await gateway.keys.revoke_key(account.org_id, account.plain.record["id"])
         answers = [
             await served.ask("POST", "/make", body={}),
             *[await served.ask("POST", "/make", key=key, body={}) for key in HOSTILE_KEYS],
@@ -235,8 +235,8 @@ async def test_d2_unknown_paths_and_wrong_methods_have_the_envelope(tmp_path: Pa
 async def test_a_failure_of_ours_is_a_500_that_tells_nothing(tmp_path: Path) -> None:
     broken = raising(RuntimeError(CANARY))
 
-    async def unencodable(gateway: Gateway, call: Call) -> Answer:
-        return Answer(json={"x": object()})
+    async def unencodable(gateway: Gateway, call: Call) -> Response:
+        return Response(json={"x": object()})
 
     routes = (make(broken), Route("GET", "/other", unencodable, "Other"))
     async with house(tmp_path, *routes) as (served, account, gateway, _):
@@ -328,7 +328,7 @@ async def test_other_problems_leave_no_record_of_a_refusal(tmp_path: Path) -> No
 
 
 async def test_a_refusal_that_cannot_be_recorded_is_still_answered(tmp_path: Path) -> None:
-    async def refuse(gateway: Gateway, call: Call) -> Answer:
+    async def refuse(gateway: Gateway, call: Call) -> Response:
         await gateway.store.close()
         raise errors.InvalidRequest("Wrong.")
 
@@ -389,12 +389,12 @@ async def test_who_hangs_up_in_the_middle_of_a_body_is_forgotten(tmp_path: Path)
 async def test_a_call_is_finished_although_the_caller_has_left(tmp_path: Path) -> None:
     reached, leave, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def slow(gateway: Gateway, call: Call) -> Answer:
+    async def slow(gateway: Gateway, call: Call) -> Response:
         reached.set()
         await leave.wait()
         await asyncio.sleep(0)
         done.set()
-        return Answer(json={})
+        return Response(json={})
 
     async with house(tmp_path, make(Kept(slow))) as (served, account, _, _), asyncio.timeout(5):
         async with await served.line() as line:
@@ -416,8 +416,8 @@ async def test_a_stream_ends_when_its_reader_leaves(tmp_path: Path) -> None:
         finally:
             ended.set()
 
-    async def stream(gateway: Gateway, call: Call) -> Answer:
-        return Answer(chunks=words(), media_type="text/event-stream")
+    async def stream(gateway: Gateway, call: Call) -> Response:
+        return Response(chunks=words(), media_type="text/event-stream")
 
     async with house(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
         async with await served.line() as line:
@@ -432,8 +432,8 @@ async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp
         yield b"first"
         raise RuntimeError(CANARY)
 
-    async def stream(gateway: Gateway, call: Call) -> Answer:
-        return Answer(chunks=words())
+    async def stream(gateway: Gateway, call: Call) -> Response:
+        return Response(chunks=words())
 
     async with house(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
         with structlog.testing.capture_logs() as logs:
@@ -464,4 +464,4 @@ async def test_while_draining_new_work_is_refused_and_may_be_repeated_elsewhere(
 async def test_other_protocols_than_http_are_not_served(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         with pytest.raises(ValueError, match="websocket"):
-            await Edge(gateway)({"type": "websocket"}, None, None)  # type: ignore[arg-type]
+            await AsgiApp(gateway)({"type": "websocket"}, None, None)  # type: ignore[arg-type]

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from tests.api.gateways import opened
 from tests.api.talk import serving
 
 
 async def test_strangers_learn_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         bodies = set()
         for path in ("/callbacks/fal/x", "/callbacks/nobody/x", "/callbacks/fal/account", "/callbacks/fal/att_1-sig"):
             said = await served.ask("POST", path, body=b"{}")
@@ -18,13 +18,13 @@ async def test_strangers_learn_nothing(tmp_path: Path) -> None:
 
 
 async def test_notes_are_short(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         assert (await served.ask("POST", "/callbacks/fal/x", body=b"x" * (1024**2 + 1))).status == 413
 
 
 async def test_any_kind_of_body_will_do(tmp_path: Path) -> None:
     """It is not read unless it has to be."""
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         token = f"att_1-{gateway.media._vault.sign('callback' + chr(10) + 'fal' + chr(10) + 'att_1')}"
         for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
             headers = {"content-type": kind}

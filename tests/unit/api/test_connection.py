@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.connection import Envelope
 from penstock.api.route import Route
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 from tests.api.gateways import opened
 from tests.api.talk import Line, Server, request, serving, until
 
@@ -21,8 +21,8 @@ JSON = b"content-type: application/json\r\n"
 GOOD = POST + JSON + b'content-length: 7\r\n\r\n{"a":1}'
 
 
-async def echo(gateway: Gateway, call: Call) -> Answer:
-    return Answer(json={"said": call.json, "path": dict(call.path)})
+async def echo(gateway: Gateway, call: Call) -> Response:
+    return Response(json={"said": call.json, "path": dict(call.path)})
 
 
 class Gate:
@@ -32,10 +32,10 @@ class Gate:
         self.reached = asyncio.Event()
         self.open = asyncio.Event()
 
-    async def __call__(self, gateway: Gateway, call: Call) -> Answer:
+    async def __call__(self, gateway: Gateway, call: Call) -> Response:
         self.reached.set()
         await self.open.wait()
-        return Answer(json={"waited": True})
+        return Response(json={"waited": True})
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def server(folder: Path, *more: Route, **how: Any) -> AsyncIterator[Server
         Route("GET", "/echo", echo, "Echo", access="open"),
         *more,
     )
-    async with opened(folder) as gateway, serving(Edge(gateway, routes), gateway.settings, **how) as served:
+    async with opened(folder) as gateway, serving(AsgiApp(gateway, routes), gateway.settings, **how) as served:
         yield served
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.media.storage import key_of
 from tests.api.talk import Server, serving
 from tests.house import House, OpenHouse
@@ -12,7 +12,7 @@ from tests.house import House, OpenHouse
 
 @asynccontextmanager
 async def served(open_house: OpenHouse) -> AsyncIterator[tuple[House, Server]]:
-    async with open_house(audited=False) as house, serving(Edge(house.gateway), house.gateway.settings) as server:
+    async with open_house(audited=False) as house, serving(AsgiApp(house.gateway), house.gateway.settings) as server:
         yield house, server
 
 

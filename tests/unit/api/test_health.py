@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 
 
 async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         assert (await served.ask("GET", "/healthz")).json == {"status": "ok"}
         said = await served.ask("GET", "/readyz")
         assert (said.status, said.code) == (503, "UNAVAILABLE")  # nobody could call: there is no key
@@ -17,7 +17,7 @@ async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:
 
 
 async def test_a_process_that_stops_is_alive_but_not_ready(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         gateway.draining = True
         said = await served.ask("GET", "/readyz")
@@ -26,7 +26,7 @@ async def test_a_process_that_stops_is_alive_but_not_ready(tmp_path: Path) -> No
 
 
 async def test_a_process_without_its_database_is_not_ready(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         await gateway.store.close()
         assert (await served.ask("GET", "/readyz")).status >= 500

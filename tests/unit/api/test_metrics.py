@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from tests.api.gateways import first_account, opened
 from tests.api.talk import Said, serving
 
@@ -22,7 +22,7 @@ def values(said: Said) -> dict[tuple[str, ...], float]:
 async def test_what_was_done_is_told(tmp_path: Path) -> None:
     async with opened(tmp_path, works=True) as gateway:
         account = await first_account(gateway)
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             key = account.admin.key
             await served.ask("POST", "/compat/v1/images/generations", key=key, body=PICTURE)
             await served.ask("POST", "/compat/v1/chat/completions", key=key, body=CHAT)
@@ -47,7 +47,7 @@ async def test_what_was_done_is_told(tmp_path: Path) -> None:
 async def test_only_operators_read_them(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             assert (await served.ask("GET", "/metrics")).status == 401
             assert (await served.ask("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
 
@@ -55,5 +55,5 @@ async def test_only_operators_read_them(tmp_path: Path) -> None:
 async def test_they_can_be_switched_off(tmp_path: Path) -> None:
     async with opened(tmp_path, metrics=False) as gateway:
         account = await first_account(gateway)
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             assert (await served.ask("GET", "/metrics", key=account.admin.key)).code == "NOT_FOUND"

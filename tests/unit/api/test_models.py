@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 
@@ -13,7 +13,7 @@ MODEL = "atelier/sketch"
 
 
 async def test_models_are_listed_in_the_envelope(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         said = await served.ask("GET", "/compat/v1/models", key=key)
         assert said.json["object"] == "list"
@@ -23,7 +23,7 @@ async def test_models_are_listed_in_the_envelope(tmp_path: Path) -> None:
 
 
 async def test_d7_schema_adds_what_a_model_takes(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         listed = await served.ask("GET", "/compat/v1/models?schema=true", key=key)
         assert all(model["schema"]["type"] == "object" for model in listed.json["data"])
@@ -35,14 +35,14 @@ async def test_d7_schema_adds_what_a_model_takes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", ["atelier/sketch", "atelier%2Fsketch", "atelier%2fsketch"])
 async def test_d7_an_id_is_the_whole_rest_of_the_path(tmp_path: Path, written: str) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         assert (await served.ask("GET", f"/compat/v1/models/{written}", key=key)).json["id"] == MODEL
 
 
 @pytest.mark.parametrize("written", ["", "no", "no/such/model", "../../v1/keys", "%25", "a" * 4000])
 async def test_an_unknown_model_is_a_404_with_its_code(tmp_path: Path, written: str) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         said = await served.ask("GET", f"/compat/v1/models/{written}", key=key)
         assert (said.status, said.code) == (404, "MODEL_NOT_FOUND")
@@ -50,7 +50,7 @@ async def test_an_unknown_model_is_a_404_with_its_code(tmp_path: Path, written: 
 
 
 async def test_openais_client_lists_and_retrieves_models(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         async with AsyncOpenAI(api_key=key, base_url=f"http://127.0.0.1:{served.port}/compat/v1") as client:
             assert MODEL in [model.id async for model in client.models.list()]

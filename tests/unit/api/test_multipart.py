@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api import multipart
 from penstock.errors import InvalidRequest, PayloadTooLarge
-from penstock.schema import Sent
+from penstock.schema import UploadedFile
 
 KIND = "multipart/form-data; boundary=XX"
 END = b"--XX--\r\n"
@@ -20,7 +20,7 @@ def part(name: str, value: bytes, *, filename: str | None = None, more: str = ""
     return head.encode() + value + b"\r\n"
 
 
-def read(*chunks: bytes, kind: str = KIND) -> tuple[tuple[str, str | Sent], ...]:
+def read(*chunks: bytes, kind: str = KIND) -> tuple[tuple[str, str | UploadedFile], ...]:
     reader = multipart.Reader(kind)
     for chunk in chunks:
         reader.feed(chunk)
@@ -37,8 +37,8 @@ def test_fields_and_files_come_in_order() -> None:
     )
     expected = (
         ("prompt", "a fox é"),
-        ("image[]", Sent(b"\x89PNG\r\n--X", "one.png", "image/png")),
-        ("image[]", Sent(b"")),
+        ("image[]", UploadedFile(b"\x89PNG\r\n--X", "one.png", "image/png")),
+        ("image[]", UploadedFile(b"")),
         ("n", "2"),
     )
     assert read(sent) == expected
@@ -62,7 +62,7 @@ def test_an_empty_form_is_a_form() -> None:
 )
 def test_file_names_lose_their_path(filename: str, kept: str) -> None:
     [(_, file)] = read(part("image", b"x", filename=filename) + END)
-    assert isinstance(file, Sent)
+    assert isinstance(file, UploadedFile)
     assert file.filename == kept
 
 
@@ -117,7 +117,7 @@ def test_what_nearly_is_a_boundary_costs_no_more(filler: bytes) -> None:
     before = time.process_time()
     [(_, file)] = read(*(sent[at : at + 65536] for at in range(0, len(sent), 65536)))
     assert time.process_time() - before < 1.0
-    assert isinstance(file, Sent)
+    assert isinstance(file, UploadedFile)
     assert file.data == data
 
 

@@ -10,13 +10,13 @@ from penstock.api import openapi
 from penstock.api.route import Query, Route
 from penstock.api.routes import ROUTES
 from penstock.gateway import Gateway
-from penstock.schema import EDIT, IMAGE, VIDEO, Answer, Call, Field
+from penstock.schema import EDIT, IMAGE, VIDEO, Call, Field, Response
 
 DOCUMENT: dict[str, Any] = openapi.document(ROUTES)
 
 
-async def made_up(gateway: Gateway, call: Call) -> Answer:
-    return Answer()
+async def made_up(gateway: Gateway, call: Call) -> Response:
+    return Response()
 
 
 def operation(method: str, path: str) -> Any:

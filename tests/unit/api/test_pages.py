@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.pages import PARTS
 from tests.api.gateways import opened
 from tests.api.talk import serving
@@ -18,7 +18,7 @@ POLICY = (
 
 
 async def test_files(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for path in ("/", *(f"/dashboard/{name}" for name in sorted(PARTS))):
             said = await served.ask("GET", path)
             kind = KINDS[path.rpartition(".")[2] if "." in path else "html"]
@@ -32,7 +32,7 @@ async def test_files(tmp_path: Path) -> None:
 
 
 async def test_no_other_name_leads_to_a_file(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for name in ("", "dashboard.html", "..%2f__init__.py", "..%2fstatic%2fkeys.js", "Keys.js", "keys.js%00"):
             said = await served.ask("GET", f"/dashboard/{name}")
             assert (said.status, said.code) == (404, "NOT_FOUND"), name

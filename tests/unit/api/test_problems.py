@@ -8,10 +8,10 @@ import pytest
 from penstock import errors
 from penstock.api import problems, responses
 from penstock.errors import Problem, Unavailable
-from penstock.schema import Answer
+from penstock.schema import Response
 
 
-def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -> Answer:
+def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -> Response:
     return problems.answer(problem, generation=generation, reached=reached)
 
 
@@ -93,7 +93,7 @@ async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -
 
     stream = chunks()
     await anext(stream)
-    served = Answer(status=416, chunks=stream, headers={"content-type": "video/mp4", "content-range": "bytes */9"})
+    served = Response(status=416, chunks=stream, headers={"content-type": "video/mp4", "content-range": "bytes */9"})
     answer = await problems.out_of_range(served)
     assert closed == [True]
     assert (answer.status, answer.json["error"]["code"], dict(answer.headers)) == (

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from tests.api.gateways import first_account, opened
 from tests.api.talk import serving
 
@@ -13,7 +13,7 @@ async def test_each_says_how_it_is(tmp_path: Path) -> None:
         gateway.health.answered("atelier", "sketch")
         for _ in range(3):
             gateway.health.failed("atelier", "clip", "broken")
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             said = await served.ask("GET", "/v1/providers", key=account.admin.key)
     assert said.status == 200
     rows = {one["id"]: one for one in said.json["data"]}
@@ -31,6 +31,6 @@ async def test_each_says_how_it_is(tmp_path: Path) -> None:
 async def test_only_operators_read_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
-        async with serving(Edge(gateway), gateway.settings) as served:
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
             said = await served.ask("GET", "/v1/providers", key=account.plain.key)
             assert said.code == "PERMISSION_DENIED"

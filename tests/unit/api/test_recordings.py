@@ -35,8 +35,8 @@ async def test_a_recording_is_carried_to_another_organization(open_house: OpenHo
         carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
         transcript = shaped("Transcript", carried)
-        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
-        key = (await visit.house.gateway.auth.create_key(org.id)).key
+        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
+        key = (await visit.house.gateway.keys.create_key(org.id)).key
         brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))
         assert brought["model"] == "picture"
         headers = {"x-service-replay": "replay-or-error"}
@@ -48,8 +48,8 @@ async def test_a_recording_is_carried_to_another_organization(open_house: OpenHo
 async def test_foreign_recordings_do_not_exist(open_house: OpenHouse) -> None:
     async with visiting(open_house) as visit:
         recording = await made(visit)
-        org = await visit.house.gateway.auth.create_org("Other", "prepaid")
-        key = (await visit.house.gateway.auth.create_key(org.id)).key
+        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
+        key = (await visit.house.gateway.keys.create_key(org.id)).key
         for method, path in (("GET", "{}"), ("GET", "{}/export"), ("DELETE", "{}"), ("GET", "?starting_after={}")):
             where = f"/v1/recordings/{path}".replace("/?", "?").format(recording)
             assert (await visit.ask(method, where, key=key)).code == "NOT_FOUND"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.api import responses
-from penstock.schema import Answer
+from penstock.schema import Response
 from penstock.values import dollars, nanos
 from tests.api.talk import until
 
@@ -35,7 +35,7 @@ class Peer:
         await self.flowing.wait()
         self.sent.append(message)
 
-    async def get(self, answer: Answer, *, is_head: bool = False, unread: bool = False) -> None:
+    async def get(self, answer: Response, *, is_head: bool = False, unread: bool = False) -> None:
         await responses.deliver(
             ID,
             answer,
@@ -86,7 +86,7 @@ class Source:
 
 async def test_json_is_sent_with_its_length_and_the_requests_id() -> None:
     peer = Peer()
-    await peer.get(Answer(json={"a": "é"}))
+    await peer.get(Response(json={"a": "é"}))
     assert peer.headers == {
         b"x-request-id": b"req_0123",
         b"x-service-request-id": b"req_0123",
@@ -99,27 +99,30 @@ async def test_json_is_sent_with_its_length_and_the_requests_id() -> None:
 
 def test_money_is_a_number() -> None:
     assert (
-        responses.encode(Answer(json={"cost": dollars(nanos("0.04")), "none": Decimal(0)})) == b'{"cost":0.04,"none":0}'
+        responses.encode(Response(json={"cost": dollars(nanos("0.04")), "none": Decimal(0)}))
+        == b'{"cost":0.04,"none":0}'
     )
 
 
 def test_bytes_are_sent_as_they_are() -> None:
-    assert responses.encode(Answer(body=b"\x00\x01")) == b"\x00\x01"
-    assert responses.encode(Answer(status=204)) == b""
+    assert responses.encode(Response(body=b"\x00\x01")) == b"\x00\x01"
+    assert responses.encode(Response(status=204)) == b""
 
 
 @pytest.mark.parametrize("status", [204, 304])
 async def test_some_answers_have_no_body_and_say_nothing_about_one(status: int) -> None:
     for headers in ({}, {"allow": "GET"}):
         peer = Peer()
-        await peer.get(Answer(status=status, headers=headers))
+        await peer.get(Response(status=status, headers=headers))
         assert peer.headers.keys().isdisjoint({b"content-type", b"content-length"})
         assert peer.is_complete
 
 
 async def test_an_answers_own_headers_win() -> None:
     peer = Peer()
-    await peer.get(Answer(body=b"x", headers={"Content-Type": "image/png", "X-Request-Id": "req_first", "x-more": "1"}))
+    await peer.get(
+        Response(body=b"x", headers={"Content-Type": "image/png", "X-Request-Id": "req_first", "x-more": "1"})
+    )
     assert peer.headers[b"content-type"] == b"image/png"
     assert (peer.headers[b"x-request-id"], peer.headers[b"x-service-request-id"]) == (b"req_first", b"req_0123")
     assert peer.headers[b"x-more"] == b"1"
@@ -127,7 +130,7 @@ async def test_an_answers_own_headers_win() -> None:
 
 async def test_no_header_can_be_smuggled_in_a_value() -> None:
     peer = Peer()
-    await peer.get(Answer(json={}, headers={"x-said": "a\r\nset-cookie: b\x00 狐"}))
+    await peer.get(Response(json={}, headers={"x-said": "a\r\nset-cookie: b\x00 狐"}))
     assert peer.headers[b"x-said"] == b"aset-cookie: b ?"
 
 
@@ -144,7 +147,7 @@ async def test_while_the_caller_still_sends_the_line_ends_with_the_answer_and_no
         return arriving.pop(0)
 
     peer.receive = receive  # type: ignore[method-assign]
-    await peer.get(Answer(status=413, json={"error": 1}), unread=True)
+    await peer.get(Response(status=413, json={"error": 1}), unread=True)
     assert peer.headers[b"connection"] == b"close"
     assert sent_when_read == [b'{"error":1}', b'{"error":1}']
     assert not arriving
@@ -156,7 +159,7 @@ async def test_while_the_caller_still_sends_the_line_ends_with_the_answer_and_no
 
 async def test_chunks_are_passed_on_one_by_one() -> None:
     peer, source = Peer(), Source(b"a", b"", b"b")
-    await peer.get(Answer(chunks=source.stream, media_type="text/event-stream"))
+    await peer.get(Response(chunks=source.stream, media_type="text/event-stream"))
     assert [message["body"] for message in peer.sent[1:]] == [b"a", b"b", b""]
     assert peer.headers[b"content-type"] == b"text/event-stream"
     assert b"content-length" not in peer.headers
@@ -167,7 +170,7 @@ async def test_chunks_are_passed_on_one_by_one() -> None:
 async def test_a_stream_goes_no_faster_than_it_is_read() -> None:
     peer, source = Peer(), Source(*[b"x"] * 100)
     peer.flowing.clear()
-    sending = asyncio.create_task(peer.get(Answer(chunks=source.stream)))
+    sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     for _ in range(50):
         await asyncio.sleep(0)
     assert source.given <= 1
@@ -179,7 +182,7 @@ async def test_a_stream_goes_no_faster_than_it_is_read() -> None:
 @pytest.mark.parametrize("held_up", [False, True], ids=["waiting for a chunk", "waiting to send"])
 async def test_when_the_reader_leaves_the_stream_is_closed_at_once(held_up: bool) -> None:
     peer, source = Peer(), Source(*[b"x"] * (1_000_000 if held_up else 2), stuck=True)
-    sending = asyncio.create_task(peer.get(Answer(chunks=source.stream)))
+    sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     await until(lambda: len(peer.sent) >= 2)
     if held_up:
         peer.flowing.clear()
@@ -193,7 +196,7 @@ async def test_when_the_reader_leaves_the_stream_is_closed_at_once(held_up: bool
 async def test_a_stream_that_breaks_is_not_completed() -> None:
     peer, source = Peer(), Source(b"a", broken=True)
     with pytest.raises(ConnectionResetError):
-        await peer.get(Answer(chunks=source.stream))
+        await peer.get(Response(chunks=source.stream))
     assert peer.body == b"a"
     assert not peer.is_complete
     assert source.closed
@@ -202,7 +205,7 @@ async def test_a_stream_that_breaks_is_not_completed() -> None:
 async def test_a_reader_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "_STALL_SECONDS", 0.05)
     peer, source = Peer(), Source(*[b"x"] * 1_000_000)
-    sending = asyncio.create_task(peer.get(Answer(chunks=source.stream)))
+    sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     await until(lambda: peer.sent)
     peer.flowing.clear()
     with pytest.raises(TimeoutError):
@@ -212,7 +215,7 @@ async def test_a_reader_who_takes_nothing_is_given_up(monkeypatch: pytest.Monkey
 
 async def test_a_stream_whose_server_stops_is_closed() -> None:
     peer, source = Peer(), Source(b"a", stuck=True)
-    sending = asyncio.create_task(peer.get(Answer(chunks=source.stream)))
+    sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     await until(lambda: len(peer.sent) >= 2)
     sending.cancel()
     with suppress(asyncio.CancelledError):
@@ -222,7 +225,7 @@ async def test_a_stream_whose_server_stops_is_closed() -> None:
 
 async def test_head_opens_nothing() -> None:
     peer, source = Peer(), Source(b"a")
-    await peer.get(Answer(chunks=source.stream, headers={"content-length": "1"}), is_head=True)
+    await peer.get(Response(chunks=source.stream, headers={"content-length": "1"}), is_head=True)
     assert source.given == 0
     assert (peer.body, peer.headers[b"content-length"]) == (b"", b"1")
     assert peer.is_complete

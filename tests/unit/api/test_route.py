@@ -4,11 +4,11 @@ import pytest
 
 from penstock.api.route import Access, Route
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call
+from penstock.schema import Call, Response
 
 
-async def nothing(gateway: Gateway, call: Call) -> Answer:
-    return Answer()
+async def nothing(gateway: Gateway, call: Call) -> Response:
+    return Response()
 
 
 def test_a_row_that_says_nothing_is_closed() -> None:

@@ -7,13 +7,13 @@ from penstock.api.router import Router
 from penstock.api.routes import ROUTES
 from penstock.errors import MethodNotAllowed, NotFound
 from penstock.gateway import Gateway
-from penstock.schema import Answer, Call, Caller
+from penstock.schema import Call, Caller, Response
 
 CALL = Call(id="req_1", caller=Caller("org_1", "key_1"), endpoint="/", at_ms=0, started=0.0)
 
 
-async def nothing(gateway: Gateway, call: Call) -> Answer:
-    return Answer()
+async def nothing(gateway: Gateway, call: Call) -> Response:
+    return Response()
 
 
 A = Route("GET", "/a", nothing, "A")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SHAPES
 from penstock.api.routes import ROUTES
 from tests.api.gateways import first_account, opened
@@ -47,7 +47,7 @@ def test_only_administration_needs_the_admin_scope() -> None:
 
 
 async def test_every_row_but_the_open_ones_asks_for_a_key(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for row in ROUTES:
             for method in {row.method, "HEAD", "OPTIONS", "PUT"}:
                 said = await served.ask(method, filled(row.path))
@@ -59,7 +59,7 @@ async def test_every_row_but_the_open_ones_asks_for_a_key(tmp_path: Path) -> Non
 
 
 async def test_the_document_is_served_to_everybody(tmp_path: Path) -> None:
-    async with opened(tmp_path) as gateway, serving(Edge(gateway), gateway.settings) as served:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         said = await served.ask("GET", "/openapi.json")
         assert (said.status, said.json["openapi"]) == (200, "3.1.0")

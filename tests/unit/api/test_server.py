@@ -15,7 +15,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from penstock.api import server
-from penstock.api.asgi import Edge
+from penstock.api.asgi import AsgiApp
 from penstock.api.connection import Doorkeeper
 from tests.api.gateways import opened
 from tests.api.talk import Server, request, until
@@ -174,7 +174,7 @@ async def test_forwarded_headers_are_believed_only_from_trusted_proxies(tmp_path
     for proxies, trusts in (((), False), (("10.0.0.1",), True)):
         async with opened(tmp_path / str(trusts), trusted_proxies=proxies) as gateway:
             keeper = Doorkeeper(1, 1, gateway.clock)
-            config = server.configure(Edge(gateway), gateway.settings, keeper)
+            config = server.configure(AsgiApp(gateway), gateway.settings, keeper)
             assert (config.proxy_headers, config.forwarded_allow_ips) == (trusts, list(proxies))
             assert config.server_header is False
 
@@ -187,7 +187,9 @@ async def test_serving_works_where_signals_cannot_be_caught(tmp_path: Path) -> N
     def run() -> None:
         async def main() -> None:
             async with opened(tmp_path) as gateway:
-                task = asyncio.create_task(server.serve(Edge(gateway), gateway.settings, is_up.set, listener=listener))
+                task = asyncio.create_task(
+                    server.serve(AsgiApp(gateway), gateway.settings, is_up.set, listener=listener)
+                )
                 await until(is_down.is_set, 30)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from PIL import Image
 
-from penstock.atelier.server import Workshop
-from penstock.imaging.workers import Pool
+from penstock.atelier.server import AtelierServer
+from penstock.imaging.workers import WorkerPool
 from penstock.providers.spec import Outgoing
 from tests.upstreams.lab import png
 from tests.wiring import until
@@ -21,21 +21,23 @@ CLIP = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Workshop]:
-    async with Pool(2) as pool:
-        workshop = Workshop(pool, folder)
+async def opened(folder: Path) -> AsyncIterator[AtelierServer]:
+    async with WorkerPool(2) as pool:
+        workshop = AtelierServer(pool, folder)
         try:
             yield workshop
         finally:
             await workshop.close()
 
 
-async def told(workshop: Workshop, method: str, path: str, fields: dict[str, Any] | None = None) -> tuple[int, Any]:
+async def told(
+    workshop: AtelierServer, method: str, path: str, fields: dict[str, Any] | None = None
+) -> tuple[int, Any]:
     reply = await workshop.send(Outgoing(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
     return reply.status, msgspec.msgpack.decode(reply.body)
 
 
-async def made(workshop: Workshop, kind: str, **fields: Any) -> list[Image.Image]:
+async def made(workshop: AtelierServer, kind: str, **fields: Any) -> list[Image.Image]:
     status, answer = await told(workshop, "POST", f"/{kind}", fields)
     assert status == 200, answer
     return [Image.open(io.BytesIO(one["data"])) for one in answer["pictures"]]
@@ -77,7 +79,7 @@ async def test_a_clip_from_beginning_to_end(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-async def until_changed(workshop: Workshop, seen: list[dict[str, Any]]) -> None:
+async def until_changed(workshop: AtelierServer, seen: list[dict[str, Any]]) -> None:
     name, before = seen[-1]["id"], seen[-1]["status"]
     await until(lambda: workshop._films[name].status != before)
     seen.append((await told(workshop, "GET", f"/clips/{seen[-1]['id']}"))[1])

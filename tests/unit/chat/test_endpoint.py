@@ -16,7 +16,7 @@ from penstock.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from penstock.schema import Answer
+from penstock.schema import Response
 from tests.house import ENDED, House, OpenHouse, sqlite_only
 from tests.upstreams import faults
 
@@ -25,7 +25,7 @@ ASK = {"model": "lab/talk", "messages": [{"role": "user", "content": "one two th
 COST = Decimal("0.000009")
 
 
-async def say(house: House, **body: Any) -> Answer:
+async def say(house: House, **body: Any) -> Response:
     return await endpoint.complete(house.gateway, house.call({**ASK, **body}, endpoint="/compat/v1/chat/completions"))
 
 
@@ -42,7 +42,7 @@ async def all_settled(house: House, count: int) -> list[dict[str, Any]]:
     return await house.records()
 
 
-async def read(answer: Answer) -> bytes:
+async def read(answer: Response) -> bytes:
     assert answer.chunks is not None
     return b"".join([chunk async for chunk in answer.chunks])
 
@@ -159,8 +159,8 @@ async def test_no_more_is_spent_than_there_is(open_house: OpenHouse) -> None:
     """Sixty at once with money for a few: the rest are refused, and nobody owes anything."""
     async with open_house(starting_credit_usd="0.0004") as house:
         outcomes = await asyncio.gather(*(say(house) for _ in range(60)), return_exceptions=True)
-        served = sum(isinstance(one, Answer) for one in outcomes)
-        assert all(isinstance(one, Answer | InsufficientBalance) for one in outcomes)
+        served = sum(isinstance(one, Response) for one in outcomes)
+        assert all(isinstance(one, Response | InsufficientBalance) for one in outcomes)
         assert 0 < served == len(house.lab.chats) < 60
         await all_settled(house, served)
         assert await house.money() == (400_000 - served * 9000, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.api import request_schemas
 from penstock.chat import request
-from penstock.chat.request import Talk
+from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
 from penstock.providers import deepseek, mistral
 from penstock.providers.chats import ONE_LIMIT, talk
@@ -21,7 +21,7 @@ TOOL = {"type": "function", "function": {"name": "look"}}
 SCHEMA = request_schemas.body(CHAT, is_form=False, is_open=True)
 
 
-def said(**body: Any) -> Talk:
+def said(**body: Any) -> ChatRequest:
     everything = {"model": "lab/talk", "messages": [HELLO], **body}
     return request.talk(Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=everything))
 

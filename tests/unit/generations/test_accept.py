@@ -10,7 +10,7 @@ from penstock.errors import InsufficientBalance, Problem, RateLimited
 from penstock.failpoints import Tripped
 from penstock.generations import validate
 from penstock.generations.accept import accept
-from penstock.generations.plan import understand
+from penstock.generations.plan import make_plan
 from penstock.jobs.leases import Lease
 from penstock.schema import Caller
 from penstock.store.base import Row
@@ -26,7 +26,7 @@ async def promise(house: House, caller: Caller | None = None, **body: Any) -> tu
     """A film of four seconds."""
     call = house.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     wish = validate.video(call, house.gateway.settings)
-    return await accept(house.gateway, call, await understand(house.gateway, call, wish, "video", ("video",)))
+    return await accept(house.gateway, call, await make_plan(house.gateway, call, wish, "video", ("video",)))
 
 
 async def stored(house: House) -> dict[str, int]:

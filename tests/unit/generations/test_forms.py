@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from penstock.api.multipart import Reader
 from penstock.errors import InvalidRequest
 from penstock.generations import forms
-from penstock.schema import EDIT, VIDEO, Sent
+from penstock.schema import EDIT, VIDEO, UploadedFile
 
-ONE, TWO = Sent(b"one", "one.png", "image/png"), Sent(b"two", "two.png", "image/png")
+ONE, TWO = UploadedFile(b"one", "one.png", "image/png"), UploadedFile(b"two", "two.png", "image/png")
 ADDRESS = "https://pictures.example/fox.png"
-Form = list[tuple[str, str | Sent]]
+Form = list[tuple[str, str | UploadedFile]]
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures
@@ -44,7 +44,7 @@ def test_references_in_all_their_forms(form: Form, found: list[Any]) -> None:
 
 @pytest.mark.parametrize("names", [["image"], ["image[]", "image[]"], ["image[0]", "image[1]"], ["image", "image"]])
 def test_images_repeat(names: list[str]) -> None:
-    form: Form = [(name, Sent(str(number).encode())) for number, name in enumerate(names)]
+    form: Form = [(name, UploadedFile(str(number).encode())) for number, name in enumerate(names)]
     assert [one.data for one in forms.read(form, EDIT)["image"]] == [b"0", b"1"][: len(names)]
 
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from penstock.generations.job import Job, cancel_asked, held, note, written
+from penstock.generations.job import Job, cancel_asked, check_lease, record_attempt, write_when_available
 from penstock.jobs.leases import Lease, LeaseLost
 from penstock.providers.spec import Result
 from penstock.schema import Plan, Request
@@ -38,10 +38,10 @@ async def test_whoever_holds_the_lease_may_write(open_house: OpenHouse) -> None:
     async with open_house() as house:
         video_id = await video(house)
         mine = await job_of(house, video_id, 1)
-        await house.gateway.store.write(lambda tx: held(tx, mine))
+        await house.gateway.store.write(lambda tx: check_lease(tx, mine))
         theirs = await job_of(house, video_id, 2)
         with pytest.raises(LeaseLost):
-            await house.gateway.store.write(lambda tx: held(tx, theirs))
+            await house.gateway.store.write(lambda tx: check_lease(tx, theirs))
 
 
 async def test_what_moves_it_on_shows_that_crashes_were_survived(open_house: OpenHouse) -> None:
@@ -49,7 +49,7 @@ async def test_what_moves_it_on_shows_that_crashes_were_survived(open_house: Ope
         job = await job_of(house, await video(house), 1)
 
         async def crashes(moves: bool) -> int:
-            await house.gateway.store.write(lambda tx: held(tx, job, moves=moves))
+            await house.gateway.store.write(lambda tx: check_lease(tx, job, moves=moves))
             return int((await house.rows("SELECT crashes FROM generations"))[0]["crashes"])
 
         await house.change("UPDATE generations SET crashes = 4")
@@ -63,7 +63,7 @@ async def test_a_note_of_who_was_shut_out_changes_nothing(open_house: OpenHouse)
         before = await house.attempts(video_id)
         job = await job_of(house, video_id, 2)
         with pytest.raises(LeaseLost):
-            await note(house.gateway, job, before[0]["id"], "failed", kind="broken", message="no")
+            await record_attempt(house.gateway, job, before[0]["id"], "failed", kind="broken", message="no")
         assert await house.attempts(video_id) == before
 
 
@@ -71,8 +71,10 @@ async def test_an_ended_attempt_stays_as_it_is(open_house: OpenHouse) -> None:
     async with open_house() as house:
         video_id = await video(house)
         job, (row,) = await job_of(house, video_id, 1), await house.attempts(video_id)
-        await note(house.gateway, job, row["id"], "failed", kind="broken", message="first")
-        await note(house.gateway, job, row["id"], "submitted", result=Result(ref={"id": "x"}, upstream_id="x"))
+        await record_attempt(house.gateway, job, row["id"], "failed", kind="broken", message="first")
+        await record_attempt(
+            house.gateway, job, row["id"], "submitted", result=Result(ref={"id": "x"}, upstream_id="x")
+        )
         (after,) = await house.attempts(video_id)
         assert (after["state"], after["message"], after["upstream_id"]) == ("failed", "first", row["upstream_id"])
 
@@ -98,7 +100,7 @@ async def test_a_store_that_is_away_is_waited_for(open_house: OpenHouse) -> None
                 raise StorageUnavailable("Storage is unavailable.")
             await tx.run("add_fact", name="noted", value="yes")
 
-        waiting = asyncio.create_task(written(house.gateway, write))
+        waiting = asyncio.create_task(write_when_available(house.gateway, write))
 
         async def done() -> bool:
             return waiting.done()

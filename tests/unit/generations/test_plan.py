@@ -12,7 +12,7 @@ from PIL import Image
 
 from penstock.errors import ModelNotFound, RecordingNotFound
 from penstock.generations import endpoints, retrieve
-from penstock.schema import Answer
+from penstock.schema import Response
 from tests.house import House, OpenHouse, of, sqlite_only
 from tests.upstreams.lab import png
 
@@ -46,7 +46,7 @@ MATCHES = {
 }
 
 
-async def send(house: House, kind: str, headers: Mapping[str, str], **body: Any) -> Answer:
+async def send(house: House, kind: str, headers: Mapping[str, str], **body: Any) -> Response:
     named = {f"x-service-replay{name}": value for name, value in headers.items()}
     wish = {**BODIES[kind], **body}
     made = house.call(wish, endpoint=f"/{kind}", headers=named)
@@ -54,7 +54,7 @@ async def send(house: House, kind: str, headers: Mapping[str, str], **body: Any)
     return await story(house.gateway, made)
 
 
-async def ended(house: House, kind: str, answer: Answer) -> Answer:
+async def ended(house: House, kind: str, answer: Response) -> Response:
     """The answer that holds the result."""
     if kind != "video":
         return answer
@@ -82,7 +82,7 @@ async def test_d10_matrix(open_house: OpenHouse, kind: str, mode: str, found: bo
             headers["-recording"] = pinned
         expected = MATRIX[mode][0 if found else 1]
         sent, money = len(house.lab.invoice), await house.money()
-        stored = len((await house.gateway.replay.page(house.caller.org_id)).data)
+        stored = len((await house.gateway.recordings.page(house.caller.org_id)).data)
         if expected == "error":
             with pytest.raises(RecordingNotFound):
                 await send(house, kind, headers)
@@ -93,7 +93,7 @@ async def test_d10_matrix(open_house: OpenHouse, kind: str, mode: str, found: bo
         serves_live = expected in ("live", "recorded")
         assert len(house.lab.invoice) == sent + serves_live
         assert (await house.money() != money) is serves_live
-        now_stored = len((await house.gateway.replay.page(house.caller.org_id)).data)
+        now_stored = len((await house.gateway.recordings.page(house.caller.org_id)).data)
         assert now_stored == stored + (expected == "recorded")
         if expected == "replayed":
             assert answer.headers["x-service-replay-recording"] == pinned

@@ -34,7 +34,7 @@ async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_hou
     async with open_house() as house:
         answers = await together(house, 5)
         assert len(house.lab.invoice) == 1
-        recordings = (await house.gateway.replay.page(house.caller.org_id)).data
+        recordings = (await house.gateway.recordings.page(house.caller.org_id)).data
         assert len(recordings) == 1
         stands = sorted(one["x-service-replay-status"] for one in answers if isinstance(one, dict))
         assert stands == ["recorded", *["replayed"] * 4]
@@ -51,7 +51,7 @@ async def test_when_the_first_fails_the_next_one_records(open_house: OpenHouse) 
             "recorded",
             "replayed",
         ]
-        assert len((await house.gateway.replay.page(house.caller.org_id)).data) == 1
+        assert len((await house.gateway.recordings.page(house.caller.org_id)).data) == 1
 
 
 @sqlite_only
@@ -90,7 +90,7 @@ async def test_a_recording_deleted_meanwhile_fails_the_replay(open_house: OpenHo
         async with open_house(labs=labs, works=False, worker=False) as house:
             headers = {"x-service-replay": "replay-or-error"}
             again = await endpoints.start_video(house.gateway, house.call(FILM, headers=headers))
-            await house.gateway.replay.delete(house.caller.org_id, recording)
+            await house.gateway.recordings.delete(house.caller.org_id, recording)
         async with open_house(labs=labs) as house:
             record = await house.ended(again.json["id"])
             assert (record["status"], record["error_code"]) == ("upstream_failure", "RECORDING_NOT_FOUND")
@@ -102,7 +102,7 @@ async def test_purge_takes_the_recordings_of_a_request_along(open_house: OpenHou
         made = house.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
         await endpoints.make_images(house.gateway, made)
         assert (await house.purge(made.id))["media_deleted"] == 2
-        assert (await house.gateway.replay.page(house.caller.org_id)).data == []
+        assert (await house.gateway.recordings.page(house.caller.org_id)).data == []
         assert await house.shelf.keys() == []
 
 

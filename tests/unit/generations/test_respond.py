@@ -7,22 +7,27 @@ import msgspec
 import pytest
 
 from penstock.generations import respond
-from penstock.schema import Choice, Component, Kept, Plan, Quote, Request, Settled, Tried
+from penstock.schema import AttemptSummary, Component, GenerationResult, Output, Plan, PlannedCandidate, Quote, Request
 from penstock.values import Nanos, nanos
 
 NAMES = {"lab": "The Lab"}
-FILM = Kept("med_1", "video/mp4", 1234, 1280, 720)
-PLAN = Plan((Choice("lab", "film", "reel-2", hold=nanos("0.4")), Choice("annex", "film", "r", hold=nanos("9"))))
+FILM = Output("med_1", "video/mp4", 1234, 1280, 720)
+PLAN = Plan(
+    (
+        PlannedCandidate("lab", "film", "reel-2", hold=nanos("0.4")),
+        PlannedCandidate("annex", "film", "r", hold=nanos("9")),
+    )
+)
 ASKED = Request(task="video", model="film", values={"prompt": "waves", "seconds": 4, "size": "16:9"})
 
 
-def settled(*files: Kept, **said: Any) -> Settled:
+def settled(*files: Output, **said: Any) -> GenerationResult:
     known = {"provider": "lab", "provider_name": "The Lab", "executed_model": "lab/reel-2", "cost": nanos("0.3")}
-    return Settled(**{**known, "files": files or (FILM,), **said})
+    return GenerationResult(**{**known, "files": files or (FILM,), **said})
 
 
 def row(
-    status: str = "queued", request: Request | None = ASKED, done: Settled | None = None, **said: Any
+    status: str = "queued", request: Request | None = ASKED, done: GenerationResult | None = None, **said: Any
 ) -> dict[str, Any]:
     ended = status == "completed"
     return {
@@ -83,7 +88,9 @@ def test_d3_a_dry_run_of_something_free() -> None:
 
 
 def test_d6_an_image_result() -> None:
-    made = settled(Kept("med_1", "image/webp", 10, 640, 480), Kept("med_2", "image/png", 10, 1, 1), upstream_id="up-1")
+    made = settled(
+        Output("med_1", "image/webp", 10, 640, 480), Output("med_2", "image/png", 10, 1, 1), upstream_id="up-1"
+    )
     shown = respond.images(row(), made, [{"url": "https://a"}, {"url": "https://b"}])
     assert shown == {
         "id": "req_1",
@@ -105,12 +112,12 @@ def test_d6_an_image_result() -> None:
 
 @pytest.mark.parametrize("kind", ["jpeg", "png", "webp", "gif", "avif"])
 def test_d6_the_format_is_that_of_the_file(kind: str) -> None:
-    assert respond.images(row(), settled(Kept("med_1", f"image/{kind}", 1, 1, 1)), [])["output_format"] == kind
+    assert respond.images(row(), settled(Output("med_1", f"image/{kind}", 1, 1, 1)), [])["output_format"] == kind
 
 
 def test_d6_attempts_are_told_when_there_was_more_than_one() -> None:
-    tries = (Tried("annex", "r", "broken", "It broke."), Tried("lab", "reel-2", "made"))
-    picture = Kept("med_1", "image/png", 1, 1, 1)
+    tries = (AttemptSummary("annex", "r", "broken", "It broke."), AttemptSummary("lab", "reel-2", "made"))
+    picture = Output("med_1", "image/png", 1, 1, 1)
     assert respond.images(row(), settled(picture, tried=tries), [])["metadata"]["attempts"] == [
         {"provider": "annex", "model": "r", "outcome": "broken", "message": "It broke."},
         {"provider": "lab", "model": "reel-2", "outcome": "made"},
@@ -129,7 +136,7 @@ def test_d6_attempts_are_told_when_there_was_more_than_one() -> None:
 def test_an_image_has_one_form_and_perhaps_a_revised_prompt(
     revised: str | None, said: Any, shown: dict[str, str]
 ) -> None:
-    assert respond.image(Kept("med_1", "image/png", 1, 1, 1, revised), **said) == shown
+    assert respond.image(Output("med_1", "image/png", 1, 1, 1, revised), **said) == shown
 
 
 def test_an_image_that_is_awaited() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem
 from penstock.generations import retrieve
-from penstock.schema import Answer, Caller
+from penstock.schema import Caller, Response
 from tests.house import House, OpenHouse, sqlite_only
 from tests.upstreams import faults
 from tests.upstreams.lab import mp4
@@ -18,11 +18,11 @@ async def listed(house: House, caller: Caller | None = None, **query: Any) -> An
     return (await retrieve.list_videos(house.gateway, call)).json
 
 
-async def content(house: House, video_id: str, **headers: str) -> Answer:
+async def content(house: House, video_id: str, **headers: str) -> Response:
     return await retrieve.video_content(house.gateway, house.call(id=video_id, headers=headers))
 
 
-async def image(house: House, request_id: str) -> Answer:
+async def image(house: House, request_id: str) -> Response:
     return await retrieve.image_status(house.gateway, house.call(id=request_id))
 
 

@@ -215,7 +215,7 @@ async def taken_over(house: House, video_id: str) -> Lease:
 
 
 async def drive_to_end(house: House, lease: Lease) -> None:
-    driving = asyncio.create_task(run.drive(house.gateway, lease))
+    driving = asyncio.create_task(run.run_generation(house.gateway, lease))
 
     async def met() -> bool:
         return driving.done()

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
 from penstock.generations import validate
-from penstock.generations.validate import Picture, Wish
-from penstock.schema import Call, Caller, Sent
+from penstock.generations.validate import InputSource, ValidatedCall
+from penstock.schema import Call, Caller, UploadedFile
 from penstock.settings import Settings
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 ADDRESS = "https://pictures.example/fox.png"
-FILE = Sent(b"\x89PNG", "fox.png", "image/png")
+FILE = UploadedFile(b"\x89PNG", "fox.png", "image/png")
 SETTINGS = Settings()
-Stage = Callable[[Call, Settings], Wish]
+Stage = Callable[[Call, Settings], ValidatedCall]
 LEAST: dict[Stage, dict[str, Any]] = {
     validate.image: {"prompt": "a fox", "model": "m"},
     validate.edit: {"prompt": "a fox", "model": "m", "image": PNG},
@@ -26,7 +26,7 @@ LEAST: dict[Stage, dict[str, Any]] = {
 every_stage = pytest.mark.parametrize("stage", LEAST, ids=lambda stage: str(stage.__name__))
 
 
-def call(json: Any = None, form: list[tuple[str, str | Sent]] | None = None) -> Call:
+def call(json: Any = None, form: list[tuple[str, str | UploadedFile]] | None = None) -> Call:
     return Call(
         id="req_1",
         caller=Caller("org_1", "key_1"),
@@ -39,7 +39,7 @@ def call(json: Any = None, form: list[tuple[str, str | Sent]] | None = None) -> 
     )
 
 
-def wished(stage: Stage, settings: Settings = SETTINGS, /, **said: Any) -> Wish:
+def wished(stage: Stage, settings: Settings = SETTINGS, /, **said: Any) -> ValidatedCall:
     """The least a stage needs, and what else is said; `...` takes a field away."""
     body = {name: value for name, value in {**LEAST[stage], **said}.items() if value is not ...}
     return stage(call(body), settings)
@@ -302,7 +302,7 @@ def test_a_video_has_no_shape_of_its_own() -> None:
 )  # fmt: skip
 def test_references_in_json(said: Any, sources: list[str]) -> None:
     pictures = wished(validate.video, input_reference=said).pictures
-    assert pictures == tuple(Picture("reference", source, "input_reference") for source in sources)
+    assert pictures == tuple(InputSource("reference", source, "input_reference") for source in sources)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_d6_edits_take_json() -> None:
 
 
 def test_edits_take_forms() -> None:
-    form: list[tuple[str, str | Sent]] = [
+    form: list[tuple[str, str | UploadedFile]] = [
         ("image[]", FILE),
         ("image[]", FILE),
         ("mask", FILE),

@@ -16,8 +16,8 @@ from PIL import Image, ImageCms, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
 from penstock.imaging import convert
-from penstock.imaging.convert import BadPicture, OutputFormat
-from penstock.imaging.workers import Pool, WorkFailed
+from penstock.imaging.convert import BadImage, OutputFormat
+from penstock.imaging.workers import WorkerPool, WorkFailed
 
 FORMATS: list[OutputFormat] = ["png", "jpeg", "gif", "webp", "avif"]
 
@@ -97,7 +97,7 @@ def test_measure_counts_two_thousand_frames_quickly() -> None:
 @pytest.mark.parametrize("side", [50_000, 13_377, 6_325])
 def test_bombs_are_refused_by_their_header(side: int) -> None:
     for function in (convert.measure, convert.normalise_input, convert.decode):
-        with pytest.raises(BadPicture, match="40 million pixels"):
+        with pytest.raises(BadImage, match="40 million pixels"):
             function(bomb(side))
 
 
@@ -106,7 +106,7 @@ def test_a_header_that_lies_about_its_body_is_refused() -> None:
     honest = saved(scene(), "jpeg")
     at = honest.index(b"\xff\xc0")
     second = honest[at : at + 5] + struct.pack(">HH", 60_000, 60_000) + honest[at + 9 : at + 19]
-    with pytest.raises(BadPicture):
+    with pytest.raises(BadImage):
         convert.normalise_input(honest[: at + 19] + second + honest[at + 19 :])
 
 
@@ -125,15 +125,15 @@ def test_a_header_that_lies_about_its_body_is_refused() -> None:
     ],
 )
 def test_other_formats_are_refused_whatever_their_name(data: bytes) -> None:
-    with pytest.raises(BadPicture, match="not one of"):
+    with pytest.raises(BadImage, match="not one of"):
         convert.measure(data)
-    with pytest.raises(BadPicture, match="not one of png, jpeg, webp"):
+    with pytest.raises(BadImage, match="not one of png, jpeg, webp"):
         convert.normalise_input(data)
 
 
 @pytest.mark.parametrize("name", ["gif", "avif"])
 def test_uploads_take_fewer_formats_than_results(name: str) -> None:
-    with pytest.raises(BadPicture, match="not one of png, jpeg, webp"):
+    with pytest.raises(BadImage, match="not one of png, jpeg, webp"):
         convert.normalise_input(saved(scene(), name))
 
 
@@ -141,7 +141,7 @@ def test_uploads_take_fewer_formats_than_results(name: str) -> None:
 def test_animated_uploads_are_refused(name: str) -> None:
     data = saved(scene(), name, save_all=True, append_images=[scene().rotate(90), scene().rotate(180)])
     assert convert.measure(data).frames == 3
-    with pytest.raises(BadPicture, match="animated"):
+    with pytest.raises(BadImage, match="animated"):
         convert.normalise_input(data)
 
 
@@ -149,7 +149,7 @@ def test_animated_uploads_are_refused(name: str) -> None:
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_truncated_uploads_are_refused(name: str, share: float) -> None:
     data = saved(Image.effect_noise((200, 200), 60).convert("RGB"), name)
-    with pytest.raises(BadPicture, match=f"broken {name}"):
+    with pytest.raises(BadImage, match=f"broken {name}"):
         convert.normalise_input(data[: int(len(data) * share)])
 
 
@@ -163,14 +163,14 @@ def test_damage_is_refused_or_read_but_never_anything_else(name: str, seed: int)
     try:
         convert.normalise_input(bytes(data))
         convert.convert(bytes(data), "jpeg", 60)
-    except BadPicture:
+    except BadImage:
         pass
 
 
 async def test_in_a_child_every_bomb_is_a_refusal_and_the_child_survives() -> None:
     text = chunk(b"tEXt", b"Comment\0" + b"x" * (64 << 20))
     small = saved(scene(), "png")
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=small)
         before = children.pids
         for data in (bomb(50_000), bomb(13_377), small[:200], b"<svg/>"):
@@ -188,7 +188,7 @@ def test_a_compressed_text_bomb_does_not_unfold() -> None:
     small = saved(scene(), "png")
     try:
         cleaned = convert.normalise_input(small[:33] + folded + small[33:])
-    except BadPicture:
+    except BadImage:
         return
     assert len(cleaned.data) < 10_000
 
@@ -312,12 +312,12 @@ def test_compression_is_quality(name: OutputFormat) -> None:
 
 @pytest.mark.parametrize("quality", [0, 101, -5])
 def test_compression_out_of_range_is_refused(quality: int) -> None:
-    with pytest.raises(BadPicture, match="1 to 100"):
+    with pytest.raises(BadImage, match="1 to 100"):
         convert.convert(saved(scene(), "png"), "jpeg", quality)
 
 
 def test_unknown_target_is_refused() -> None:
-    with pytest.raises(BadPicture, match="known are png"):
+    with pytest.raises(BadImage, match="known are png"):
         convert.convert(saved(scene(), "png"), "tiff", 100)  # type: ignore[arg-type]
 
 
@@ -382,9 +382,9 @@ def test_a_palette_mask_counts_too() -> None:
 
 
 def test_a_mask_without_transparency_is_refused() -> None:
-    with pytest.raises(BadPicture, match="fully transparent pixels mark"):
+    with pytest.raises(BadImage, match="fully transparent pixels mark"):
         convert.mask_for(saved(scene(), "png"), "white")
-    with pytest.raises(BadPicture, match="not one of png"):
+    with pytest.raises(BadImage, match="not one of png"):
         convert.mask_for(saved(scene(), "jpeg"), "white")
 
 

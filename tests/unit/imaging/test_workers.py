@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 
 from penstock.imaging import workers
-from penstock.imaging.workers import Pool, WorkFailed
+from penstock.imaging.workers import WorkerPool, WorkFailed
 
 SOURCE = Path(workers.__file__).parents[1]
 
@@ -62,7 +62,7 @@ def processor_seconds(pid: int) -> float:
 
 
 @asynccontextmanager
-async def at_work(children: Pool) -> AsyncIterator[tuple[asyncio.Task[dict[str, Any]], int]]:
+async def at_work(children: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[str, Any]], int]]:
     """A long conversion and the process that is busy with it."""
     job = asyncio.create_task(children.run("pictures.convert", data=slow_png(), output_format="webp"))
     await eventually(lambda: len(children.pids) == 1)
@@ -74,13 +74,13 @@ async def at_work(children: Pool) -> AsyncIterator[tuple[asyncio.Task[dict[str, 
 
 
 async def test_a_task_returns_what_its_function_returns() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         measured = await children.run("pictures.measure", data=png(40, 30))
     assert measured == {"format": "png", "width": 40, "height": 30, "frames": 1, "has_alpha": False}
 
 
 async def test_a_child_is_kept_for_the_next_task() -> None:
-    async with Pool(workers=2) as children:
+    async with WorkerPool(workers=2) as children:
         assert children.pids == []
         await children.run("pictures.measure", data=png())
         first = children.pids
@@ -90,7 +90,7 @@ async def test_a_child_is_kept_for_the_next_task() -> None:
 
 
 async def test_not_more_children_than_workers() -> None:
-    async with Pool(workers=2) as children:
+    async with WorkerPool(workers=2) as children:
         jobs = [children.run("pictures.convert", data=png(), output_format="jpeg") for _ in range(8)]
         results = await asyncio.gather(*jobs)
         assert len(children.pids) == 2
@@ -98,7 +98,7 @@ async def test_not_more_children_than_workers() -> None:
 
 
 async def test_a_refusal_carries_its_message_and_keeps_the_child() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=png())
         before = children.pids
         with pytest.raises(WorkFailed, match="not one of") as caught:
@@ -108,7 +108,7 @@ async def test_a_refusal_carries_its_message_and_keeps_the_child() -> None:
 
 
 async def test_a_fault_of_ours_is_a_crash_and_the_child_is_replaced() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=png())
         before = children.pids
         with pytest.raises(WorkFailed, match="TypeError") as caught:
@@ -119,14 +119,14 @@ async def test_a_fault_of_ours_is_a_crash_and_the_child_is_replaced() -> None:
 
 
 async def test_a_name_outside_the_registry_is_refused_before_anything_starts() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         with pytest.raises(KeyError):
             await children.run("os.system", command="true")
         assert children.pids == []
 
 
 async def test_a_killed_child_fails_its_task_only() -> None:
-    async with Pool(workers=2) as children:
+    async with WorkerPool(workers=2) as children:
         async with at_work(children) as (job, pid):
             os.kill(pid, signal.SIGKILL)
             with pytest.raises(WorkFailed, match="SIGKILL") as caught:
@@ -137,7 +137,7 @@ async def test_a_killed_child_fails_its_task_only() -> None:
 
 
 async def test_a_child_that_died_idle_is_replaced_unnoticed() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=png())
         (pid,) = children.pids
         os.kill(pid, signal.SIGKILL)
@@ -148,7 +148,7 @@ async def test_a_child_that_died_idle_is_replaced_unnoticed() -> None:
 
 
 async def test_a_child_that_cannot_start_is_a_failure_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", "/nowhere/python")
             with pytest.raises(WorkFailed, match="No child") as caught:
@@ -158,7 +158,7 @@ async def test_a_child_that_cannot_start_is_a_failure_of_its_task(monkeypatch: p
 
 
 async def test_wall_clock_limit_kills_and_replaces() -> None:
-    async with Pool(patience=0.005) as children:
+    async with WorkerPool(patience=0.005) as children:
         with pytest.raises(WorkFailed, match=r"0\.45 seconds") as caught:
             await children.run("pictures.convert", data=slow_png(), output_format="webp")
         assert caught.value.kind == "timeout"
@@ -166,7 +166,7 @@ async def test_wall_clock_limit_kills_and_replaces() -> None:
 
 
 async def test_cancelling_the_caller_kills_the_child() -> None:
-    async with Pool() as children:
+    async with WorkerPool() as children:
         async with at_work(children) as (job, pid):
             job.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -177,7 +177,7 @@ async def test_cancelling_the_caller_kills_the_child() -> None:
 
 
 async def test_memory_limit_is_a_crash_not_a_swap_storm() -> None:
-    async with Pool(memory_bytes=160 << 20) as children:
+    async with WorkerPool(memory_bytes=160 << 20) as children:
         with pytest.raises(WorkFailed) as caught:
             await children.run("studio.enlarge", data=png(900, 900), factor=6)
         assert caught.value.kind == "crashed"
@@ -186,7 +186,7 @@ async def test_memory_limit_is_a_crash_not_a_swap_storm() -> None:
 
 async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
     seen: list[float] = []
-    async with Pool() as children:
+    async with WorkerPool() as children:
         result = await children.run(
             "studio.clip",
             progress=seen.append,
@@ -203,7 +203,7 @@ async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
 
 
 async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
-    async with Pool(workers=2) as children:
+    async with WorkerPool(workers=2) as children:
         films = [
             asyncio.create_task(children.run("studio.clip", path=str(tmp_path / f"{n}.mp4"), prompt="sea", seconds=20))
             for n in range(3)
@@ -217,7 +217,7 @@ async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
 
 
 async def test_closing_ends_the_children_and_refuses_more_work() -> None:
-    children = Pool()
+    children = WorkerPool()
     await children.run("pictures.measure", data=png())
     (pid,) = children.pids
     await children.close()
@@ -240,7 +240,7 @@ async def test_large_payloads_leave_the_loop_free() -> None:
             await asyncio.sleep(0.001)
             worst = max(worst, time.thread_time() - before)
 
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=png())
         probing = asyncio.create_task(probe())
         await children.run("pictures.mask_for", data=_with_alpha(noise), polarity="alpha")
@@ -323,14 +323,14 @@ asyncio.run(main())
 
 async def test_children_see_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    async with Pool() as children:
+    async with WorkerPool() as children:
         await children.run("pictures.measure", data=png())
         environment = Path(f"/proc/{children.pids[0]}/environ").read_bytes()
     assert b"sk-secret" not in environment
 
 
 async def test_children_are_nice_and_limited() -> None:
-    async with Pool(memory_bytes=900 << 20) as children:
+    async with WorkerPool(memory_bytes=900 << 20) as children:
         await children.run("pictures.measure", data=png())
         pid = children.pids[0]
         limits = Path(f"/proc/{pid}/limits").read_text()

@@ -10,10 +10,10 @@ from PIL import Image
 from penstock.errors import InvalidRequest
 from penstock.media import transfer
 from penstock.media.storage import key_of
-from penstock.media.transfer import Gather, Loaded, Unfetched, Unusable
+from penstock.media.transfer import DownloadFailed, LoadedInput, Transfer, UnusableFile
 from penstock.providers.spec import File
-from penstock.schema import Request, Sent
-from penstock.upstream.client import Source
+from penstock.schema import Request, UploadedFile
+from penstock.upstream.client import DownloadSource
 from tests.house import House, OpenHouse, sqlite_only
 from tests.upstreams import faults
 from tests.upstreams.lab import mp4, png
@@ -34,7 +34,7 @@ def uri(data: bytes, content_type: str = "image/png") -> str:
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
-async def load(gather: Gather, source: Sent | str) -> Loaded:
+async def load(gather: Transfer, source: UploadedFile | str) -> LoadedInput:
     return await gather.load("image", source, "image")
 
 
@@ -45,8 +45,13 @@ async def load(gather: Gather, source: Sent | str) -> Loaded:
 async def test_pictures_of_each_kind(open_house: OpenHouse, form: str) -> None:
     async with open_house(works=False) as house:
         data = encoded(form)
-        for source in (Sent(data, "x.gif", "text/plain"), uri(data), uri(data, "image/gif"), "DATA:" + uri(data)[5:]):
-            found = await load(house.gateway.gather, source)
+        for source in (
+            UploadedFile(data, "x.gif", "text/plain"),
+            uri(data),
+            uri(data, "image/gif"),
+            "DATA:" + uri(data)[5:],
+        ):
+            found = await load(house.gateway.transfer, source)
             assert (found.content_type, found.width, found.height) == (f"image/{form.lower()}", 8, 4)
 
 
@@ -55,34 +60,34 @@ async def test_what_a_picture_says_about_its_maker_is_removed(open_house: OpenHo
     exif[0x010E] = "taken-at-home"
     async with open_house(works=False) as house:
         for form in ("JPEG", "PNG", "WEBP"):
-            found = await load(house.gateway.gather, Sent(encoded(form, exif=exif)))
+            found = await load(house.gateway.transfer, UploadedFile(encoded(form, exif=exif)))
             assert b"taken-at-home" not in found.data
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        Sent(b""),
-        Sent(b"GIF89a" + b"\0" * 100),
-        Sent(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
-        Sent(png(64, 64)[:60]),
-        Sent(b"%!PS-Adobe-3.0 EPSF-3.0\n"),
+        UploadedFile(b""),
+        UploadedFile(b"GIF89a" + b"\0" * 100),
+        UploadedFile(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        UploadedFile(png(64, 64)[:60]),
+        UploadedFile(b"%!PS-Adobe-3.0 EPSF-3.0\n"),
         "data:image/png;base64,not-base64!",
         "data:image/png;base64,",
         "data:image/png,plain",
     ],
 )
-async def test_what_is_no_picture(open_house: OpenHouse, source: Sent | str) -> None:
+async def test_what_is_no_picture(open_house: OpenHouse, source: UploadedFile | str) -> None:
     async with open_house(works=False) as house:
         with pytest.raises(InvalidRequest) as caught:
-            await load(house.gateway.gather, source)
+            await load(house.gateway.transfer, source)
         assert caught.value.param == "image"
 
 
 async def test_a_picture_that_is_too_large(open_house: OpenHouse) -> None:
     async with open_house(works=False, picture_bytes=1000) as house:
         with pytest.raises(InvalidRequest, match="at most 1000 bytes"):
-            await load(house.gateway.gather, Sent(b"x" * 1001))
+            await load(house.gateway.transfer, UploadedFile(b"x" * 1001))
 
 
 async def test_a_picture_that_would_fill_the_memory(open_house: OpenHouse) -> None:
@@ -91,21 +96,21 @@ async def test_a_picture_that_would_fill_the_memory(open_house: OpenHouse) -> No
     header[16:24] = (25_000).to_bytes(4, "big") * 2
     async with open_house(works=False) as house:
         with pytest.raises(InvalidRequest):
-            await load(house.gateway.gather, Sent(bytes(header)))
-        assert (await load(house.gateway.gather, Sent(png(16, 16)))).width == 16
+            await load(house.gateway.transfer, UploadedFile(bytes(header)))
+        assert (await load(house.gateway.transfer, UploadedFile(png(16, 16)))).width == 16
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1/x.png", "https://localhost/x.png", "https://[::1]/x.png"])
 async def test_addresses_that_are_not_for_strangers(open_house: OpenHouse, url: str) -> None:
     async with open_house(works=False) as house:
         with pytest.raises(InvalidRequest, match="could not be fetched"):
-            await load(house.gateway.gather, url)
+            await load(house.gateway.transfer, url)
 
 
 async def test_pictures_are_stored_and_read_back(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
-        gather = house.gateway.gather
-        found = await load(gather, Sent(png(16, 16)))
+        gather = house.gateway.transfer
+        found = await load(gather, UploadedFile(png(16, 16)))
         ((described, digest),) = await gather.store_inputs([found], house.clock.now_ms())
         assert (described.size_bytes, len(digest)) == (len(found.data), 32)
         request = Request(task="edit", model="touch", values={}, inputs=(described,))
@@ -117,8 +122,8 @@ async def test_pictures_are_stored_and_read_back(open_house: OpenHouse) -> None:
 # ------------------------------------------------------------------------------------------------------- from providers
 
 
-async def kept(house: House, file: File, request: Request = IMAGE, source: Source | None = None) -> bytes:
-    found = await house.gateway.gather.keep(NAME, file, source, request)
+async def kept(house: House, file: File, request: Request = IMAGE, source: DownloadSource | None = None) -> bytes:
+    found = await house.gateway.transfer.keep(NAME, file, source, request)
     data = b"".join([chunk async for chunk in house.shelf.read(key_of(NAME), 0, 10**9)])
     assert (found.kept.size_bytes, found.kept.media_id) == (len(data), NAME)
     await house.shelf.delete(key_of(NAME))
@@ -153,7 +158,7 @@ async def test_bytes_base64_and_data_uris(open_house: OpenHouse, file: File) -> 
 )
 async def test_what_is_not_what_was_asked_for(open_house: OpenHouse, file: File) -> None:
     async with open_house(works=False) as house:
-        with pytest.raises(Unusable):
+        with pytest.raises(UnusableFile):
             await kept(house, file)
         assert await house.shelf.keys() == []
 
@@ -177,7 +182,7 @@ async def test_what_is_kept_at_hand_for_the_answer(
 ) -> None:
     async with open_house(works=False) as house:
         request = Request(task="image", model="picture", values=values)
-        found = await house.gateway.gather.keep(NAME, File(data=sent), None, request)
+        found = await house.gateway.transfer.keep(NAME, File(data=sent), None, request)
         assert (found.data, found.base64, found.kept.size_bytes) == (data, text, len(png(8, 8)))
         await house.shelf.delete(key_of(NAME))
 
@@ -185,7 +190,7 @@ async def test_what_is_kept_at_hand_for_the_answer(
 async def test_what_was_converted_is_not_answered_as_it_came(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
         request = Request(task="image", model="picture", values={**INLINE, "output_format": "gif"})
-        found = await house.gateway.gather.keep(NAME, File(data=TEXT), None, request)
+        found = await house.gateway.transfer.keep(NAME, File(data=TEXT), None, request)
         assert (found.base64, (found.data or b"")[:4]) == (None, b"GIF8")
         await house.shelf.delete(key_of(NAME))
 
@@ -194,15 +199,15 @@ async def test_long_base64_is_read_in_steps(open_house: OpenHouse, monkeypatch: 
     monkeypatch.setattr(transfer, "_BASE64_STEP", 8)
     async with open_house(works=False) as house:
         assert await kept(house, File(data=TEXT)) == png(8, 8)
-        assert await house.gateway.gather.encoded(png(8, 8)) == TEXT
+        assert await house.gateway.transfer.encoded(png(8, 8)) == TEXT
         for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
             with pytest.raises(InvalidRequest, match="not base64"):
-                await load(house.gateway.gather, f"data:image/png;base64,{broken}")
+                await load(house.gateway.transfer, f"data:image/png;base64,{broken}")
 
 
 async def test_a_picture_is_no_film(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
-        with pytest.raises(Unusable, match="image/png"):
+        with pytest.raises(UnusableFile, match="image/png"):
             await kept(house, File(data=png(8, 8)), VIDEO)
         assert await kept(house, File(data=mp4()), VIDEO) == mp4()
 
@@ -213,16 +218,16 @@ async def test_a_picture_is_no_film(open_house: OpenHouse) -> None:
 async def test_the_format_that_was_asked_for(open_house: OpenHouse, wanted: str, content_type: str) -> None:
     async with open_house(works=False) as house:
         request = Request(task="image", model="picture", values={"output_format": wanted, "output_compression": 50})
-        found = await house.gateway.gather.keep(NAME, File(data=encoded("PNG")), None, request)
+        found = await house.gateway.transfer.keep(NAME, File(data=encoded("PNG")), None, request)
         assert (found.kept.content_type, found.kept.width, found.kept.height) == (content_type, 8, 4)
         await house.shelf.delete(key_of(NAME))
 
 
-def at(house: House, path: str, *, trusted: bool = True) -> Source:
-    return Source(f"http://127.0.0.1:{house.lab.port}{path}", {}, trusted=trusted)
+def at(house: House, path: str, *, trusted: bool = True) -> DownloadSource:
+    return DownloadSource(f"http://127.0.0.1:{house.lab.port}{path}", {}, trusted=trusted)
 
 
-async def film(house: House) -> Source:
+async def film(house: House) -> DownloadSource:
     house.lab.films["v"] = object()  # type: ignore[assignment]
     return at(house, "/v1/videos/v/content")
 
@@ -237,7 +242,7 @@ async def test_a_film_goes_to_the_disk_as_it_comes(open_house: OpenHouse) -> Non
 async def test_trouble_on_the_way_may_pass(open_house: OpenHouse, act: Any) -> None:
     async with open_house(works=False) as house:
         house.lab.contents.always(act)
-        with pytest.raises(Unfetched):
+        with pytest.raises(DownloadFailed):
             await kept(house, File(url="x"), VIDEO, await film(house))
         assert house.scratch == []
 
@@ -247,7 +252,7 @@ async def test_a_film_without_end(open_house: OpenHouse) -> None:
     async with open_house(works=False, video_bytes=3 * 2**20) as house:
         for announced in (False, True):
             house.lab.contents.next(faults.huge(8, announced=announced))
-            with pytest.raises(Unusable, match="too large"):
+            with pytest.raises(UnusableFile, match="too large"):
                 await kept(house, File(url="x"), VIDEO, await film(house))
         assert house.scratch == []
 
@@ -256,6 +261,6 @@ async def test_a_providers_address_inside_our_network(open_house: OpenHouse) -> 
     """Not on the provider's own origin: guarded like a stranger's, and hopeless."""
     async with open_house(works=False) as house:
         for request in (IMAGE, VIDEO):
-            with pytest.raises(Unusable, match="does not go"):
+            with pytest.raises(UnusableFile, match="does not go"):
                 await kept(house, File(url="x"), request, at(house, "/files/x.png", trusted=False))
         assert len(house.lab.files) == 0

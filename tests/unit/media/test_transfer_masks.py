@@ -8,8 +8,8 @@ from PIL import Image
 
 from penstock.errors import InvalidRequest
 from penstock.imaging.convert import Polarity
-from penstock.media.transfer import Gather, Loaded
-from penstock.schema import Request, Sent
+from penstock.media.transfer import LoadedInput, Transfer
+from penstock.schema import Request, UploadedFile
 from tests.house import OpenHouse, sqlite_only
 from tests.upstreams.lab import mask, png
 
@@ -22,8 +22,8 @@ def corners(data: bytes) -> Any:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
-async def loaded(gather: Gather, data: bytes, role: str = "mask") -> Loaded:
-    return await gather.load(role, Sent(data), role)
+async def loaded(gather: Transfer, data: bytes, role: str = "mask") -> LoadedInput:
+    return await gather.load(role, UploadedFile(data), role)
 
 
 async def test_mask_is_kept_in_one_form(open_house: OpenHouse) -> None:
@@ -32,7 +32,7 @@ async def test_mask_is_kept_in_one_form(open_house: OpenHouse) -> None:
     file = io.BytesIO()
     soft.save(file, "PNG")
     async with open_house(works=False) as house:
-        made = await loaded(house.gateway.gather, file.getvalue())
+        made = await loaded(house.gateway.transfer, file.getvalue())
     assert corners(made.data) == ("RGBA", (0, 0, 0, 0), (255, 255, 255, 255)), "only the fully transparent is edited"
     assert (made.content_type, made.width, made.height) == ("image/png", 4, 1)
 
@@ -40,9 +40,9 @@ async def test_mask_is_kept_in_one_form(open_house: OpenHouse) -> None:
 async def test_mask_that_marks_nothing_is_refused_at_the_door(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
         with pytest.raises(InvalidRequest, match="fully transparent pixels mark the area") as caught:
-            await loaded(house.gateway.gather, png(8, 8))
+            await loaded(house.gateway.transfer, png(8, 8))
         assert caught.value.param == "mask"
-        assert (await loaded(house.gateway.gather, png(8, 8), "image")).data == png(8, 8)
+        assert (await loaded(house.gateway.transfer, png(8, 8), "image")).data == png(8, 8)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ async def test_mask_that_marks_nothing_is_refused_at_the_door(open_house: OpenHo
 )
 async def test_mask_as_a_provider_wants_it(open_house: OpenHouse, polarity: Polarity, shown: Any) -> None:
     async with open_house(works=False, audited=False) as house:
-        gather = house.gateway.gather
+        gather = house.gateway.transfer
         pictures = [await loaded(gather, png(8, 8), "image"), await loaded(gather, mask(8, 8))]
         stored = await gather.store_inputs(pictures, house.clock.now_ms())
         request = Request(task="edit", model="touch", values={}, inputs=tuple(one for one, _ in stored))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from penstock.net.client import NotSent, TooLarge, Unknown, Wire
+from penstock.net.client import HttpClient, NotSent, TooLarge, Unknown
 from penstock.providers.spec import Outgoing, Upload
 from tests.scripted import Peer, chunk, head, serve
 from tests.wiring import (
@@ -238,8 +238,8 @@ async def test_a_private_authority_is_trusted_when_configured(tmp_path: Path) ->
 
 def test_a_certificate_file_that_cannot_be_read_is_reported_at_start(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Wire(ca_file=tmp_path / "missing.pem")
+        HttpClient(ca_file=tmp_path / "missing.pem")
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
     with pytest.raises(ValueError, match=r"nonsense\.pem"):
-        Wire(ca_file=nonsense)
+        HttpClient(ca_file=nonsense)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.net.client import NotSent, Unknown, Wire
+from penstock.net.client import HttpClient, NotSent, Unknown
 from penstock.providers.spec import Outgoing, Upload
 from tests.ports import unused_port
 from tests.scripted import Peer, Script, head
@@ -73,7 +73,7 @@ async def test_what_cannot_be_built_is_not_sent_and_not_quoted(request_: Outgoin
 
 
 async def test_a_closed_sender_sends_nothing() -> None:
-    sender = Wire()
+    sender = HttpClient()
     await sender.close()
     with pytest.raises(NotSent):
         await sender.send(Outgoing("GET", "http://127.0.0.1:1/"), total_seconds=5)

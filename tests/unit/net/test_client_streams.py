@@ -5,7 +5,7 @@ import gzip
 
 import pytest
 
-from penstock.net.client import NotSent, Stream, TooLarge, Unknown, Wire
+from penstock.net.client import HttpClient, NotSent, Stream, TooLarge, Unknown
 from penstock.providers.spec import Outgoing
 from tests.ports import unused_port
 from tests.scripted import Peer, Script, Server, chunk, head
@@ -53,7 +53,7 @@ async def test_a_stream_cancelled_before_it_begins_lets_go_when_it_begins() -> N
         await peer.send(head("transfer-encoding: chunked") + chunk(b"first"))
         await peer.gone()
 
-    async def enter(sender: Wire, server: Server) -> None:
+    async def enter(sender: HttpClient, server: Server) -> None:
         async with sender.stream(post(server), idle_seconds=60, total_seconds=60):
             raise AssertionError
 
@@ -69,7 +69,7 @@ async def test_a_stream_cancelled_before_it_begins_lets_go_when_it_begins() -> N
 
 
 async def test_cancelling_the_reader_of_a_stream_closes_the_connection_at_once() -> None:
-    async def read(sender: Wire, server: Server) -> None:
+    async def read(sender: HttpClient, server: Server) -> None:
         async with sender.stream(post(server), idle_seconds=60, total_seconds=60) as stream:
             async for _ in stream:
                 began.set()

@@ -16,7 +16,7 @@ from penstock.providers.compatible import (
     upload,
 )
 from penstock.providers.spec import Reply, Upload
-from penstock.values import Reference
+from penstock.values import InputImage
 
 
 def reply(said: Any, status: int = 200) -> Reply:
@@ -50,7 +50,7 @@ def test_videos_that_were_refused(code: str) -> None:
 
 
 def test_uploads_are_named_for_what_they_are() -> None:
-    assert upload(Reference(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
+    assert upload(InputImage(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
 
 
 def test_every_task_has_an_operation() -> None:

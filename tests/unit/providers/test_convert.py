@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.providers import convert
-from penstock.values import Frame, Reference
+from penstock.values import Frame, InputImage
 
-PICTURE = Reference(b"\x89PNG", "image/png", 2, 2)
+PICTURE = InputImage(b"\x89PNG", "image/png", 2, 2)
 
 
 def frame(text: str) -> Frame:
@@ -199,14 +199,14 @@ def test_pictures() -> None:
     assert convert.plain_base64(PICTURE) == "iVBORw=="
     assert convert.data_uri(PICTURE) == "data:image/png;base64,iVBORw=="
     assert convert.inline_part(PICTURE) == {"mimeType": "image/png", "data": "iVBORw=="}
-    assert convert.first(convert.plain_base64)([PICTURE, Reference(b"x", "image/png", 1, 1)]) == "iVBORw=="
+    assert convert.first(convert.plain_base64)([PICTURE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
     assert convert.each(convert.plain_base64)([PICTURE, PICTURE]) == ["iVBORw==", "iVBORw=="]
 
 
 def test_first_and_last_picture() -> None:
     ends = convert.ends(lambda picture: picture.width)
     assert ends([PICTURE]) == (2, None)
-    assert ends([PICTURE, Reference(b"", "image/png", 3, 3)]) == (2, 3)
+    assert ends([PICTURE, InputImage(b"", "image/png", 3, 3)]) == (2, 3)
 
 
 def test_two_fields_of_one_value() -> None:

@@ -19,14 +19,14 @@ WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
 async def recorded(house: House) -> Any:
     made = house.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
     answer = await endpoints.make_images(house.gateway, made)
-    return await house.gateway.replay.get(house.caller.org_id, answer.headers["x-service-replay-recording"])
+    return await house.gateway.recordings.get(house.caller.org_id, answer.headers["x-service-replay-recording"])
 
 
 @sqlite_only
 async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, tmp_path: Path) -> None:
     async with open_house() as house:
         row = await recorded(house)
-        path = transcripts.save(tmp_path, *await transcripts.written(house.gateway.replay, row, inline=False))
+        path = transcripts.save(tmp_path, *await transcripts.written(house.gateway.recordings, row, inline=False))
         assert sorted(one.name for one in tmp_path.glob("rec_*")) == [f"{row['id']}-0.png", f"{row['id']}.json"]
         text = path.read_text()
         assert '"prompt": "a pear"' in text
@@ -35,7 +35,7 @@ async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, 
         document, beside = transcripts.load(path)
         now = house.clock.now_ms()
         gateway, org_id = house.gateway, house.caller.org_id
-        taken = await transcripts.taken_in(gateway.store, gateway.replay, org_id, document, beside, now)
+        taken = await transcripts.taken_in(gateway.store, gateway.recordings, org_id, document, beside, now)
         assert taken != row["id"]  # somebody else has that one
         call = house.call(WISH, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
         answer = await endpoints.make_images(house.gateway, call)
@@ -47,15 +47,15 @@ async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, 
 async def test_inside_the_document(open_house: OpenHouse) -> None:
     async with open_house() as house:
         row = await recorded(house)
-        transcript, files = await transcripts.written(house.gateway.replay, row, inline=True)
+        transcript, files = await transcripts.written(house.gateway.recordings, row, inline=True)
         assert files == []
         document = json.loads(msgspec.json.encode(transcript))
-        await house.gateway.replay.delete(house.caller.org_id, row["id"])
+        await house.gateway.recordings.delete(house.caller.org_id, row["id"])
         gateway, now = house.gateway, house.clock.now_ms()
-        taken = await transcripts.taken_in(gateway.store, gateway.replay, house.caller.org_id, document, {}, now)
+        taken = await transcripts.taken_in(gateway.store, gateway.recordings, house.caller.org_id, document, {}, now)
         assert taken == row["id"]
         again, _ = await transcripts.written(
-            gateway.replay, await gateway.replay.get(house.caller.org_id, taken), inline=True
+            gateway.recordings, await gateway.recordings.get(house.caller.org_id, taken), inline=True
         )
         assert msgspec.structs.replace(again, recorded_at="") == msgspec.structs.replace(transcript, recorded_at="")
 
@@ -76,11 +76,11 @@ async def test_inside_the_document(open_house: OpenHouse) -> None:
 @sqlite_only
 async def test_what_is_not_a_recording_is_refused(open_house: OpenHouse, change: dict[str, Any], words: str) -> None:
     async with open_house() as house:
-        transcript, _ = await transcripts.written(house.gateway.replay, await recorded(house), inline=True)
+        transcript, _ = await transcripts.written(house.gateway.recordings, await recorded(house), inline=True)
         document = {**copy.deepcopy(json.loads(msgspec.json.encode(transcript))), **change}
         gateway = house.gateway
         with pytest.raises(InvalidRequest, match=words):
-            await transcripts.taken_in(gateway.store, gateway.replay, house.caller.org_id, document, {}, 1)
+            await transcripts.taken_in(gateway.store, gateway.recordings, house.caller.org_id, document, {}, 1)
 
 
 def test_names_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ async def test_strangers_recordings_do_not_exist(open_house: OpenHouse) -> None:
         row = await recorded(house)
         stranger = await house.another()
         with pytest.raises(NotFound):
-            await house.gateway.replay.get(stranger.org_id, row["id"])
+            await house.gateway.recordings.get(stranger.org_id, row["id"])
         with pytest.raises(NotFound):
-            await house.gateway.replay.delete(stranger.org_id, row["id"])
+            await house.gateway.recordings.delete(stranger.org_id, row["id"])
 
 
 @sqlite_only
@@ -111,7 +111,7 @@ async def test_pages_both_ways(open_house: OpenHouse) -> None:
             house.clock.advance(1)
             ids.append((await recorded(house))["id"])
         newest = ids[::-1]
-        replay, org = house.gateway.replay, house.caller.org_id
+        replay, org = house.gateway.recordings, house.caller.org_id
         first = await replay.page(org, 2)
         assert ([row["id"] for row in first.data], first.previous_cursor) == (newest[:2], None)
         second = await replay.page(org, 2, starting_after=first.next_cursor)

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from penstock.recordings import recordings
-from penstock.recordings.recordings import Asked, asked, due, likeness, signals
-from penstock.schema import Call, Caller, Request, Sent
+from penstock.recordings.recordings import ReplayOptions, due, fingerprint, replay_options, signals
+from penstock.schema import Call, Caller, Request, UploadedFile
 
 CALLER = Caller("org_1", "key_1")
 
@@ -19,22 +19,22 @@ def call(headers: dict[str, str] | None = None, caller: Caller = CALLER) -> Call
 
 def like(values: dict[str, Any], *, kind: str = "image", model: str = "m", pictures: Any = (), **extras: Any) -> bytes:
     request = Request(task=kind, model=model, values=values, extras=extras)
-    return likeness(kind, request, model, pictures, b"").standard
+    return fingerprint(kind, request, model, pictures, b"").standard
 
 
 @pytest.mark.parametrize("mode", recordings.MODES)
 def test_d10_every_mode_is_understood(mode: str) -> None:
-    assert asked(call({"": mode})) == Asked(mode)
+    assert replay_options(call({"": mode})) == ReplayOptions(mode)
 
 
 def test_d10_nobody_asked() -> None:
-    assert asked(call()) is None
+    assert replay_options(call()) is None
 
 
 def test_d10_a_key_may_have_a_mode_and_the_header_wins() -> None:
     caller = Caller("org_1", "key_1", replay_mode="mock")
-    assert asked(call(caller=caller)) == Asked("mock")
-    assert asked(call({"": "off"}, caller)) == Asked("off")
+    assert replay_options(call(caller=caller)) == ReplayOptions("mock")
+    assert replay_options(call({"": "off"}, caller)) == ReplayOptions("off")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_d10_a_key_may_have_a_mode_and_the_header_wins() -> None:
 )
 def test_d10_bad_or_missing_companions_say_what_is_missing(headers: dict[str, str], param: str, word: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        asked(call(headers))
+        replay_options(call(headers))
     assert caught.value.param == param
     assert word in caught.value.message
 
@@ -81,7 +81,7 @@ def test_d10_standard_is_blind_to_words_names_and_defaults(values: dict[str, Any
         like({"prompt": "a"}, model="other"),
         like({"prompt": "a"}, kind="edit"),
         like({"prompt": "a"}, steps=20),
-        like({"prompt": "a"}, pictures=[("image", Sent(b"png"))]),
+        like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png"))]),
         like({"prompt": "a"}, pictures=[("image", "https://a.example/x.png")]),
     ],
 )
@@ -90,10 +90,10 @@ def test_d10_standard_sees_everything_else(other: bytes) -> None:
 
 
 def test_pictures_are_known_by_their_bytes_and_addresses_by_themselves() -> None:
-    file = like({"prompt": "a"}, pictures=[("image", Sent(b"png", "one.png"))])
-    assert file == like({"prompt": "a"}, pictures=[("image", Sent(b"png", "two.png"))])
-    assert file != like({"prompt": "a"}, pictures=[("image", Sent(b"jpg", "one.png"))])
-    assert file != like({"prompt": "a"}, pictures=[("mask", Sent(b"png", "one.png"))])
+    file = like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png", "one.png"))])
+    assert file == like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png", "two.png"))])
+    assert file != like({"prompt": "a"}, pictures=[("image", UploadedFile(b"jpg", "one.png"))])
+    assert file != like({"prompt": "a"}, pictures=[("mask", UploadedFile(b"png", "one.png"))])
 
 
 # ------------------------------------------------------------------------------------------------------------- the rest

@@ -10,9 +10,9 @@ import pytest
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers import compatible
 from penstock.providers.spec import Model, Price, Provider
-from penstock.schema import Choice, Request
+from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
-from penstock.upstream.catalog import Catalog, Option, Route, able
+from penstock.upstream.catalog import Candidate, Catalog, Route, capable
 from penstock.upstream.configured import Misconfigured
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
@@ -285,7 +285,7 @@ def test_d7_the_routers_own_models_are_listed_and_its_wildcard_is_not() -> None:
 
 
 def test_an_earlier_choice_is_found_again_while_it_exists() -> None:
-    choice = Choice("one", "fox", "fox-v1")
+    choice = PlannedCandidate("one", "fox", "fox-v1")
     assert catalog().option(choice, "image") == route(catalog(), "one/fox").first
     assert catalog(environ={}).option(choice, "image") is None
 
@@ -296,18 +296,18 @@ def test_an_earlier_choice_is_found_among_models_of_one_name() -> None:
     moves = replace(moves, op=replace(moves.op, send="POST /moves"))
     found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), words, moves))
     for task in ("image", "edit"):
-        option = found.option(Choice("one", "fox", "v1"), task)
+        option = found.option(PlannedCandidate("one", "fox", "v1"), task)
         assert option is not None
         assert option.model.op.task == task
     for one in (words, moves):
-        option = found.option(Choice("one", "fox", "v1", send=one.op.send), "video")
+        option = found.option(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
         assert option is not None
         assert option.model == one
-    assert found.option(Choice("one", "fox", "v1"), "upscale") is None
+    assert found.option(PlannedCandidate("one", "fox", "v1"), "upscale") is None
 
 
 def test_options_that_cannot_do_it_are_left_out() -> None:
-    found = Route((Option(ONE, ONE.models[0]), Option(TWO, TWO.models[0])))
+    found = Route((Candidate(ONE, ONE.models[0]), Candidate(TWO, TWO.models[0])))
     wanted = Request(task="image", model="fox", values={})
 
     def only_two(one: Model, request: Request) -> None:
@@ -317,9 +317,9 @@ def test_options_that_cannot_do_it_are_left_out() -> None:
     def nobody(one: Model, request: Request) -> None:
         raise InvalidRequest(f"not {one.upstream}")
 
-    assert slugs(able(found, wanted, only_two)) == ["two"]
+    assert slugs(capable(found, wanted, only_two)) == ["two"]
     with pytest.raises(InvalidRequest, match="not fox-v1"):
-        able(found, wanted, nobody)
+        capable(found, wanted, nobody)
 
 
 def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> None:
@@ -334,8 +334,8 @@ def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> N
             if one.upstream != upstream:
                 raise InvalidRequest("not here")
 
-        assert [one.executed_model for one in able(found, wanted, check).options] == [f"one/{upstream}"]
-    assert len(able(found, wanted, lambda one, request: None).options) == 1
+        assert [one.executed_model for one in capable(found, wanted, check).options] == [f"one/{upstream}"]
+    assert len(capable(found, wanted, lambda one, request: None).options) == 1
 
 
 def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:

@@ -8,9 +8,9 @@ import pytest
 from penstock.providers.spec import File, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.store.base import Dialect
-from penstock.upstream.catalog import Option
+from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import (
-    Failed,
+    AttemptFailed,
     OutcomeUnknown,
     clean,
     explain,
@@ -33,7 +33,7 @@ def dialect() -> Dialect:
     return "sqlite"
 
 
-def option(house: House, model: str = "picture") -> Option:
+def option(house: House, model: str = "picture") -> Candidate:
     task = "video" if model == "film" else "image"
     return house.gateway.catalog.route(model, (task,), lambda *_: True).first
 
@@ -89,7 +89,7 @@ async def test_a_job(open_house: OpenHouse) -> None:
 async def test_verdicts(open_house: OpenHouse, act: Act, kind: str, retry_after_seconds: float | None) -> None:
     async with open_house(works=False) as house:
         house.lab.images.next(act)
-        with pytest.raises(Failed) as caught:
+        with pytest.raises(AttemptFailed) as caught:
             await submitted(house)
         assert (caught.value.kind, caught.value.sent) == (kind, True)
         assert caught.value.retry_after_seconds == retry_after_seconds
@@ -120,7 +120,7 @@ async def test_a_gateway_error_that_the_provider_explains(open_house: OpenHouse)
     """Its own words under that status are a verdict."""
     async with open_house(works=False) as house:
         house.lab.videos.next(faults.error(502, "No machine is free."))
-        with pytest.raises(Failed, match="No machine is free"):
+        with pytest.raises(AttemptFailed, match="No machine is free"):
             await submitted(house, FILM)
 
 
@@ -129,7 +129,7 @@ async def test_asking_never_ends_a_job(open_house: OpenHouse) -> None:
         result = await submitted(house, FILM)
         for act in (faults.broken, faults.dropped, faults.page, faults.nonsense, faults.missing):
             house.lab.polls.next(act)
-            with pytest.raises(Failed):
+            with pytest.raises(AttemptFailed):
                 await house.gateway.upstream.poll(option(house, "film"), result.ref)
 
 
@@ -147,10 +147,10 @@ async def test_credentials_stay_at_home(open_house: OpenHouse) -> None:
     async with open_house(works=False) as house:
         upstream, film = house.gateway.upstream, option(house, "film")
         assert upstream.source(film, File(url="https://cdn.example/x.mp4")).headers == {}
-        with pytest.raises(Failed, match="outside its own address"):
+        with pytest.raises(AttemptFailed, match="outside its own address"):
             upstream.source(film, File(url="https://cdn.example/x.mp4", private=True))
         moved = replace(film, model=replace(film.model, op=replace(film.model.op, poll="GET {where}")))
-        with pytest.raises(Failed, match="outside its own address"):
+        with pytest.raises(AttemptFailed, match="outside its own address"):
             await upstream.poll(moved, {"where": "https://evil.example/steal"})
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
-from penstock.upstream.catalog import Option
-from penstock.upstream.client import Failed
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed
 from tests.providers.recordings import Script, carrier
 
 
@@ -20,7 +20,7 @@ OP = Operation(
     task="video", send="POST /jobs", poll="GET /jobs/{id}", fetch="GET /jobs/{id}/result", params=(), read=read
 )
 MODEL = Model(id="a/b", upstream="b", op=OP, prices=())
-OPTION = Option(
+OPTION = Candidate(
     Provider(
         slug="acme",
         name="Acme",
@@ -65,7 +65,7 @@ async def test_errors_are_verdicts(status: int, words: str, kind: str) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 502, 503, 504])
 async def test_trouble_on_the_way_is_none(status: int) -> None:
-    with pytest.raises(Failed):
+    with pytest.raises(AttemptFailed):
         await polled(status, {"detail": "away"})
 
 

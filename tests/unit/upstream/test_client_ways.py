@@ -7,13 +7,13 @@ import pytest
 
 from penstock.providers.spec import Deposit, Model, Operation, Provider, Reply, Result, Upload, converted, passthrough
 from penstock.schema import Request
-from penstock.upstream.catalog import Option
-from penstock.upstream.client import Failed
-from penstock.values import Reference
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed
+from penstock.values import InputImage
 from tests.providers.recordings import Script, carrier
 
 HOME = "https://api.acme.example"
-PICTURE = Reference(b"pixels", "image/png", 64, 48)
+PICTURE = InputImage(b"pixels", "image/png", 64, 48)
 
 
 def read(reply: Reply) -> Result:
@@ -21,7 +21,7 @@ def read(reply: Reply) -> Result:
     return Result(status=job["status"], ref={"id": job["id"], "place": job.get("place", "")}, message=job.get("why"))
 
 
-def leave(reference: Reference) -> tuple[tuple[str, str | Upload], ...]:
+def leave(reference: InputImage) -> tuple[tuple[str, str | Upload], ...]:
     return ("image", Upload(reference.data, reference.content_type, "a.png")), ("keep", "no")
 
 
@@ -40,10 +40,10 @@ OP = Operation(
 )
 
 
-def option(**ways: Any) -> Option:
+def option(**ways: Any) -> Candidate:
     model = Model(id="acme/pen", upstream="pen", op=replace(OP, **ways), prices=())
     provider = Provider(slug="acme", name="Acme", docs="", base_url=HOME, models=(model,), domain="acme.example")
-    return Option(provider, model)
+    return Candidate(provider, model)
 
 
 def request(**extras: Any) -> Request:
@@ -83,7 +83,7 @@ async def test_pictures_are_left_first_and_then_known_by_name() -> None:
 )
 async def test_a_picture_that_is_not_taken_begins_nothing(reply: dict[str, Any], kind: str) -> None:
     script = Script([exchange("POST", "/pictures", reply, form=LEFT)])
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(AttemptFailed) as caught:
         await carrier(script).submit(option(deposit=DEPOSIT), request(), 1, {"images": [PICTURE]})
     assert caught.value.kind == kind
 
@@ -114,14 +114,14 @@ async def test_jobs_are_followed_within_the_domain() -> None:
     ],
 )
 async def test_and_not_further(place: str) -> None:
-    with pytest.raises(Failed, match="outside its own address"):
+    with pytest.raises(AttemptFailed, match="outside its own address"):
         await carrier(Script([])).poll(option(), {"place": place})
 
 
 async def test_a_provider_without_a_domain_has_one_home() -> None:
     alone = option()
     alone = replace(alone, provider=replace(alone.provider, domain=None))
-    with pytest.raises(Failed, match="outside its own address"):
+    with pytest.raises(AttemptFailed, match="outside its own address"):
         await carrier(Script([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
 
 
@@ -130,13 +130,13 @@ async def test_a_failure_told_with_an_http_error_is_a_verdict() -> None:
     script = Script([exchange("GET", "/jobs/7", told)] * 2)
     result = await carrier(script).poll(option(reads_errors=True), {"place": "/jobs/7"})
     assert (result.status, result.message) == ("failed", "no luck")
-    with pytest.raises(Failed):
+    with pytest.raises(AttemptFailed):
         await carrier(script).poll(option(), {"place": "/jobs/7"})
 
 
 async def test_an_http_error_that_tells_nothing_stays_one() -> None:
     script = Script([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(AttemptFailed) as caught:
         await carrier(script).poll(option(reads_errors=True), {"place": "/jobs/7"})
     assert caught.value.kind == "broken"
 

@@ -10,15 +10,15 @@ from penstock.errors import (
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
 )
-from penstock.upstream.client import Failed, OutcomeUnknown
-from penstock.upstream.outcome import Miss, verdict
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.outcome import Failure, error_for
 
-UNREACHED = Miss("broken", "could not be reached", sent=False)
-BUSY = Miss("busy", "too many", retry_after_seconds=7.4)
-BROKEN = Miss("broken", "fell over")
-REFUSED = Miss("refused", "will not draw that")
-DROPPED = Miss("timeout", "broke off", unknown=True)
-LATE = Miss("timeout", "took too long", unknown=True, timeout=True)
+UNREACHED = Failure("broken", "could not be reached", sent=False)
+BUSY = Failure("busy", "too many", retry_after_seconds=7.4)
+BROKEN = Failure("broken", "fell over")
+REFUSED = Failure("refused", "will not draw that")
+DROPPED = Failure("timeout", "broke off", unknown=True)
+LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
 
 
 @pytest.mark.parametrize(
@@ -36,24 +36,24 @@ LATE = Miss("timeout", "took too long", unknown=True, timeout=True)
         ([DROPPED], True, True, UpstreamOutcomeUnknown, False),
     ],
 )
-def test_verdict(misses: list[Miss], forced: bool, is_video: bool, kind: type[Problem], retry: bool) -> None:
-    problem = verdict(misses, forced=forced, is_video=is_video)
+def test_verdict(misses: list[Failure], forced: bool, is_video: bool, kind: type[Problem], retry: bool) -> None:
+    problem = error_for(misses, forced=forced, is_video=is_video)
     assert type(problem) is kind
     assert problem.should_retry is retry
 
 
 def test_the_last_speaks_for_all() -> None:
-    assert "fell over" in verdict([UNREACHED, BROKEN], forced=False).message
+    assert "fell over" in error_for([UNREACHED, BROKEN], forced=False).message
 
 
 def test_busy_providers_say_when_to_come_back() -> None:
-    assert verdict([BUSY], forced=False).headers == {"retry-after": "7"}
-    assert verdict([BUSY, BROKEN], forced=False).headers == {}
+    assert error_for([BUSY], forced=False).headers == {"retry-after": "7"}
+    assert error_for([BUSY, BROKEN], forced=False).headers == {}
 
 
 def test_misses_know_where_they_come_from() -> None:
-    failed = Miss.of(Failed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
+    failed = Failure.of(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
     assert (failed.kind, failed.count, failed.retry_after_seconds, failed.may_go_on) == ("busy", 2, 3, True)
-    unknown = Miss.of(OutcomeUnknown("lab", "gone", timeout=True))
+    unknown = Failure.of(OutcomeUnknown("lab", "gone", timeout=True))
     assert (unknown.unknown, unknown.timeout, unknown.may_go_on) == (True, True, False)
     assert not REFUSED.may_go_on

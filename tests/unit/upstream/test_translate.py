@@ -25,9 +25,9 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.upstream import translate
-from penstock.values import Reference
+from penstock.values import InputImage
 
-PICTURE = Reference(b"png", "image/png", 4, 4)
+PICTURE = InputImage(b"png", "image/png", 4, 4)
 
 
 def model(*params: Param, **said: Any) -> Model:
@@ -40,7 +40,7 @@ def request(task: str = "image", extras: dict[str, Any] | None = None, **values:
     return Request(task=task, model="lab/brush", values=values, extras=extras or {})
 
 
-def body(one: Model, wanted: Request, **inputs: list[Reference]) -> dict[str, Any]:
+def body(one: Model, wanted: Request, **inputs: list[InputImage]) -> dict[str, Any]:
     values = translate.canonical(wanted, wanted.n, inputs)
     return translate.body(one, values, wanted.extras)
 

@@ -20,7 +20,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import Secrets, event, queue
+from penstock.webhooks.events import WebhookSecrets, event, queue
 from tests.scripted import Peer, Script, Server, head, serve
 from tests.stores import Database, database_for
 from tests.wiring import Names, answering, certified, own_loopback, stalls, until, wire
@@ -102,7 +102,7 @@ def read(request: bytes) -> tuple[str, dict[str, str], bytes]:
 async def test_what_arrives_verifies(database: Database, tmp_path: Path) -> None:
     async with rigged(database, tmp_path, answering(), webhook_timeout_seconds=10) as rig:
         row, _ = await rig.attempt()
-        secret = await Secrets(rig.store, VAULT, Clock()).secret(ORG)
+        secret = await WebhookSecrets(rig.store, VAULT, Clock()).secret(ORG)
     assert (row["state"], row["tries"], row["last_result"]) == ("delivered", 1, "status 200")
     first, headers, body = read(rig.server.requests[0])
     assert first == "POST /in?a=b HTTP/1.1"

@@ -11,7 +11,7 @@ import standardwebhooks
 from penstock.errors import NotFound
 from penstock.store.base import Transaction
 from penstock.vault import Vault
-from penstock.webhooks.events import Secrets, event, queue, sign
+from penstock.webhooks.events import WebhookSecrets, event, queue, sign
 from tests.mailing import ORG, URL, VAULT, put, started
 from tests.stores import BOTH, Database, database_for
 
@@ -47,7 +47,7 @@ async def test_receivers_verify_with_the_published_libraries(database: Database)
         (message_id,) = await put(one.store)
         await one.deliveries.deliver_due()
         (sent,) = one.receiver.sent
-        secret = await Secrets(one.store, VAULT, one.clock).secret(ORG)
+        secret = await WebhookSecrets(one.store, VAULT, one.clock).secret(ORG)
         assert sent.headers["webhook-id"] == message_id
         assert sent.headers["webhook-timestamp"] == str(one.clock.now_ms() // 1000)
         assert sent.headers["content-type"] == "application/json"
@@ -62,7 +62,7 @@ async def test_receivers_verify_with_the_published_libraries(database: Database)
 
 async def test_a_secret_is_made_once(database: Database) -> None:
     async with started(database) as one, started(database) as two:
-        ways = [Secrets(each.store, VAULT, each.clock) for each in (one, two)]
+        ways = [WebhookSecrets(each.store, VAULT, each.clock) for each in (one, two)]
         found = await asyncio.gather(*[ways[number % 2].secret(ORG) for number in range(50)])
         assert len(set(found)) == 1
         assert found[0].startswith("whsec_")
@@ -75,7 +75,7 @@ async def test_a_secret_is_made_once(database: Database) -> None:
 
 async def test_after_a_rotation_both_secrets_verify_for_a_day(database: Database) -> None:
     async with started(database) as one:
-        known = Secrets(one.store, VAULT, one.clock)
+        known = WebhookSecrets(one.store, VAULT, one.clock)
         old = await known.secret(ORG)
         new = await known.rotate(ORG)
         assert new != old
@@ -92,13 +92,13 @@ async def test_after_a_rotation_both_secrets_verify_for_a_day(database: Database
 
 async def test_secrets_are_sealed_anew_after_the_master_secret_changed(database: Database) -> None:
     async with started(database) as one:
-        old = Secrets(one.store, VAULT, one.clock)
+        old = WebhookSecrets(one.store, VAULT, one.clock)
         await old.secret(ORG)
         await old.rotate(ORG)
         before = await old.signing(ORG)
-        both = Secrets(one.store, Vault("w" * 43, "v" * 43), one.clock)
+        both = WebhookSecrets(one.store, Vault("w" * 43, "v" * 43), one.clock)
         assert [await both.reseal(), await both.reseal()] == [1, 0]
-        assert await Secrets(one.store, Vault("w" * 43), one.clock).signing(ORG) == before
+        assert await WebhookSecrets(one.store, Vault("w" * 43), one.clock).signing(ORG) == before
 
 
 # --------------------------------------------------------------------------------------------------------------- events

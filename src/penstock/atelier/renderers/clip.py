@@ -70,19 +70,19 @@ def film(
 def _given(image: bytes | None, images: list[bytes] | None) -> list[bytes]:
     given = [*([image] if image else []), *(images or [])]
     if len(given) > MOST_IMAGES:
-        raise convert.BadPicture(f"A clip takes at most {MOST_IMAGES} reference images.")
+        raise convert.BadImage(f"A clip takes at most {MOST_IMAGES} reference images.")
     return given
 
 
 def _check(seconds: float, width: int, height: int, fps: int) -> None:
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise convert.BadPicture(f"A clip lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
+        raise convert.BadImage(f"A clip lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST) or width % 2 or height % 2:
-        raise convert.BadPicture(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
+        raise convert.BadImage(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
     if width * height > MOST_PIXELS:
-        raise convert.BadPicture("A clip may be as large as 1920x1920, in any shape.")
+        raise convert.BadImage("A clip may be as large as 1920x1920, in any shape.")
     if not 1 <= fps <= 60:
-        raise convert.BadPicture("Frames per second must be from 1 to 60.")
+        raise convert.BadImage("Frames per second must be from 1 to 60.")
 
 
 def _scene(prompt: str, negative: str, size: Size, seconds: float, seed: int) -> Callable[[float], Planes]:

@@ -26,15 +26,15 @@ def _display(light: int) -> int:
 _TO_DISPLAY = [_display(light) for light in range(65536)]
 
 
-def enlarge(data: bytes, factor: float) -> convert.Picture:
+def enlarge(data: bytes, factor: float) -> convert.ImageFile:
     """A PNG with each side `factor` times as long."""
     if not LEAST <= factor <= MOST:
-        raise convert.BadPicture(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
+        raise convert.BadImage(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
     source = convert.decode(data)
     width, height = round(source.width * factor), round(source.height * factor)
     if width * height > convert.MOST_PIXELS:
         most = convert.MOST_PIXELS // 1_000_000
-        raise convert.BadPicture(f"{width}x{height} would be more than {most} million pixels; use a smaller factor.")
+        raise convert.BadImage(f"{width}x{height} would be more than {most} million pixels; use a smaller factor.")
     return convert.encode(scale(source, (width, height)), "png")
 
 

@@ -30,10 +30,10 @@ def edit(
     width: int | None = None,
     height: int | None = None,
     seed: int = 0,
-) -> convert.Picture:
+) -> convert.ImageFile:
     """A PNG; as large as the first image where no size is asked."""
     if not 1 <= len(images) <= MOST_IMAGES:
-        raise convert.BadPicture(f"Send from 1 to {MOST_IMAGES} images.")
+        raise convert.BadImage(f"Send from 1 to {MOST_IMAGES} images.")
     sources = [convert.decode(data) for data in images]
     hole = _hole(sources[0], mask)
     shape = width / height if width and height else None
@@ -55,9 +55,9 @@ def _hole(source: Image.Image, mask: bytes | None) -> Image.Image | None:
     else:
         shape = convert.decode(mask, ("png",))
         if shape.size != source.size:
-            raise convert.BadPicture("The mask and the image must have the same dimensions.")
+            raise convert.BadImage("The mask and the image must have the same dimensions.")
         if shape.mode != "RGBA":
-            raise convert.BadPicture("The mask has no transparency: fully transparent pixels mark the area to edit.")
+            raise convert.BadImage("The mask has no transparency: fully transparent pixels mark the area to edit.")
         alpha = shape.getchannel("A")
     return alpha.point(lambda value: 0 if value else 255)
 

@@ -16,7 +16,7 @@ SPACIOUS = 2560  # larger ones are painted at this size and enlarged, or their m
 
 def paint(
     prompt: str, width: int, height: int, seed: int = 0, negative: str = "", style: str = "vivid"
-) -> convert.Picture:
+) -> convert.ImageFile:
     """A PNG of exactly this size."""
     return convert.encode(picture(prompt, width, height, seed, negative, style), "png")
 
@@ -33,7 +33,7 @@ def picture(
 
 def check_size(width: int, height: int) -> None:
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST):
-        raise convert.BadPicture(f"Width and height must be from {SHORTEST} to {LONGEST}.")
+        raise convert.BadImage(f"Width and height must be from {SHORTEST} to {LONGEST}.")
 
 
 def _painted_size(width: int, height: int) -> Size:

@@ -6,13 +6,41 @@ from urllib.parse import urlencode
 
 from penstock.providers.convert import first, pixels
 from penstock.providers.comfyui.graphs import (
-    ENLARGED, ESRGAN_FILE, FLUX_FILE, FLUX_SCHNELL, SDXL, SDXL_EDIT, SDXL_FILE, WAN, WAN_FILE, Graph, filled,
-)  # fmt: skip
+    ENLARGED,
+    ESRGAN_FILE,
+    FLUX_FILE,
+    FLUX_SCHNELL,
+    SDXL,
+    SDXL_EDIT,
+    SDXL_FILE,
+    WAN,
+    WAN_FILE,
+    Graph,
+    filled,
+)
 from penstock.providers.spec import (
-    Deposit, File, Kind, Model, Operation, Param, Price, Provider, Reply, Result, Status, Task, Unit, Upload,
-    bearer_if_any, converted, emulated, lasting, renamed, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    Deposit,
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    Unit,
+    Upload,
+    bearer_if_any,
+    converted,
+    emulated,
+    lasting,
+    renamed,
+    whole,
+)
+from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
     "pending": "queued", "in_progress": "in_progress", "completed": "completed", "failed": "failed",
@@ -47,12 +75,12 @@ def error(reply: Reply) -> str | None:
     return f"{told['message']}. {'; '.join(wrong)}".strip()
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     """The graphs are ours: one that it cannot run is no fault of the caller's."""
     return "broken" if reply.status == 400 else None
 
 
-def left(reference: Reference) -> tuple[tuple[str, str | Upload], ...]:
+def left(reference: InputImage) -> tuple[tuple[str, str | Upload], ...]:
     """Among what is swept away when it starts anew, by a name that only the same picture has."""
     name = f"penstock-{sha256(reference.data).hexdigest()[:32]}.{reference.content_type.split('/')[1]}"
     return ("image", Upload(reference.data, reference.content_type, name)), ("type", "temp"), ("overwrite", "true")

@@ -3,8 +3,20 @@
 from typing import Any
 
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Param, Price, Reply, Result, Status, Task, passthrough, priced, whole,
-)  # fmt: skip
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Reply,
+    Result,
+    Status,
+    Task,
+    passthrough,
+    priced,
+    whole,
+)
 
 STATUS: dict[str, Status] = {"IN_QUEUE": "queued", "IN_PROGRESS": "in_progress", "COMPLETED": "completed"}
 GAVE_UP = ("request_timeout", "startup_timeout", "runner_", "internal_error")  # it could not run the model at all
@@ -42,7 +54,7 @@ def error(reply: Reply) -> str | None:
     return detail if isinstance(detail, str) else detail[0]["msg"]
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     types = {one["type"] for one in reply.json["detail"]}
     return "refused" if "content_policy_violation" in types else "broken" if types & BROKEN else None
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from penstock.providers.convert import data_uri
-from penstock.providers.spec import Kind, Reply, priced
-from penstock.values import Reference
+from penstock.providers.spec import FailureKind, Reply, priced
+from penstock.values import InputImage
 
 usd = priced("OpenRouter's catalogue, 2026-08; what is reported is charged")
 
@@ -21,11 +21,11 @@ def error_text(reply: Reply) -> str | None:
     return f"{error['message']}: {raw}" if isinstance(raw, str) else error["message"]
 
 
-def error_kind(reply: Reply) -> Kind | None:
+def error_kind(reply: Reply) -> FailureKind | None:
     told = reply.json["error"].get("metadata") or {}
     unfit = told.get("error_type") in ("content_policy_violation", "refusal") or told.get("reasons")
     return "refused" if unfit else None
 
 
-def picture(reference: Reference) -> dict[str, Any]:
+def picture(reference: InputImage) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": data_uri(reference)}}

@@ -6,9 +6,19 @@ from typing import Any
 from penstock.providers.compatible import STATUS
 from penstock.providers.openrouter.told import cost, picture, usd
 from penstock.providers.spec import (
-    File, Model, Operation, Price, Reply, Result, converted, lasting, passthrough, shaped, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    File,
+    Model,
+    Operation,
+    Price,
+    Reply,
+    Result,
+    converted,
+    lasting,
+    passthrough,
+    shaped,
+    whole,
+)
+from penstock.values import InputImage
 
 
 # fmt: off
@@ -22,7 +32,7 @@ def read_film(reply: Reply) -> Result:
                   message=job.get("error"), cost_usd=cost(job))
 
 
-def frames(references: Sequence[Reference]) -> list[dict[str, Any]]:
+def frames(references: Sequence[InputImage]) -> list[dict[str, Any]]:
     """The picture that a film begins with and, if there is a second one, the picture it ends with."""
     return [{**picture(one), "frame_type": name}
             for one, name in zip(references, ("first_frame", "last_frame"), strict=False)]

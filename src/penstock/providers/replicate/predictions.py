@@ -5,10 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.spec import (
-    Deposit, File, Kind, Model, Operation, Param, Price, Reply, Result, Status, Task, Upload, passthrough, priced,
-    under, whole,
-)  # fmt: skip
-from penstock.values import Reference
+    Deposit,
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Reply,
+    Result,
+    Status,
+    Task,
+    Upload,
+    passthrough,
+    priced,
+    under,
+    whole,
+)
+from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
     "starting": "queued", "processing": "in_progress", "succeeded": "completed", "failed": "failed",
@@ -34,7 +48,7 @@ def read(reply: Reply) -> Result:
     )
 
 
-def blame(words: str) -> Kind:
+def blame(words: str) -> FailureKind:
     if words.startswith("Input validation error"):
         return "rejected"
     return "refused" if UNSAFE.search(words) else "broken"
@@ -44,12 +58,12 @@ def error(reply: Reply) -> str | None:
     return str(reply.json["detail"])
 
 
-def left(reference: Reference) -> str:
+def left(reference: InputImage) -> str:
     """Pictures are uploaded first; what is sent is where they were left."""
     return reference.name
 
 
-def picture(reference: Reference) -> tuple[tuple[str, Upload], ...]:
+def picture(reference: InputImage) -> tuple[tuple[str, Upload], ...]:
     name = f"picture.{reference.content_type.split('/')[1]}"
     return (("content", Upload(reference.data, reference.content_type, name)),)
 

@@ -5,10 +5,10 @@ from typing import Any
 from penstock.providers.convert import ends, first
 from penstock.providers.replicate.predictions import PROMPT, left, model, usd
 from penstock.providers.spec import converted, lasting, passthrough, shaped
-from penstock.values import Reference
+from penstock.values import InputImage
 
 
-def veo(found: list[Reference]) -> tuple[str, str | None, str]:
+def veo(found: list[InputImage]) -> tuple[str, str | None, str]:
     """A film that begins with a picture has its shape, as far as there is a choice."""
     return *ends(left)(found), "9:16" if found[0].height > found[0].width else "16:9"
 

@@ -6,12 +6,25 @@ from typing import Any
 from penstock.providers.convert import ends, plain_base64
 from penstock.providers.compatible import error_kind
 from penstock.providers.spec import (
-    File, Kind, Model, Operation, Price, Reply, Result, Status, converted, fixed, lasting, priced, renamed, shaped,
+    File,
+    FailureKind,
+    Model,
+    Operation,
+    Price,
+    Reply,
+    Result,
+    Status,
+    converted,
+    fixed,
+    lasting,
+    priced,
+    renamed,
+    shaped,
     whole,
-)  # fmt: skip
-from penstock.values import Reference
+)
+from penstock.values import InputImage
 
-CODES: dict[int, Kind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # of an operation that ended badly
+CODES: dict[int, FailureKind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # of an operation that ended badly
 UNSAFE = re.compile(r"usage guidelines|responsible ai|safety|sensitive|violat", re.IGNORECASE)
 
 
@@ -34,7 +47,7 @@ def read(reply: Reply) -> Result:
     )
 
 
-def kind(reply: Reply) -> Kind | None:
+def kind(reply: Reply) -> FailureKind | None:
     """A model that is not found was retired, or is not for this project; neither is a caller's mistake."""
     return "broken" if reply.status == 404 else error_kind(reply)
 
@@ -49,7 +62,7 @@ def order(fields: dict[str, Any]) -> dict[str, Any]:
     return {"instances": [instance], "parameters": {**fields, **parameters}}
 
 
-def picture(reference: Reference) -> dict[str, str]:
+def picture(reference: InputImage) -> dict[str, str]:
     return {"bytesBase64Encoded": plain_base64(reference), "mimeType": reference.content_type}
 
 

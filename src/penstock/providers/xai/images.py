@@ -4,8 +4,19 @@ from dataclasses import replace
 
 from penstock.providers.convert import both, closest, tier, word
 from penstock.providers.spec import (
-    File, Model, Operation, Param, Price, Reply, Result, converted, emulated, fixed, passthrough, whole,
-)  # fmt: skip
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Reply,
+    Result,
+    converted,
+    emulated,
+    fixed,
+    passthrough,
+    whole,
+)
 from penstock.providers.xai.told import BLOCKED, cost, pictured, usd
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.providers.convert import data_uri
 from penstock.providers.compatible import error_text
-from penstock.providers.spec import Kind, Reply, priced
-from penstock.values import Reference
+from penstock.providers.spec import FailureKind, Reply, priced
+from penstock.values import InputImage
 
 MODERATED = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
 BLOCKED = "What was made did not pass xAI's moderation."
@@ -22,12 +22,12 @@ def cost(answer: dict[str, Any]) -> str | None:
     return None if ticks is None else str(Decimal(ticks) / 10**10)
 
 
-def error_kind(reply: Reply) -> Kind | None:
+def error_kind(reply: Reply) -> FailureKind | None:
     """Content is refused with 400 or 403, in words only."""
     return "refused" if MODERATED.search(error_text(reply) or "") else None
 
 
-def pictured(references: Sequence[Reference]) -> tuple[Any, Any]:
+def pictured(references: Sequence[InputImage]) -> tuple[Any, Any]:
     """One picture, or several."""
     urls = [{"type": "image_url", "url": data_uri(one)} for one in references]
     return (urls[0], None) if len(urls) == 1 else (None, urls)

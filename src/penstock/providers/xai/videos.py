@@ -3,8 +3,19 @@
 from typing import Any
 
 from penstock.providers.spec import (
-    File, Model, Operation, Price, Reply, Result, Status, converted, lasting, passthrough, shaped, whole,
-)  # fmt: skip
+    File,
+    Model,
+    Operation,
+    Price,
+    Reply,
+    Result,
+    Status,
+    converted,
+    lasting,
+    passthrough,
+    shaped,
+    whole,
+)
 from penstock.providers.xai.told import BLOCKED, MODERATED, cost, pictured, usd
 
 STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "failed": "failed", "expired": "failed"}

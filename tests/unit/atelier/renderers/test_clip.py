@@ -13,7 +13,7 @@ from PIL import Image
 from penstock.atelier.renderers import clip
 from penstock.atelier.renderers.sketch import picture
 from penstock.imaging import convert
-from penstock.imaging.convert import BadPicture
+from penstock.imaging.convert import BadImage
 from penstock.imaging.sniff import sniff
 
 
@@ -121,6 +121,6 @@ def test_progress_rises_to_one(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_filmed_is_refused(tmp_path: Path, wrong: dict[str, object], words: str) -> None:
-    with pytest.raises(BadPicture, match=words):
+    with pytest.raises(BadImage, match=words):
         clip.film(str(tmp_path / "a.mp4"), "x", **wrong)  # type: ignore[arg-type]
     assert not (tmp_path / "a.mp4").exists()

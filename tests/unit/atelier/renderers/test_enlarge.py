@@ -10,7 +10,7 @@ from PIL import Image
 from penstock.atelier.renderers import enlarge
 from penstock.atelier.renderers.sketch import picture
 from penstock.imaging import convert
-from penstock.imaging.convert import BadPicture
+from penstock.imaging.convert import BadImage
 
 
 def png(image: Image.Image) -> bytes:
@@ -70,10 +70,10 @@ def test_bands_leave_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("factor", [0.99, 8.01, 0, -2])
 def test_other_factors_are_refused(factor: float) -> None:
-    with pytest.raises(BadPicture, match="1 to 8"):
+    with pytest.raises(BadImage, match="1 to 8"):
         enlarge.enlarge(png(picture("x", 20, 20)), factor)
 
 
 def test_too_large_a_result_is_refused() -> None:
-    with pytest.raises(BadPicture, match="40 million"):
+    with pytest.raises(BadImage, match="40 million"):
         enlarge.enlarge(png(Image.new("RGB", (2000, 2000))), 4)

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from penstock.atelier.renderers import retouch
 from penstock.atelier.renderers.sketch import picture
 from penstock.imaging import convert
-from penstock.imaging.convert import BadPicture
+from penstock.imaging.convert import BadImage
 
 SIZE = (160, 120)
 SOURCE = picture("a lake in the mountains", *SIZE, 4)
@@ -184,13 +184,13 @@ def test_the_same_twice() -> None:
 
 
 def test_what_cannot_be_used_is_refused() -> None:
-    with pytest.raises(BadPicture, match="same dimensions"):
+    with pytest.raises(BadImage, match="same dimensions"):
         retouch.edit([png(SOURCE.resize((50, 50)))], "x", mask())
-    with pytest.raises(BadPicture, match="no transparency"):
+    with pytest.raises(BadImage, match="no transparency"):
         retouch.edit([png(SOURCE)], "x", png(Image.new("RGB", SIZE)))
-    with pytest.raises(BadPicture, match="1 to 16"):
+    with pytest.raises(BadImage, match="1 to 16"):
         retouch.edit([], "x")
-    with pytest.raises(BadPicture, match="16 to 4096"):
+    with pytest.raises(BadImage, match="16 to 4096"):
         retouch.edit([png(SOURCE)], "x", None, 5000, 5000)
-    with pytest.raises(BadPicture, match="not one of"):
+    with pytest.raises(BadImage, match="not one of"):
         retouch.edit([b"nothing"], "x")

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from PIL import Image
 
 from penstock.atelier.renderers import sketch
-from penstock.imaging.convert import BadPicture
+from penstock.imaging.convert import BadImage
 
 
 @pytest.mark.parametrize("size", [(16, 16), (16, 700), (256, 256), (640, 360), (300, 17)])
@@ -55,7 +55,7 @@ def test_large_pictures_are_painted_smaller_and_enlarged() -> None:
 
 @pytest.mark.parametrize("size", [(15, 100), (100, 4097), (0, 0)])
 def test_other_sizes_are_refused(size: tuple[int, int]) -> None:
-    with pytest.raises(BadPicture, match="16 to 4096"):
+    with pytest.raises(BadImage, match="16 to 4096"):
         sketch.paint("x", *size)
 
 
