@@ -34,8 +34,8 @@ import trustme
 import uvloop
 
 from penstock.clock import Clock
+from tests.fake_providers.scripted import mp4
 from tests.ports import unused_port
-from tests.upstreams.lab import mp4
 
 ROOT = Path(__file__).parent.parent
 HOST = "hooks.example.com"

@@ -18,9 +18,9 @@ import pytest
 import structlog
 
 from penstock.store.base import Dialect
-from tests import house, postgres
+from tests import gateway, postgres
+from tests.databases import BOTH
 from tests.ports import unused_port
-from tests.stores import BOTH
 
 pytest_plugins = ["pytester"]
 
@@ -166,11 +166,11 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest, dialect: Dialect) -> house.Ground:
-    return house.ground_for(request, dialect)
+def ground(request: pytest.FixtureRequest, dialect: Dialect) -> gateway.Ground:
+    return gateway.ground_for(request, dialect)
 
 
 @pytest.fixture
-def open_house(ground: house.Ground) -> house.OpenHouse:
+def open_gateway(ground: gateway.Ground) -> gateway.OpenGateway:
     """Opens whole gateways on a database of the test's own."""
     return ground.open

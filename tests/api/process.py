@@ -12,7 +12,7 @@ from penstock.api.routes import ROUTES
 from penstock.api.server import listen, serve
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
-from tests.api.gateways import first_account, opened
+from tests.api.accounts import first_account, opened
 
 
 async def slow(gateway: Gateway, call: Call) -> Response:

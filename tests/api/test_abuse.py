@@ -13,8 +13,8 @@ import psutil
 import pytest
 from uvicorn.server import ServerState
 
-from tests.api.talk import Server, request
-from tests.api.visits import form
+from tests.api.http_calls import form
+from tests.api.raw_http import Server, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 

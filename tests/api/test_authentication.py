@@ -1,13 +1,13 @@
 """The interface's authentication: one key for both APIs, shown once, gone when revoked, and nothing without it."""
 
-from tests.api.visits import shaped, visiting
-from tests.house import OpenHouse, sqlite_only
+from tests.api.http_calls import shaped, visiting
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
 
-async def test_one_key_opens_compatible_and_native_paths(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_one_key_opens_compatible_and_native_paths(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         for path in ("/compat/v1/models", "/compat/v1/videos", "/v1/requests", "/v1/keys", "/v1/balance"):
             assert (await visit.ask("GET", path)).status == 200
             said = await visit.served.ask("GET", path)
@@ -15,8 +15,8 @@ async def test_one_key_opens_compatible_and_native_paths(open_house: OpenHouse) 
             assert (problem["code"], problem["type"]) == ("AUTHENTICATION_FAILED", "authentication_error")
 
 
-async def test_records_carry_the_key_that_made_them(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_records_carry_the_key_that_made_them(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         new = shaped("NewKey", await visit.ask("POST", "/v1/keys", {"name": "second"}))
         wish = {"model": "picture", "prompt": "x", "size": "64x64"}
         made = await visit.ask("POST", "/compat/v1/images/generations", wish, key=new["key"])
@@ -26,18 +26,18 @@ async def test_records_carry_the_key_that_made_them(open_house: OpenHouse) -> No
         assert [one["id"] for one in shaped("RequestList", listed)["data"]] == [record["id"]]
 
 
-async def test_d12_a_revoked_key_stops_and_what_it_started_goes_on(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_d12_a_revoked_key_stops_and_what_it_started_goes_on(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         new = shaped("NewKey", await visit.ask("POST", "/v1/keys", {}))
         wish = {"model": "film", "prompt": "x", "seconds": 4}
         video = shaped("VideoCreated", await visit.ask("POST", "/compat/v1/videos", wish, key=new["key"]), 202)
         await visit.ask("DELETE", f"/v1/keys/{new['id']}")
         assert (await visit.ask("GET", "/v1/balance", key=new["key"])).status == 401
-        assert (await visit.house.ended(video["id"]))["status"] == "completed"
+        assert (await visit.running.ended(video["id"]))["status"] == "completed"
 
 
-async def test_no_listing_shows_a_key(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_no_listing_shows_a_key(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         shaped("ImageResult", await visit.image())
         for path in ("/v1/keys", "/v1/requests", "/v1/balance", "/compat/v1/models"):
-            assert visit.house.key not in (await visit.ask("GET", path)).body.decode()
+            assert visit.running.key not in (await visit.ask("GET", path)).body.decode()

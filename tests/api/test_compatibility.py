@@ -12,25 +12,25 @@ from openai import AsyncOpenAI
 from openai.types import ImagesResponse
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.api.visits import Visit, visiting
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams import faults
-from tests.upstreams.lab import mask, mp4, png
+from tests.api.http_calls import Visit, visiting
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import mask, mp4, png
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
 
 @asynccontextmanager
-async def client(open_house: OpenHouse, **said: object) -> AsyncIterator[tuple[AsyncOpenAI, Visit]]:
+async def client(open_gateway: OpenGateway, **said: object) -> AsyncIterator[tuple[AsyncOpenAI, Visit]]:
     async with (
-        visiting(open_house, **said) as visit,
-        AsyncOpenAI(api_key=visit.house.key, base_url=visit.base_url) as opened,
+        visiting(open_gateway, **said) as visit,
+        AsyncOpenAI(api_key=visit.running.key, base_url=visit.base_url) as opened,
     ):
         yield opened, visit
 
 
-async def test_images(open_house: OpenHouse) -> None:
-    async with client(open_house) as (ours, _):
+async def test_images(open_gateway: OpenGateway) -> None:
+    async with client(open_gateway) as (ours, _):
         made = await ours.images.generate(model="picture", prompt="a pear", n=2, response_format="b64_json")
         assert made.data is not None
         assert base64.b64decode(made.data[1].b64_json or "").startswith(b"\x89PNG")
@@ -43,10 +43,10 @@ async def test_images(open_house: OpenHouse) -> None:
         assert (address.size, address.output_format) == ("1024x1024", "webp")
 
 
-async def test_edits(open_house: OpenHouse) -> None:
+async def test_edits(open_gateway: OpenGateway) -> None:
     """One picture, several, one with a mask, and one that keeps its size; as paths, bytes and files with names."""
     picture, named = png(64, 48), ("pear.png", png(64, 48), "image/png")
-    async with client(open_house) as (ours, visit):
+    async with client(open_gateway) as (ours, visit):
         for wish in (
             {"image": picture},
             {"image": [picture, named, picture]},
@@ -58,27 +58,27 @@ async def test_edits(open_house: OpenHouse) -> None:
             assert all((one.url or "").startswith("http") for one in edited.data)
             assert len(edited.data) == wish.get("n", 1)
             assert edited.size == ("64x48" if "size" in wish else "1024x1024")
-        heard = [one.fields for one in visit.house.lab.edits.heard]
+        heard = [one.fields for one in visit.running.lab.edits.heard]
         assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
         assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
         assert heard[1]["image"] == [picture] * 3
 
 
 @pytest.mark.filterwarnings("ignore:The Sora API")
-async def test_videos(open_house: OpenHouse) -> None:
-    async with client(open_house) as (ours, visit):
+async def test_videos(open_gateway: OpenGateway) -> None:
+    async with client(open_gateway) as (ours, visit):
         started = await ours.videos.create(model="film", prompt="a train", seconds="4")
         assert started.status == "queued"
         polling = asyncio.create_task(ours.videos.poll(started.id))
-        await visit.house.ended(started.id)
+        await visit.running.ended(started.id)
         assert (await polling).status == "completed"
         content = await ours.videos.download_content(started.id)
         assert len(content.content) == len(mp4())
         assert [one.id async for one in ours.videos.list()] == [started.id]
 
 
-async def test_chat(open_house: OpenHouse) -> None:
-    async with client(open_house) as (ours, _):
+async def test_chat(open_gateway: OpenGateway) -> None:
+    async with client(open_gateway) as (ours, _):
         messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
         whole = await ours.chat.completions.create(model="lab/talk", messages=messages)
         assert whole.choices[0].message.content
@@ -95,35 +95,35 @@ async def test_chat(open_house: OpenHouse) -> None:
     ],
 )
 async def test_refusals_are_told_and_not_repeated(
-    open_house: OpenHouse, change: dict[str, object], kind: type[openai.APIStatusError], code: str
+    open_gateway: OpenGateway, change: dict[str, object], kind: type[openai.APIStatusError], code: str
 ) -> None:
-    async with client(open_house) as (ours, visit):
+    async with client(open_gateway) as (ours, visit):
         with pytest.raises(kind) as problem:
             await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
-        assert len(await visit.house.records()) == 1
+        assert len(await visit.running.records()) == 1
 
 
-async def test_a_bad_key_is_not_tried_again(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit, AsyncOpenAI(api_key="sk-wrong", base_url=visit.base_url) as ours:
+async def test_a_bad_key_is_not_tried_again(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit, AsyncOpenAI(api_key="sk-wrong", base_url=visit.base_url) as ours:
         with pytest.raises(openai.AuthenticationError):
             await ours.images.generate(model="picture", prompt="x")
 
 
-async def test_what_may_have_been_sent_is_not_repeated(open_house: OpenHouse) -> None:
-    async with client(open_house, audited=False) as (ours, visit):
-        visit.house.lab.images.always(faults.dropped)
+async def test_what_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway) -> None:
+    async with client(open_gateway, audited=False) as (ours, visit):
+        visit.running.lab.images.always(faults.dropped)
         with pytest.raises(openai.APIStatusError):
             await ours.images.generate(model="picture", prompt="x", size="1024x1024")
-        assert len(visit.house.lab.images) == 1
-        assert len(await visit.house.records()) == 1
+        assert len(visit.running.lab.images) == 1
+        assert len(await visit.running.records()) == 1
 
 
-async def test_a_limit_of_ours_is_waited_for(open_house: OpenHouse) -> None:
+async def test_a_limit_of_ours_is_waited_for(open_gateway: OpenGateway) -> None:
     """A 429 with x-should-retry makes the client try again, and it says how long to wait."""
-    async with visiting(open_house) as visit:
-        made = await visit.house.gateway.keys.create_key(visit.house.caller.org_id, calls_a_minute=1)
+    async with visiting(open_gateway) as visit:
+        made = await visit.running.gateway.keys.create_key(visit.running.caller.org_id, calls_a_minute=1)
         async with AsyncOpenAI(api_key=made.key, base_url=visit.base_url, max_retries=0) as ours:
             await ours.images.generate(model="picture", prompt="x", response_format="b64_json")
             with pytest.raises(openai.RateLimitError) as problem:

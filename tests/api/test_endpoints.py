@@ -5,15 +5,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.visits import form, shaped, visiting
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams.lab import mask, png
+from tests.api.http_calls import form, shaped, visiting
+from tests.fake_providers.scripted import mask, png
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
 
-async def test_post_images_generations(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_post_images_generations(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         said = await visit.image(n=2)
         made = shaped("ImageResult", said)
         assert made["id"] == said.headers["x-request-id"]
@@ -28,8 +28,8 @@ async def test_post_images_generations(open_house: OpenHouse) -> None:
         assert shaped("ImageStatus", later)["id"] == made["id"]
 
 
-async def test_post_images_edits(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_post_images_edits(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         body, headers = form(
             ("image", png(64, 64), "a.png"),
             ("mask", mask(64, 64), "m.png"),
@@ -43,8 +43,8 @@ async def test_post_images_edits(open_house: OpenHouse) -> None:
         shaped("ImageResult", await visit.ask("POST", "/compat/v1/images/edits", wish))
 
 
-async def test_videos_from_creation_to_the_end(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_videos_from_creation_to_the_end(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         said = await visit.video()
         created = shaped("VideoCreated", said, 202)
         assert created["status"] == "queued"
@@ -53,7 +53,7 @@ async def test_videos_from_creation_to_the_end(open_house: OpenHouse) -> None:
         waiting = await visit.ask("GET", path)
         assert shaped("Video", waiting)["output"] is None
         assert "openai-poll-after-ms" in waiting.headers
-        await visit.house.ended(created["id"])
+        await visit.running.ended(created["id"])
         done = shaped("Video", await visit.ask("GET", path))
         assert (done["status"], done["output"]["content_type"]) == ("completed", "video/mp4")
         content = await visit.ask("GET", f"{path}/content")
@@ -64,26 +64,26 @@ async def test_videos_from_creation_to_the_end(open_house: OpenHouse) -> None:
         assert shaped("Video", await visit.ask("GET", path))["status"] == "completed"
 
 
-async def test_a_video_from_a_form(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_a_video_from_a_form(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         body, headers = form(
             ("model", b"film", None), ("prompt", b"a train", None), ("input_reference[0]", png(64, 64), "a.png")
         )
         shaped("VideoCreated", await visit.ask("POST", "/compat/v1/videos", body, headers=headers), 202)
 
 
-async def test_a_cancelled_video(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
-        visit.house.lab.states = ("queued",) * 1000
+async def test_a_cancelled_video(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
+        visit.running.lab.states = ("queued",) * 1000
         created = shaped("VideoCreated", await visit.video(), 202)
         assert (await visit.ask("DELETE", f"/compat/v1/videos/{created['id']}")).status == 204
-        await visit.house.ended(created["id"])
+        await visit.running.ended(created["id"])
         shown = shaped("Video", await visit.ask("GET", f"/compat/v1/videos/{created['id']}"))
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
 
 
-async def test_post_chat_completions(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_post_chat_completions(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         made = shaped("ChatCompletion", await visit.talk())
         assert made["choices"][0]["message"]["role"] == "assistant"
         stream = await visit.talk(stream=True, stream_options={"include_usage": True})
@@ -92,30 +92,30 @@ async def test_post_chat_completions(open_house: OpenHouse) -> None:
         assert stream.headers["x-request-id"].startswith("req_")
 
 
-async def test_models(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_models(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         listed = shaped("ModelList", await visit.ask("GET", "/compat/v1/models?schema=true"))
         assert {"picture", "touch", "film", "lab/talk"} <= {model["id"] for model in listed["data"]}
         assert shaped("Model", await visit.ask("GET", "/compat/v1/models/lab/talk"))["id"] == "lab/talk"
 
 
 @pytest.mark.parametrize("path", ["images/generations", "images/edits", "videos", "chat/completions"])
-async def test_d3_a_dry_run_makes_nothing(open_house: OpenHouse, path: str) -> None:
+async def test_d3_a_dry_run_makes_nothing(open_gateway: OpenGateway, path: str) -> None:
     uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
     model = {"images/generations": "picture", "images/edits": "touch", "videos": "film"}.get(path, "lab/talk")
     wish = {"model": model, "prompt": "x", "image": uri} if path == "images/edits" else {"model": model, "prompt": "x"}
     if path == "chat/completions":
         wish = {"model": model, "messages": [{"role": "user", "content": "x"}], "max_tokens": 5}  # type: ignore[dict-item]
-    async with visiting(open_house) as visit:
-        before = await visit.house.money()
+    async with visiting(open_gateway) as visit:
+        before = await visit.running.money()
         shaped("Estimate", await visit.ask("POST", f"/compat/v1/{path}?dryRun=true", wish))
-        assert await visit.house.money() == before
-        assert visit.house.lab.submits == 0
-        assert await visit.house.records() == []
+        assert await visit.running.money() == before
+        assert visit.running.lab.submits == 0
+        assert await visit.running.records() == []
 
 
-async def test_account(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_account(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         made = shaped("ImageResult", await visit.image())
         listed = shaped("RequestList", await visit.ask("GET", "/v1/requests?summary=true"))
         assert (listed["data"][0]["id"], listed["summary"]["count"]) == (made["id"], 1)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.api.visits import Visit, form, shaped, visiting
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams import faults
-from tests.upstreams.lab import png
+from tests.api.http_calls import Visit, form, shaped, visiting
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -16,8 +16,8 @@ async def refused(visit: Visit, code: str, status: int, kind: str, **more: objec
     assert (problem["code"], problem["type"]) == (code, kind)
 
 
-async def test_unknown_models(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_unknown_models(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         await refused(visit, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="pictur")
         said = await visit.ask("GET", "/compat/v1/models/pictur")
         problem = shaped("Error", said, 404)["error"]
@@ -38,33 +38,33 @@ async def test_unknown_models(open_house: OpenHouse) -> None:
         ("media_retention", "1y"),
     ],
 )
-async def test_a_bad_field_is_named(open_house: OpenHouse, field: str, value: object) -> None:
-    async with visiting(open_house) as visit:
+async def test_a_bad_field_is_named(open_gateway: OpenGateway, field: str, value: object) -> None:
+    async with visiting(open_gateway) as visit:
         said = await visit.image(**{field: value})
         problem = shaped("Error", said, 400)["error"]
         assert (problem["code"], problem["param"]) == ("INVALID_REQUEST", field)
         assert said.headers["x-should-retry"] == "false"
-        assert visit.house.lab.submits == 0
+        assert visit.running.lab.submits == 0
 
 
-async def test_too_little_money(open_house: OpenHouse) -> None:
-    async with visiting(open_house, starting_credit_usd="0.05") as visit:
+async def test_too_little_money(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway, starting_credit_usd="0.05") as visit:
         shaped("ImageResult", await visit.image())
         said = await visit.image()
         problem = shaped("Error", said, 402)["error"]
         assert (problem["code"], problem["type"]) == ("INSUFFICIENT_BALANCE", "insufficient_quota")
         assert said.headers["x-should-retry"] == "false"
-        assert visit.house.lab.submits == 1
+        assert visit.running.lab.submits == 1
 
 
-async def test_providers_that_fail(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
-        visit.house.lab.images.always(faults.broken)
+async def test_providers_that_fail(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
+        visit.running.lab.images.always(faults.broken)
         said = await visit.image()
         problem = shaped("Error", said, 502)["error"]
         assert (problem["code"], problem["type"]) == ("ALL_PROVIDERS_EXHAUSTED", "api_error")
         assert said.headers["x-should-retry"] in ("true", "false")
-        record = await visit.house.record(said.headers["x-request-id"])
+        record = await visit.running.record(said.headers["x-request-id"])
         assert (record["status"], record["error_code"], record["cost"]) == (
             "upstream_failure",
             "ALL_PROVIDERS_EXHAUSTED",
@@ -72,20 +72,20 @@ async def test_providers_that_fail(open_house: OpenHouse) -> None:
         )
 
 
-async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_house: OpenHouse) -> None:
-    async with visiting(open_house, audited=False) as visit:
-        visit.house.lab.images.always(faults.dropped)
+async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway, audited=False) as visit:
+        visit.running.lab.images.always(faults.dropped)
         said = await visit.image()
         assert said.status in (502, 504)
         assert said.headers["x-should-retry"] == "false"
 
 
-async def test_not_found_is_not_found_whoever_owns_it(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_not_found_is_not_found_whoever_owns_it(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         made = shaped("VideoCreated", await visit.video(), 202)
-        await visit.house.ended(made["id"])
-        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
-        other = (await visit.house.gateway.keys.create_key(org.id, scopes=["admin"])).key
+        await visit.running.ended(made["id"])
+        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        other = (await visit.running.gateway.keys.create_key(org.id, scopes=["admin"])).key
         never = made["id"][:-4] + "0000"
         for method, path in (
             ("GET", "/compat/v1/videos/{}"),
@@ -106,23 +106,23 @@ async def test_not_found_is_not_found_whoever_owns_it(open_house: OpenHouse) -> 
             assert names == set(missing.headers) - {"content-length"}
 
 
-async def test_a_running_request_cannot_be_purged(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
-        visit.house.lab.states = ("queued",) * 1000
+async def test_a_running_request_cannot_be_purged(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
+        visit.running.lab.states = ("queued",) * 1000
         made = shaped("VideoCreated", await visit.video(), 202)
         said = await visit.ask("DELETE", f"/v1/requests/{made['id']}/payloads")
         assert shaped("Error", said, 409)["error"]["code"] == "CONFLICT"
         await visit.ask("DELETE", f"/compat/v1/videos/{made['id']}")
-        await visit.house.ended(made["id"])
+        await visit.running.ended(made["id"])
 
 
-async def test_extra_fields_change_nothing_of_ours(open_house: OpenHouse) -> None:
-    async with visiting(open_house, audited=False) as visit:
+async def test_extra_fields_change_nothing_of_ours(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway, audited=False) as visit:
         said = await visit.image(
             org_id="org_x", cost=0, status="completed", key_id="key_x", created_at=0, balance=10**9
         )
-        record = await visit.house.record(said.headers["x-request-id"])
-        assert record["key_id"] == visit.house.caller.key_id
+        record = await visit.running.record(said.headers["x-request-id"])
+        assert record["key_id"] == visit.running.caller.key_id
         assert record["created_at"] != "1970-01-01T00:00:00.000Z"
 
 
@@ -138,9 +138,9 @@ async def test_extra_fields_change_nothing_of_ours(open_house: OpenHouse) -> Non
     ],
     ids=["far index", "twice", "deep", "long number", "infinite", "no picture"],
 )
-async def test_tortured_forms_are_a_400(open_house: OpenHouse, parts: list[tuple[str, bytes, str | None]]) -> None:
-    async with visiting(open_house) as visit:
+async def test_tortured_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
+    async with visiting(open_gateway) as visit:
         body, headers = form(("model", b"film", None), ("prompt", b"a train", None), *parts)
         said = await visit.ask("POST", "/compat/v1/videos", body, headers=headers)
         assert shaped("Error", said, 400)["error"]["code"] == "INVALID_REQUEST"
-        assert visit.house.lab.submits == 0
+        assert visit.running.lab.submits == 0

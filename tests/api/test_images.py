@@ -22,15 +22,15 @@ import pytest
 from PIL import Image
 
 from penstock.values import nanos
-from tests.api.talk import Said
-from tests.api.visits import Visit, form, shaped, visiting
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams import faults
-from tests.upstreams.lab import KEY_ENV, Lab, laboratory, mask, png
-from tests.upstreams.openai import OpenAI
-from tests.upstreams.recraft import Recraft
-from tests.upstreams.server import Vendor, serving
-from tests.upstreams.stability import Stability
+from tests.api.http_calls import Visit, form, shaped, visiting
+from tests.api.raw_http import Said
+from tests.fake_providers import faults
+from tests.fake_providers.openai import OpenAI
+from tests.fake_providers.recraft import Recraft
+from tests.fake_providers.scripted import KEY_ENV, ScriptedProvider, mask, png, scripted_provider
+from tests.fake_providers.server import FakeProvider, serving
+from tests.fake_providers.stability import Stability
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -109,7 +109,7 @@ class Studio:
     """A gateway with all five makers behind it."""
 
     visit: Visit
-    vendors: Mapping[str, Vendor | Lab]
+    vendors: Mapping[str, FakeProvider | ScriptedProvider]
 
     async def ask(self, model: str, **wish: Any) -> Said:
         """As JSON, or as a form where pictures go along."""
@@ -134,32 +134,32 @@ class Studio:
     def submits(self, slug: str) -> int:
         """How often a vendor was asked to make something."""
         vendor = self.vendors[slug]
-        if isinstance(vendor, Lab):
+        if isinstance(vendor, ScriptedProvider):
             return vendor.submits
         return sum(len(desk) for name, desk in vendor.desks.items() if name not in ("files", "others"))
 
     async def check_money(self, request_id: str, usd: Decimal) -> None:
-        record = await self.visit.house.record(request_id)
+        record = await self.visit.running.record(request_id)
         assert (record["status"], record["cost"]) == ("completed", usd)
-        moved = await self.visit.house.transfers(request_id)
+        moved = await self.visit.running.transfers(request_id)
         assert set(moved) == {"hold", "post"}
         assert moved["post"] == nanos(usd) <= moved["hold"]
 
 
 @asynccontextmanager
-async def studio(open_house: OpenHouse) -> AsyncIterator[Studio]:
+async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
     asyncio.get_running_loop().set_debug(False)  # remembering where hundreds of calls began takes half of their time
     vendors = {"stability": Stability(), "recraft": JpegRecraft(), "openai": OpenAI()}
     paths = {"stability": "", "recraft": "/v1", "openai": "/v1"}
     async with AsyncExitStack() as stack:
-        lab, annex = [await stack.enter_async_context(laboratory(name)) for name in ("lab", "annex")]
+        lab, annex = [await stack.enter_async_context(scripted_provider(name)) for name in ("lab", "annex")]
         for vendor in vendors.values():
             await stack.enter_async_context(serving(vendor))
         theirs = {slug: {"base_url": one.url + paths[slug], "key_env": KEY_ENV} for slug, one in vendors.items()}
         providers = {"lab": lab.settings(), **theirs}
         visit = await stack.enter_async_context(
             visiting(
-                open_house,
+                open_gateway,
                 labs=(lab, annex),
                 providers=providers,
                 disabled_providers=(),
@@ -195,10 +195,10 @@ def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
 
 
 @pytest.mark.parametrize("task", MAKERS)
-async def test_every_format_way_and_number(open_house: OpenHouse, task: str) -> None:
-    async with studio(open_house) as here:
+async def test_every_format_way_and_number(open_gateway: OpenGateway, task: str) -> None:
+    async with studio(open_gateway) as here:
         spent = Decimal(0)
-        before, _ = await here.visit.house.money()
+        before, _ = await here.visit.running.money()
         for maker in MAKERS[task]:
             for output_format, response_format, n in rows(maker):
                 try:
@@ -206,7 +206,7 @@ async def test_every_format_way_and_number(open_house: OpenHouse, task: str) -> 
                 except AssertionError as problem:
                     problem.add_note(f"{maker.model}, {output_format}, {response_format}, n={n}")
                     raise
-        assert await here.visit.house.money() == (before - nanos(spent), 0)
+        assert await here.visit.running.money() == (before - nanos(spent), 0)
 
 
 async def check_row(
@@ -286,8 +286,8 @@ SHAPES = (
 )
 
 
-async def test_every_way_to_say_a_size(open_house: OpenHouse) -> None:
-    async with studio(open_house) as here:
+async def test_every_way_to_say_a_size(open_gateway: OpenGateway) -> None:
+    async with studio(open_gateway) as here:
         for shape in SHAPES:
             usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
             wish = {**usual.wish, "response_format": "b64_json", **shape.wish}
@@ -302,8 +302,8 @@ async def test_every_way_to_say_a_size(open_house: OpenHouse) -> None:
 # -------------------------------------------------------------------------------------------------- quality and trouble
 
 
-async def test_compression_counts_for_the_lossy_formats(open_house: OpenHouse) -> None:
-    async with studio(open_house) as here:
+async def test_compression_counts_for_the_lossy_formats(open_gateway: OpenGateway) -> None:
+    async with studio(open_gateway) as here:
         for output_format, smaller in (("jpeg", True), ("webp", True), ("avif", True), ("png", False), ("gif", False)):
             lengths = []
             for compression in (None, 20):
@@ -315,11 +315,11 @@ async def test_compression_counts_for_the_lossy_formats(open_house: OpenHouse) -
             assert (lengths[1] < lengths[0] / 2) == smaller, (output_format, lengths)
 
 
-async def test_some_of_several_fail(open_house: OpenHouse) -> None:
+async def test_some_of_several_fail(open_gateway: OpenGateway) -> None:
     """What was made is delivered and paid for, the rest is neither."""
-    async with studio(open_house) as here:
+    async with studio(open_gateway) as here:
         stability = here.vendors["stability"]
-        assert isinstance(stability, Vendor)
+        assert isinstance(stability, FakeProvider)
         stability.next("generate", faults.rejected, faults.rejected)
         wish = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
         said = shaped("ImageResult", await here.ask("stability/core", **wish))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.visits import shaped, visiting
-from tests.house import OpenHouse, sqlite_only
+from tests.api.http_calls import shaped, visiting
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -32,10 +32,10 @@ PATHS = {"picture": "images/generations", "film": "videos", "lab/talk": "chat/co
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_values_at_and_beyond_the_limit(
-    open_house: OpenHouse, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
+    open_gateway: OpenGateway, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
 ) -> None:
     path = f"/compat/v1/{PATHS[wish['model']]}?dryRun=true"
-    async with visiting(open_house) as visit:
+    async with visiting(open_gateway) as visit:
         for value in good:
             shaped("Estimate", await visit.ask("POST", path, {**wish, field: value}))
         for value in bad:
@@ -43,9 +43,9 @@ async def test_values_at_and_beyond_the_limit(
             assert problem["param"].startswith(field), value
 
 
-async def test_top_logprobs(open_house: OpenHouse) -> None:
+async def test_top_logprobs(open_gateway: OpenGateway) -> None:
     path = "/compat/v1/chat/completions?dryRun=true"
-    async with visiting(open_house) as visit:
+    async with visiting(open_gateway) as visit:
         for value in (0, 20):
             shaped("Estimate", await visit.ask("POST", path, {**TALK, "logprobs": True, "top_logprobs": value}))
         for more in ({"logprobs": True, "top_logprobs": 21}, {"top_logprobs": 1}):
@@ -53,8 +53,8 @@ async def test_top_logprobs(open_house: OpenHouse) -> None:
             assert shaped("Error", said, 400)["error"]["param"] == "top_logprobs"
 
 
-async def test_lists(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_lists(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         for path in ("/v1/requests", "/v1/keys"):
             for good in (1, 100):
                 assert (await visit.ask("GET", f"{path}?limit={good}")).status == 200

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.chromium import Browser, come_in
-from tests.stories.serving import Ground, Serving
+from tests.stories.processes import Ground, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 

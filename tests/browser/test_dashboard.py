@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Browser, come_in
-from tests.stories.serving import Serving
-from tests.upstreams import faults
-from tests.upstreams.lab import Lab
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
+from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -40,7 +40,7 @@ def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:
     assert browser.run("return [sessionStorage.length, document.getElementById('house').hidden]") == [0, True]
 
 
-def test_what_others_said_is_text(served: Serving, lab: Lab, browser: Browser) -> None:
+def test_what_others_said_is_text(served: Serving, lab: ScriptedProvider, browser: Browser) -> None:
     """A prompt, a model's name and a vendor's words that would be markup, were they let."""
     lab.images.always(faults.error(500, "<img src=x onerror=document.title='gone'>"))
     evil = "<script>document.title='gone'</script>"

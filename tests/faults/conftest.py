@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from penstock.store.base import Dialect
-from tests.unit.store.ground import Cluster
+from tests.unit.store.small_schema import Cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -37,11 +37,11 @@ from penstock.clock import Clock
 from penstock.media.storage import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
-from tests.api.talk import Line, Said, request
+from tests.api.raw_http import Line, Said, request
+from tests.fake_providers.scripted import KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
+from tests.http_client import certified
 from tests.ports import unused_port
-from tests.scripted import Peer, serve
-from tests.upstreams.lab import KEY, KEY_ENV, SECOND_USD, Lab, laboratory
-from tests.wiring import certified
+from tests.tcp_server import Peer, serve
 
 ROOT = Path(__file__).parents[2]
 HOST = "hooks.example.com"
@@ -143,7 +143,7 @@ class Rig:
 
     data: Path
     database: str
-    lab: Lab
+    lab: ScriptedProvider
     hook: str
     ca_file: Path
     deliveries: list[Delivery]
@@ -390,7 +390,7 @@ async def rigged(folder: Path, database: str = "") -> AsyncIterator[Rig]:
             deliveries.append(Delivery({name.lower(): value for name, value in lines}, body))
             await peer.reply()
 
-    async with serve(receive, tls=certified(authority, HOST)) as receiver, laboratory() as lab:
+    async with serve(receive, tls=certified(authority, HOST)) as receiver, scripted_provider() as lab:
         lab.poll_after_ms = 100
         hook = f"https://{HOST}:{receiver.port}/in"
         yield Rig(folder / "data", database, lab, hook, ca_file, deliveries)

@@ -12,10 +12,10 @@ import pytest
 
 from penstock.settings import Settings
 from penstock.store.opening import open_store
+from tests.fake_providers import faults
 from tests.faults.rig import CREDIT, FILM_USD, Rig, Running, rigged, until
-from tests.house import postgres_only, sqlite_only
-from tests.unit.store.ground import Cluster
-from tests.upstreams import faults
+from tests.gateway import postgres_only, sqlite_only
+from tests.unit.store.small_schema import Cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 

@@ -21,9 +21,9 @@ import trustme
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.webhooks.events import event, queue
-from tests.scripted import Peer, Script, Server, serve
-from tests.stores import sqlite_database
-from tests.wiring import certified
+from tests.databases import sqlite_database
+from tests.http_client import certified
+from tests.tcp_server import Peer, Script, Server, serve
 
 pytestmark = pytest.mark.faults
 

@@ -9,10 +9,10 @@ import webuiapi  # type: ignore[import-untyped]
 from PIL import Image
 
 from penstock.errors import InvalidRequest
-from tests.house import OpenHouse
-from tests.providers.journeys import MASK, PICTURE, edit, house_of, image, mask_seen
-from tests.upstreams.a1111 import WebUI
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.a1111 import WebUI
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import MASK, PICTURE, edit, gateway_for, image, mask_seen
 
 # --------------------------------------------------------------------------------------------------------------- client
 
@@ -23,7 +23,7 @@ class Locked(WebUI):
 
 @pytest.fixture
 def web() -> Iterator[WebUI]:
-    with serving_beside(Locked()) as vendor:
+    with serve_in_thread(Locked()) as vendor:
         yield vendor
 
 
@@ -49,12 +49,12 @@ def test_client_redraws_and_enlarges(client: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures_on_ones_own_machine_cost_nothing(open_house: OpenHouse) -> None:
+async def test_pictures_on_ones_own_machine_cost_nothing(open_gateway: OpenGateway) -> None:
     web = WebUI()
-    async with house_of(open_house, "a1111", web) as house:
-        record = await image(house, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
+    async with gateway_for(open_gateway, "a1111", web) as running:
+        record = await image(running, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
         assert (record["status"], str(record["cost"])) == ("completed", "0")
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
     first, second = web.heard("draw")
     assert sorted((first.fields["n_iter"], second.fields["n_iter"])) == [2, 4]
     assert first.fields | {"n_iter": 0} == {
@@ -62,42 +62,42 @@ async def test_pictures_on_ones_own_machine_cost_nothing(open_house: OpenHouse) 
     }  # fmt: skip
 
 
-async def test_a_broke_caller_is_served(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "a1111", WebUI()) as house:
-        poor = await house.another("0")
-        made = await house.image(caller=poor, model="a1111/loaded")
+async def test_a_broke_caller_is_served(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
+        poor = await running.another("0")
+        made = await running.image(caller=poor, model="a1111/loaded")
         assert str(made["metadata"]["cost"]) == "0"
 
 
-async def test_models_are_listed_with_their_price(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "a1111", WebUI()) as house:
-        shown = house.gateway.catalog.describe("a1111/loaded")
+async def test_models_are_listed_with_their_price(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
+        shown = running.gateway.catalog.describe("a1111/loaded")
         assert {(one["task"], one["usd"]) for one in shown["pricing"]} == {("image", "0"), ("edit", "0")}
 
 
-async def test_edits_are_as_large_as_the_picture(open_house: OpenHouse) -> None:
+async def test_edits_are_as_large_as_the_picture(open_gateway: OpenGateway) -> None:
     web = WebUI()
-    async with house_of(open_house, "a1111", web) as house:
-        assert (await edit(house, model="a1111/loaded", mask=MASK))["status"] == "completed"
+    async with gateway_for(open_gateway, "a1111", web) as running:
+        assert (await edit(running, model="a1111/loaded", mask=MASK))["status"] == "completed"
     sent = web.heard("redraw")[0].fields
     assert sent["init_images"] == [PICTURE.partition(",")[2]]
     assert (sent["width"], sent["height"]) == (88, 64), "or as small as the server draws"
     assert mask_seen(base64.b64decode(sent["mask"])) == ("L", 255, 0)
 
 
-async def test_enlarging(open_house: OpenHouse) -> None:
+async def test_enlarging(open_gateway: OpenGateway) -> None:
     web = WebUI()
-    async with house_of(open_house, "a1111", web) as house:
-        record = await edit(house, model="a1111/upscale", prompt=None, scale_factor=3)
+    async with gateway_for(open_gateway, "a1111", web) as running:
+        record = await edit(running, model="a1111/upscale", prompt=None, scale_factor=3)
         assert record["status"] == "completed"
     assert (web.heard("enlarge")[0].fields["upscaling_resize"], web.heard("enlarge")[0].fields["resize_mode"]) == (3, 0)
 
 
 @pytest.mark.parametrize("name", ["override_settings", "script_name", "alwayson_scripts", "save_images", "n_iter"])
-async def test_callers_do_not_reach_into_the_server(open_house: OpenHouse, name: str) -> None:
-    async with house_of(open_house, "a1111", WebUI()) as house:
+async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, name: str) -> None:
+    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
         with pytest.raises(InvalidRequest, match=name):
-            await image(house, model="a1111/loaded", **{name: "x"})
+            await image(running, model="a1111/loaded", **{name: "x"})
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,11 @@ async def test_callers_do_not_reach_into_the_server(open_house: OpenHouse, name:
         ({"images": [], "parameters": {}, "info": ""}, 200, "success without a file"),
     ],
 )
-async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, words: str) -> None:
+async def test_pictures_that_come_to_nothing(
+    open_gateway: OpenGateway, answer: object, status: int, words: str
+) -> None:
     web = WebUI()
     web.next("draw", answers(answer, status))
-    async with house_of(open_house, "a1111", web) as house:
-        record = await image(house, model="a1111/loaded")
+    async with gateway_for(open_gateway, "a1111", web) as running:
+        record = await image(running, model="a1111/loaded")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

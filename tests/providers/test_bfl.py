@@ -4,17 +4,17 @@ import base64
 
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import MASK, PICTURE, edit, film, house_of, image, mask_seen
-from tests.upstreams.bfl import MODERATED, Flux
-from tests.upstreams.lab import mp4
-from tests.upstreams.server import answers
+from tests.fake_providers.bfl import MODERATED, Flux
+from tests.fake_providers.scripted import mp4
+from tests.fake_providers.server import answers
+from tests.gateway import OpenGateway
+from tests.providers.calls import MASK, PICTURE, edit, film, gateway_for, image, mask_seen
 
 
-async def test_pictures_cost_what_the_ticket_says(open_house: OpenHouse) -> None:
+async def test_pictures_cost_what_the_ticket_says(open_gateway: OpenGateway) -> None:
     flux = Flux()
-    async with house_of(open_house, "bfl", flux) as house:
-        record = await image(house, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        record = await image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
         assert (record["status"], str(record["cost"])) == ("completed", "0.06")
     assert [one.fields for one in flux.heard("submit")] == [
         {"prompt": "a pear", "width": 128, "height": 64, "output_format": "png", "prompt_upsampling": True}
@@ -22,20 +22,20 @@ async def test_pictures_cost_what_the_ticket_says(open_house: OpenHouse) -> None
     assert all("x-key" not in one.headers for one in flux.heard("files")), "samples are open to whoever has the address"
 
 
-async def test_the_price_is_held_before(open_house: OpenHouse) -> None:
+async def test_the_price_is_held_before(open_gateway: OpenGateway) -> None:
     flux = Flux()
     flux.fates.append(("Pending",))
-    async with house_of(open_house, "bfl", flux) as house:
-        started = await house.video(model="flux-3-video", seconds=6, resolution="1080p")
-        assert (await house.money())[1] == 1_740_000_000
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        started = await running.video(model="flux-3-video", seconds=6, resolution="1080p")
+        assert (await running.money())[1] == 1_740_000_000
         assert started.json["metadata"]["provider"] == "bfl"
 
 
-async def test_edits_and_a_mask_in_white(open_house: OpenHouse) -> None:
+async def test_edits_and_a_mask_in_white(open_gateway: OpenGateway) -> None:
     flux = Flux()
-    async with house_of(open_house, "bfl", flux) as house:
-        assert (await edit(house, model="flux-3-image", size="16:9"))["status"] == "completed"
-        assert (await edit(house, model="flux-fill-pro", mask=MASK))["status"] == "completed"
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        assert (await edit(running, model="flux-3-image", size="16:9"))["status"] == "completed"
+        assert (await edit(running, model="flux-fill-pro", mask=MASK))["status"] == "completed"
     drawn, filled = flux.heard("submit")
     raw = PICTURE.partition(",")[2]
     assert drawn.fields == {"prompt": "add a hat", "images": [raw], "aspect_ratio": "16:9", "resolution": "1k"}
@@ -43,10 +43,10 @@ async def test_edits_and_a_mask_in_white(open_house: OpenHouse) -> None:
     assert mask_seen(base64.b64decode(filled.fields["mask"])) == ("L", 255, 0)
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     flux = Flux()
-    async with house_of(open_house, "bfl", flux) as house:
-        video = await film(house, model="flux-3-video", input_reference=[{"image_url": PICTURE}])
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        video = await film(running, model="flux-3-video", input_reference=[{"image_url": PICTURE}])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.85"
     sent = flux.heard("submit")[0].fields
@@ -62,27 +62,27 @@ async def test_films(open_house: OpenHouse) -> None:
         (("Pending", {"status": "Ready", "result": {}}), "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_tasks_that_come_to_nothing(open_house: OpenHouse, fate: tuple[object, ...], code: str) -> None:
+async def test_tasks_that_come_to_nothing(open_gateway: OpenGateway, fate: tuple[object, ...], code: str) -> None:
     flux = Flux()
     flux.fates.append(fate)
-    async with house_of(open_house, "bfl", flux) as house:
-        record = await image(house, model="flux-kontext-pro")
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        record = await image(running, model="flux-kontext-pro")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
-        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+        assert await running.money() == (10_000_000_000, 0), "nothing is charged"
 
 
-async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     flux = Flux()
     flux.next("submit", answers({"detail": "Too many active tasks"}, 429, retry_after="5"))
-    async with house_of(open_house, "bfl", flux) as house:
-        assert (await image(house, model="flux-2-klein-4b"))["status"] == "upstream_failure"
-        strict = await image(house, model="flux-3-image", guidance=3)
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        assert (await image(running, model="flux-2-klein-4b"))["status"] == "upstream_failure"
+        strict = await image(running, model="flux-3-image", guidance=3)
         assert "Extra inputs are not permitted" in strict["error_message"]
 
 
-async def test_a_hiccup_while_asking_is_none_of_the_tasks(open_house: OpenHouse) -> None:
+async def test_a_hiccup_while_asking_is_none_of_the_tasks(open_gateway: OpenGateway) -> None:
     flux = Flux()
     flux.next("result", answers({"detail": "Bad gateway"}, 502), answers({"status": "Task not found"}, 404))
-    async with house_of(open_house, "bfl", flux) as house:
-        assert (await image(house, model="flux-2-flex"))["status"] == "completed"
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        assert (await image(running, model="flux-2-flex"))["status"] == "completed"
     assert len(flux.heard("submit")) == 1

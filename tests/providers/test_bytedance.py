@@ -3,11 +3,11 @@
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image
-from tests.upstreams.bytedance import ModelArk, trouble
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.bytedance import ModelArk, trouble
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image
 
 UNSAFE = trouble("InputTextSensitiveContentDetected", "The input text may contain sensitive information.")
 PATH = "/api/v3"
@@ -15,7 +15,7 @@ PATH = "/api/v3"
 
 def test_openai_client_makes_pictures() -> None:
     with (
-        serving_beside(ModelArk()) as ark,
+        serve_in_thread(ModelArk()) as ark,
         OpenAI(base_url=ark.url + PATH, api_key=KEY, max_retries=0) as client,
     ):
         wish = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
@@ -27,10 +27,10 @@ def test_openai_client_makes_pictures() -> None:
             client.with_options(api_key="nobody").images.generate(model="seedream-4-5-251128", prompt="a fox")
 
 
-async def test_pictures_as_large_as_the_model_wants_them(open_house: OpenHouse) -> None:
+async def test_pictures_as_large_as_the_model_wants_them(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        record = await image(house, model="seedream-4.5", n=2, size="1024x1024")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        record = await image(running, model="seedream-4.5", n=2, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
     assert [one.fields for one in ark.heard("pictures")] == [
         {
@@ -41,31 +41,31 @@ async def test_pictures_as_large_as_the_model_wants_them(open_house: OpenHouse) 
 
 
 @pytest.mark.parametrize(("pictures", "usd"), [(1, "0.045"), (3, "0.051")])
-async def test_the_first_picture_goes_in_free(open_house: OpenHouse, pictures: int, usd: str) -> None:
+async def test_the_first_picture_goes_in_free(open_gateway: OpenGateway, pictures: int, usd: str) -> None:
     ark = ModelArk()
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        record = await edit(house, model="seedream-5-pro", image=[PICTURE] * pictures)
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        record = await edit(running, model="seedream-5-pro", image=[PICTURE] * pictures)
         assert (record["status"], str(record["cost"])) == ("completed", usd)
     assert ark.heard("pictures")[0].fields["image"] == [PICTURE] * pictures
 
 
-async def test_films_cost_the_tokens_they_took(open_house: OpenHouse) -> None:
+async def test_films_cost_the_tokens_they_took(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        started = await house.video(model="seedance-2", seconds=5)
-        assert (await house.money())[1] == 767_090_000, "a little more than it can come to is held"
-        video = await house.finished(started.json["id"])
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        started = await running.video(model="seedance-2", seconds=5)
+        assert (await running.money())[1] == 767_090_000, "a little more than it can come to is held"
+        video = await running.finished(started.json["id"])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7623"
     sent = ark.heard("create")[0].fields
     assert (sent["ratio"], sent["resolution"], sent["duration"]) == ("16:9", "720p", 5)
 
 
-async def test_films_between_two_pictures(open_house: OpenHouse) -> None:
+async def test_films_between_two_pictures(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         ends = [{"image_url": PICTURE}] * 2
-        video = await film(house, model="seedance-2.5", size="9:16", input_reference=ends, user="someone@example.org")
+        video = await film(running, model="seedance-2.5", size="9:16", input_reference=ends, user="someone@example.org")
         assert video["status"] == "completed"
     sent = ark.heard("create")[0].fields
     assert [one.get("role") for one in sent["content"]] == [None, "first_frame", "last_frame"]
@@ -73,35 +73,35 @@ async def test_films_between_two_pictures(open_house: OpenHouse) -> None:
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
 
 
-async def test_a_film_is_called_off_while_it_waits(open_house: OpenHouse) -> None:
+async def test_a_film_is_called_off_while_it_waits(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.fates.append(("queued",))
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        started = await house.video(model="seedance-2-fast")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        started = await running.video(model="seedance-2-fast")
         await ark.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
 
 
-async def test_a_film_that_runs_is_not_called_off(open_house: OpenHouse) -> None:
+async def test_a_film_that_runs_is_not_called_off(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.fates.append(("running", "running", "running", "succeeded"))
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        started = await house.video(model="seedance-2-mini")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        started = await running.video(model="seedance-2-mini")
         await ark.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "completed"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "completed"
     assert ark.heard("drop")
 
 
-async def test_a_film_that_has_just_ended_is_not_thrown_away(open_house: OpenHouse) -> None:
+async def test_a_film_that_has_just_ended_is_not_thrown_away(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.fates.append(("queued", "succeeded"))
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        started = await house.video(model="seedance-2-mini")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        started = await running.video(model="seedance-2-mini")
         await ark.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "completed"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "completed"
     assert not ark.heard("drop")
 
 
@@ -114,13 +114,13 @@ async def test_a_film_that_has_just_ended_is_not_thrown_away(open_house: OpenHou
         ({"status": "succeeded", "content": None}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_films_that_come_to_nothing(open_house: OpenHouse, fate: object, code: str) -> None:
+async def test_films_that_come_to_nothing(open_gateway: OpenGateway, fate: object, code: str) -> None:
     ark = ModelArk()
     ark.fates.append(("queued", fate))
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        video = await film(house, model="seedance-2")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        video = await film(running, model="seedance-2")
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+        assert await running.money() == (10_000_000_000, 0), "nothing is charged"
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ async def test_films_that_come_to_nothing(open_house: OpenHouse, fate: object, c
         (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )  # fmt: skip
-async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, code: str) -> None:
+async def test_pictures_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     ark = ModelArk()
     ark.next("pictures", answers(answer, status))
-    async with house_of(open_house, "bytedance", ark, PATH) as house:
-        record = await image(house, model="seedream-5")
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        record = await image(running, model="seedream-5")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

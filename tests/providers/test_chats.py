@@ -7,13 +7,13 @@ import openai
 import pytest
 
 from penstock.errors import InvalidRequest, Problem
-from tests.house import Ground, OpenHouse
-from tests.providers.journeys import house_of, houses_of, talk
-from tests.upstreams.chats import VLLM, Anthropic, Chats, DeepSeek, Groq, LlamaCpp, Mistral, Ollama
-from tests.upstreams.lab import KEY
-from tests.upstreams.openrouter import OpenRouter
-from tests.upstreams.server import Order, answers, serving, serving_beside
-from tests.upstreams.together import Together
+from tests.fake_providers.chats import VLLM, Anthropic, Chats, DeepSeek, Groq, LlamaCpp, Mistral, Ollama
+from tests.fake_providers.openrouter import OpenRouter
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import Order, answers, serve_in_thread, serving
+from tests.fake_providers.together import Together
+from tests.gateway import Ground, OpenGateway
+from tests.providers.calls import gateway_for, gateways_for, talk
 
 # Whatever OpenAI's own clients may send along, and no vendor is to stumble over.
 LOADED: dict[str, Any] = {
@@ -35,7 +35,7 @@ every_vendor = pytest.mark.parametrize(("slug", "kind", "model", "upstream"), VE
 @every_vendor
 def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -> None:
     with (
-        serving_beside(kind()) as vendor,
+        serve_in_thread(kind()) as vendor,
         openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
     ):
         told = client.chat.completions.create(model=upstream, messages=[{"role": "user", "content": "Say hello."}])
@@ -53,7 +53,7 @@ def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -
 )
 def test_client_meets_their_limits(kind: type[Chats], field: dict[str, Any]) -> None:
     with (
-        serving_beside(kind()) as vendor,
+        serve_in_thread(kind()) as vendor,
         openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
     ):
         with pytest.raises(openai.APIStatusError) as caught:
@@ -67,11 +67,11 @@ def test_client_meets_their_limits(kind: type[Chats], field: dict[str, Any]) -> 
 @every_vendor
 @pytest.mark.parametrize("stream", [False, True])
 async def test_everything_openai_sends_is_understood(
-    open_house: OpenHouse, slug: str, kind: type[Chats], model: str, upstream: str, stream: bool
+    open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str, upstream: str, stream: bool
 ) -> None:
     vendor = kind()
-    async with house_of(open_house, slug, vendor, "/v1") as house:
-        text, record = await talk(house, model=model, **LOADED, max_completion_tokens=64, stream=stream)
+    async with gateway_for(open_gateway, slug, vendor, "/v1") as running:
+        text, record = await talk(running, model=model, **LOADED, max_completion_tokens=64, stream=stream)
         assert record["status"] == "completed"
         assert record["cost"] > 0
         if stream:
@@ -84,55 +84,55 @@ async def test_everything_openai_sends_is_understood(
     assert 64 in (heard.get("max_tokens"), heard.get("max_completion_tokens"))
 
 
-async def test_what_is_remembered_costs_less(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "deepseek", DeepSeek(), "/v1") as house:
-        _, record = await talk(house, model="deepseek/deepseek-v4-flash")
+async def test_what_is_remembered_costs_less(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "deepseek", DeepSeek(), "/v1") as running:
+        _, record = await talk(running, model="deepseek/deepseek-v4-flash")
         # One token in at 0.3, two of them remembered at 0.006, three out at 1.2 dollars a million.
         assert str(record["cost"]) == "0.000003912"
 
 
-async def test_long_conversations_cost_more(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "anthropic", Anthropic(), "/v1") as house:
+async def test_long_conversations_cost_more(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "anthropic", Anthropic(), "/v1") as running:
         said = [{"role": "user", "content": " ".join(["blue"] * 100_001)}]
-        _, record = await talk(house, model="anthropic/claude-haiku-5.5", messages=said, max_tokens=100_001)
+        _, record = await talk(running, model="anthropic/claude-haiku-5.5", messages=said, max_tokens=100_001)
         assert str(record["cost"]) == "0.300003", "100001 tokens each way at 0.5 and 2.5 dollars a million"
 
 
 @pytest.mark.parametrize(("slug", "kind", "model"), [("groq", Groq, "openai/gpt-oss-20b"), VENDORS[0][:3]])
 async def test_probabilities_are_refused_at_the_door(
-    open_house: OpenHouse, slug: str, kind: type[Chats], model: str
+    open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str
 ) -> None:
     vendor = kind()
-    async with house_of(open_house, slug, vendor, "/v1") as house:
+    async with gateway_for(open_gateway, slug, vendor, "/v1") as running:
         with pytest.raises(InvalidRequest, match="`logprobs` is not supported"):
-            await talk(house, model=model, logprobs=True)
+            await talk(running, model=model, logprobs=True)
     assert not vendor.heard("chat")
 
 
 # ------------------------------------------------------------------------------------------------------------- failover
 
 
-async def test_another_host_of_the_same_model(open_house: OpenHouse) -> None:
+async def test_another_host_of_the_same_model(open_gateway: OpenGateway) -> None:
     """Both go by the name that the model has at the router."""
     groq, together = Groq(), Together()
     groq.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
     together.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
     near = {"groq": (groq, "/v1"), "together": (together, "/v1")}
-    async with houses_of(open_house, near) as house:
+    async with gateways_for(open_gateway, near) as running:
         with pytest.raises(Problem, match="Over capacity"):
-            await talk(house, model="openai/gpt-oss-120b")
+            await talk(running, model="openai/gpt-oss-120b")
     assert len(groq.heard("chat")) == len(together.heard("chat")) == 1
 
 
-async def test_only_hosts_that_can_do_it_are_asked(open_house: OpenHouse) -> None:
+async def test_only_hosts_that_can_do_it_are_asked(open_gateway: OpenGateway) -> None:
     """One of them has no log probabilities, and the other has them in another form."""
     near = {"groq": (Groq(), "/v1"), "together": (Together(), "/v1")}
-    async with houses_of(open_house, near) as house:
+    async with gateways_for(open_gateway, near) as running:
         with pytest.raises(InvalidRequest, match="`logprobs` is not supported"):
-            await talk(house, model="openai/gpt-oss-120b", logprobs=True)
+            await talk(running, model="openai/gpt-oss-120b", logprobs=True)
 
 
-async def test_stream_that_begins_with_an_error_is_begun_elsewhere(open_house: OpenHouse) -> None:
+async def test_stream_that_begins_with_an_error_is_begun_elsewhere(open_gateway: OpenGateway) -> None:
     groq, together = Groq(), Together()
 
     async def breaks(order: Order) -> None:
@@ -142,23 +142,23 @@ async def test_stream_that_begins_with_an_error_is_begun_elsewhere(open_house: O
 
     groq.always("chat", breaks)
     near = {"groq": (groq, "/v1"), "together": (together, "/v1")}
-    async with houses_of(open_house, near) as house:
+    async with gateways_for(open_gateway, near) as running:
         for _ in range(4):  # whichever of them is asked first
-            text, record = await talk(house, model="openai/gpt-oss-120b", stream=True)
+            text, record = await talk(running, model="openai/gpt-oss-120b", stream=True)
             assert record["status"] == "completed"
             assert "error" not in text
     assert len(together.heard("chat")) == 4
 
 
-async def test_vendors_own_id_and_prefix(open_house: OpenHouse) -> None:
+async def test_vendors_own_id_and_prefix(open_gateway: OpenGateway) -> None:
     """A provider can be named before the public id or its own; nobody else is asked then."""
     groq, router = Groq(), OpenRouter()
-    async with houses_of(open_house, {"groq": (groq, "/v1"), "openrouter": (router, "/api/v1")}) as house:
-        await talk(house, model="groq/openai/gpt-oss-20b")
-        await talk(house, model="openrouter/openai/gpt-oss-20b")
+    async with gateways_for(open_gateway, {"groq": (groq, "/v1"), "openrouter": (router, "/api/v1")}) as running:
+        await talk(running, model="groq/openai/gpt-oss-20b")
+        await talk(running, model="openrouter/openai/gpt-oss-20b")
         groq.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
         with pytest.raises(Problem) as caught:
-            await talk(house, model="groq/openai/gpt-oss-20b")
+            await talk(running, model="groq/openai/gpt-oss-20b")
         assert caught.value.code == "UPSTREAM_ERROR"
     assert (len(groq.heard("chat")), len(router.heard("chat"))) == (2, 1)
 
@@ -174,11 +174,11 @@ async def test_servers_of_ones_own(ground: Ground, env: str, kind: type[Chats], 
     """On when their address is known; they have whatever model they have, and charge nothing."""
     async with serving(kind()) as vendor:
         ground.environ[env] = vendor.url
-        async with ground.open() as house:
-            text, record = await talk(house, model=model, **LOADED, max_tokens=64)
+        async with ground.open() as running:
+            text, record = await talk(running, model=model, **LOADED, max_tokens=64)
             assert json.loads(text)["model"] == model.partition("/")[2]
             assert (record["status"], record["cost"]) == ("completed", 0)
-            text, record = await talk(house, model=model, stream=True)
+            text, record = await talk(running, model=model, stream=True)
             assert text.endswith("data: [DONE]\n\n")
             assert record["cost"] == 0
     assert vendor.heard("chat")[0].path == "/v1/chat/completions"
@@ -189,13 +189,13 @@ async def test_ollama_has_no_say_in_tools(ground: Ground) -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
     async with serving(Ollama()) as vendor:
         ground.environ["OLLAMA_URL"] = vendor.url
-        async with ground.open() as house:
-            _, record = await talk(house, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
+        async with ground.open() as running:
+            _, record = await talk(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
             assert record["status"] == "completed"
             with pytest.raises(InvalidRequest, match="`tool_choice` of gpt-oss:20b must be one of `auto`"):
-                await talk(house, model="ollama/gpt-oss:20b", tools=tools, tool_choice="required")
+                await talk(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="required")
             with pytest.raises(Problem, match="model 'other' not found"):
-                await talk(house, model="ollama/other")
+                await talk(running, model="ollama/other")
     assert "tool_choice" not in vendor.heard("chat")[0].fields
 
 
@@ -203,15 +203,15 @@ async def test_model_that_is_being_loaded(ground: Ground) -> None:
     async with serving(LlamaCpp()) as vendor:
         vendor.loading = True
         ground.environ["LLAMACPP_URL"] = vendor.url
-        async with ground.open() as house:
+        async with ground.open() as running:
             with pytest.raises(Problem, match="Loading model") as caught:
-                await talk(house, model="llamacpp/anything")
+                await talk(running, model="llamacpp/anything")
             assert caught.value.headers["retry-after"] == "1", "a client may come back"
 
 
 async def test_words_of_an_older_server(ground: Ground) -> None:
     async with serving(VLLM()) as vendor:
         ground.environ["VLLM_URL"] = vendor.url
-        async with ground.open() as house:
+        async with ground.open() as running:
             with pytest.raises(Problem, match="best_of cannot be had"):
-                await talk(house, model="vllm/qwen/qwen3-8b", best_of=3)
+                await talk(running, model="vllm/qwen/qwen3-8b", best_of=3)

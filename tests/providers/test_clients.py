@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.providers.journeys import PICTURE
-from tests.upstreams.bytedance import ModelArk
-from tests.upstreams.lab import KEY
-from tests.upstreams.server import serving_beside
-from tests.upstreams.together import Together
+from tests.fake_providers.bytedance import ModelArk
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import serve_in_thread
+from tests.fake_providers.together import Together
+from tests.providers.calls import PICTURE
 
 pytestmark = pytest.mark.clients
 
@@ -21,7 +21,7 @@ HELLO = {"role": "user", "content": "Say hello."}
 
 @pytest.fixture
 def together() -> Iterator[Any]:
-    with serving_beside(Together()) as vendor:
+    with serve_in_thread(Together()) as vendor:
         yield import_module("together").Together(api_key=KEY, base_url=vendor.url, max_retries=0)
 
 
@@ -45,7 +45,7 @@ def test_together_talks(together: Any) -> None:
 
 @pytest.fixture
 def ark() -> Iterator[ModelArk]:
-    with serving_beside(ModelArk()) as vendor:
+    with serve_in_thread(ModelArk()) as vendor:
         yield vendor
 
 

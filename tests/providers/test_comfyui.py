@@ -2,20 +2,20 @@
 
 import pytest
 
-from tests.house import House, OpenHouse
-from tests.providers.journeys import MASK, PICTURE, edit, film, house_of, image, mask_seen
-from tests.upstreams.comfyui import Comfy
-from tests.upstreams.lab import mp4, png
+from tests.fake_providers.comfyui import Comfy
+from tests.fake_providers.scripted import mp4, png
+from tests.gateway import OpenGateway, RunningGateway
+from tests.providers.calls import MASK, PICTURE, edit, film, gateway_for, image, mask_seen
 
 
 def graphs(comfy: Comfy) -> list[dict[str, dict[str, dict[str, object]]]]:
     return [one.fields["prompt"] for one in comfy.heard("queue")]
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
-    async with house_of(open_house, "comfyui", comfy) as house:
-        record = await image(house, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30)
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        record = await image(running, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30)
         assert (record["status"], str(record["cost"])) == ("completed", "0")
     (graph,) = graphs(comfy)
     assert graph["canvas"]["inputs"] == {"width": 512, "height": 256, "batch_size": 2}
@@ -24,31 +24,31 @@ async def test_pictures(open_house: OpenHouse) -> None:
     assert len(comfy.heard("view")) == 2
 
 
-async def test_luck_differs_unless_it_is_asked_for(open_house: OpenHouse) -> None:
+async def test_luck_differs_unless_it_is_asked_for(open_gateway: OpenGateway) -> None:
     """The same graph with the same seed would only give the same picture again."""
     comfy = Comfy()
-    async with house_of(open_house, "comfyui", comfy) as house:
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
         for said in ({}, {}, {"seed": 7}):
-            await image(house, model="comfyui/flux-schnell", **said)
+            await image(running, model="comfyui/flux-schnell", **said)
     one, other, asked = (graph["sampler"]["inputs"]["seed"] for graph in graphs(comfy))
     assert one != other
     assert asked == 7
 
 
-async def test_nothing_but_rows_reaches_the_graph(open_house: OpenHouse) -> None:
+async def test_nothing_but_rows_reaches_the_graph(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     stolen = {"graph": {"model": {"ckpt_name": "stolen"}}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
-    async with house_of(open_house, "comfyui", comfy) as house:
-        assert (await image(house, model="comfyui/sdxl", **stolen))["status"] == "completed"
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        assert (await image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
     assert "stolen" not in comfy.heard("queue")[0].body.decode()
     assert comfy.heard("queue")[0].fields.keys() == {"prompt"}
 
 
-async def test_edits_within_a_mask(open_house: OpenHouse) -> None:
+async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
-    async with house_of(open_house, "comfyui", comfy) as house:
-        assert (await edit(house, model="comfyui/sdxl", mask=MASK, strength=0.9))["status"] == "completed"
-        assert (await edit(house, model="comfyui/sdxl"))["status"] == "completed"
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        assert (await edit(running, model="comfyui/sdxl", mask=MASK, strength=0.9))["status"] == "completed"
+        assert (await edit(running, model="comfyui/sdxl"))["status"] == "completed"
     masked, whole = graphs(comfy)
     assert masked["sampler"]["inputs"]["latent_image"] == ["masked", 0]
     assert masked["sampler"]["inputs"]["denoise"] == 0.9
@@ -59,17 +59,17 @@ async def test_edits_within_a_mask(open_house: OpenHouse) -> None:
 
 
 @pytest.mark.parametrize(("factor", "share"), [(4, 1.0), (2, 0.5), (None, 1.0)])
-async def test_enlarging(open_house: OpenHouse, factor: int | None, share: float) -> None:
+async def test_enlarging(open_gateway: OpenGateway, factor: int | None, share: float) -> None:
     comfy = Comfy()
-    async with house_of(open_house, "comfyui", comfy) as house:
-        assert (await edit(house, model="comfyui/upscale", prompt=None, scale_factor=factor))["status"] == "completed"
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        assert (await edit(running, model="comfyui/upscale", prompt=None, scale_factor=factor))["status"] == "completed"
     assert graphs(comfy)[0]["fitted"]["inputs"]["scale_by"] == share
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
-    async with house_of(open_house, "comfyui", comfy) as house:
-        video = await film(house, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": PICTURE}])
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        video = await film(running, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": PICTURE}])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0"
     canvas = graphs(comfy)[0]["canvas"]["inputs"]
@@ -77,33 +77,33 @@ async def test_films(open_house: OpenHouse) -> None:
 
 
 @pytest.mark.parametrize("state", ["pending", "in_progress"])
-async def test_calling_off(open_house: OpenHouse, state: str) -> None:
+async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
     comfy = Comfy()
     comfy.fates.extend([(state,), ("in_progress",)])
-    async with house_of(open_house, "comfyui", comfy) as house:
-        ours, theirs = [await house.video(model="comfyui/wan-2.2-5b") for _ in range(2)]
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        ours, theirs = [await running.video(model="comfyui/wan-2.2-5b") for _ in range(2)]
         await comfy.desks["queue"].reached(2)
-        await asked_about(house, comfy, 2)
-        await house.cancel(ours.json["id"])
-        assert (await house.ended(ours.json["id"]))["status"] == "cancelled"
-        running = [job for job in comfy.jobs.values() if job.states[0] == "in_progress"]
-        assert len(running) == 1, "what belongs to others goes on"
-        await house.cancel(theirs.json["id"])
-        await house.ended(theirs.json["id"])
+        await asked_about(running, comfy, 2)
+        await running.cancel(ours.json["id"])
+        assert (await running.ended(ours.json["id"]))["status"] == "cancelled"
+        unfinished = [job for job in comfy.jobs.values() if job.states[0] == "in_progress"]
+        assert len(unfinished) == 1, "what belongs to others goes on"
+        await running.cancel(theirs.json["id"])
+        await running.ended(theirs.json["id"])
 
 
-async def asked_about(house: House, comfy: Comfy, count: int) -> None:
+async def asked_about(running: RunningGateway, comfy: Comfy, count: int) -> None:
     async def met() -> bool:
         return len({one.path for one in comfy.heard("show")}) >= count
 
-    await house.until(met)
+    await running.until(met)
 
 
-async def test_a_machine_without_the_model(open_house: OpenHouse) -> None:
+async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     comfy.lacks.add("sd_xl_base_1.0.safetensors")
-    async with house_of(open_house, "comfyui", comfy) as house:
-        record = await image(house, model="comfyui/sdxl")
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        record = await image(running, model="comfyui/sdxl")
         assert record["status"] == "upstream_failure"
         assert "CheckpointLoaderSimple: Value not in list" in record["error_message"]
         assert ".png" not in record["error_message"], "what else it has is nobody's business"
@@ -120,9 +120,9 @@ async def test_a_machine_without_the_model(open_house: OpenHouse) -> None:
         ({"status": "completed", "outputs": {}}, "success without a file"),
     ],
 )
-async def test_jobs_that_come_to_nothing(open_house: OpenHouse, fate: object, words: str) -> None:
+async def test_jobs_that_come_to_nothing(open_gateway: OpenGateway, fate: object, words: str) -> None:
     comfy = Comfy()
     comfy.fates.append(("pending", fate))
-    async with house_of(open_house, "comfyui", comfy) as house:
-        record = await image(house, model="comfyui/flux-schnell")
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        record = await image(running, model="comfyui/flux-schnell")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

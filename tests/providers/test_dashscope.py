@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of
-from tests.upstreams.dashscope import DashScope, failed, problem
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.dashscope import DashScope, failed, problem
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def vendor() -> Iterator[DashScope]:
-    with serving_beside(DashScope()) as vendor:
+    with serve_in_thread(DashScope()) as vendor:
         yield vendor
 
 
@@ -69,10 +69,10 @@ def test_client_cancels_and_sees_failures(vendor: DashScope, client: Any) -> Non
         ("wan-3-prime", {"seconds": 3, "size": "9:16"}, {"ratio": "9:16", "resolution": "720P", "duration": 3}, "0.42"),
     ],
 )
-async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+async def test_films(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
     vendor = DashScope()
-    async with house_of(open_house, "dashscope", vendor) as house:
-        video = await film(house, model=model, watermark=False, **said)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        video = await film(running, model=model, watermark=False, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     heard = vendor.heard("create")[0].fields
@@ -90,10 +90,10 @@ async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], to
         ("wan-3", 3, {"media": ["reference_image"] * 3}),
     ],
 )
-async def test_films_of_pictures(open_house: OpenHouse, model: str, count: int, told: dict[str, Any]) -> None:
+async def test_films_of_pictures(open_gateway: OpenGateway, model: str, count: int, told: dict[str, Any]) -> None:
     vendor = DashScope()
-    async with house_of(open_house, "dashscope", vendor) as house:
-        video = await film(house, model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * count)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        video = await film(running, model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * count)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.5")
     heard = vendor.heard("create")[0].fields["input"]
     if "media" in told:
@@ -101,20 +101,20 @@ async def test_films_of_pictures(open_house: OpenHouse, model: str, count: int, 
     assert heard == {"prompt": "a train", **told}
 
 
-async def test_what_to_avoid(open_house: OpenHouse) -> None:
+async def test_what_to_avoid(open_gateway: OpenGateway) -> None:
     vendor = DashScope()
-    async with house_of(open_house, "dashscope", vendor) as house:
-        assert (await film(house, model="wan-2.7", seconds=5, negative_prompt="rain"))["status"] == "completed"
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        assert (await film(running, model="wan-2.7", seconds=5, negative_prompt="rain"))["status"] == "completed"
         with pytest.raises(Exception, match="`negative_prompt` is not supported by wan-3"):
-            await house.video(model="wan-3", seconds=5, negative_prompt="rain")
+            await running.video(model="wan-3", seconds=5, negative_prompt="rain")
     assert vendor.heard("create")[0].fields["input"]["negative_prompt"] == "rain"
 
 
-async def test_seconds_that_were_made_are_what_is_paid_for(open_house: OpenHouse) -> None:
+async def test_seconds_that_were_made_are_what_is_paid_for(open_gateway: OpenGateway) -> None:
     vendor = DashScope()
     vendor.made_seconds = 3
-    async with house_of(open_house, "dashscope", vendor) as house:
-        assert str((await film(house, model="wan-2.7", seconds=5))["metadata"]["cost"]) == "0.3"
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        assert str((await film(running, model="wan-2.7", seconds=5))["metadata"]["cost"]) == "0.3"
 
 
 @pytest.mark.parametrize(
@@ -127,13 +127,13 @@ async def test_seconds_that_were_made_are_what_is_paid_for(open_house: OpenHouse
         ("CANCELED", "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: Any, code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None:
     vendor = DashScope()
     vendor.fates.append(("PENDING", fate))
-    async with house_of(open_house, "dashscope", vendor) as house:
-        video = await film(house, model="wan-2.7", seconds=5)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        video = await film(running, model="wan-2.7", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -154,28 +154,28 @@ async def test_failures(open_house: OpenHouse, fate: Any, code: str) -> None:
         (problem("InvalidApiKey", "Invalid API-key provided."), 401, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_house: OpenHouse, answer: dict[str, Any], status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
     vendor = DashScope()
     vendor.next("create", answers(answer, status))
-    async with house_of(open_house, "dashscope", vendor) as house:
-        video = await film(house, model="wan-2.7", seconds=5)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        video = await film(running, model="wan-2.7", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
 
 
-async def test_trouble_with_asking_is_no_verdict(open_house: OpenHouse) -> None:
+async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
     vendor = DashScope()
     vendor.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
-    async with house_of(open_house, "dashscope", vendor) as house:
-        assert (await film(house, model="wan-2.7", seconds=5))["status"] == "completed"
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        assert (await film(running, model="wan-2.7", seconds=5))["status"] == "completed"
     assert len(vendor.heard("create")) == 1
 
 
-async def test_task_that_was_lost_is_not_begun_anew(open_house: OpenHouse) -> None:
+async def test_task_that_was_lost_is_not_begun_anew(open_gateway: OpenGateway) -> None:
     vendor = DashScope()
     vendor.fates.append(("PENDING", "UNKNOWN"))
-    async with house_of(open_house, "dashscope", vendor) as house:
-        started = await house.video(model="wan-2.7", seconds=5)
-        video = await house.finished(started.json["id"], step_seconds=600)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        started = await running.video(model="wan-2.7", seconds=5)
+        video = await running.finished(started.json["id"], step_seconds=600)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_TIMEOUT")
     assert len(vendor.heard("create")) == 1
 
@@ -183,12 +183,12 @@ async def test_task_that_was_lost_is_not_begun_anew(open_house: OpenHouse) -> No
 @pytest.mark.parametrize(
     ("usual", "ended"), [(("PENDING",), "cancelled"), (("RUNNING", "RUNNING", "RUNNING", "SUCCEEDED"), "completed")]
 )
-async def test_cancel(open_house: OpenHouse, usual: tuple[str, ...], ended: str) -> None:
+async def test_cancel(open_gateway: OpenGateway, usual: tuple[str, ...], ended: str) -> None:
     """Only what still waits can be called off; the rest is made, delivered and paid for."""
     vendor = DashScope(usual=usual)
-    async with house_of(open_house, "dashscope", vendor) as house:
-        started = await house.video(model="wan-2.7", seconds=5)
+    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+        started = await running.video(model="wan-2.7", seconds=5)
         await vendor.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == ended
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == ended
     assert len(vendor.heard("cancel")) == 1

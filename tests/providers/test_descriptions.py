@@ -15,18 +15,18 @@ from urllib.parse import urlsplit
 import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import film, house_of, image
+from tests.fake_providers.bfl import Flux
+from tests.fake_providers.exchange import Exchange, Heard, Ware
+from tests.fake_providers.kling import Kling
+from tests.fake_providers.ltx import Ltx
+from tests.fake_providers.minimax import MiniMax
+from tests.fake_providers.recraft import Recraft
+from tests.fake_providers.server import FakeProvider
+from tests.fake_providers.vidu import Vidu
+from tests.fake_providers.xai import XAI
+from tests.gateway import OpenGateway
+from tests.providers.calls import film, gateway_for, image
 from tests.providers.recordings import recordings
-from tests.upstreams.bfl import Flux
-from tests.upstreams.exchange import Exchange, Heard, Ware
-from tests.upstreams.kling import Kling
-from tests.upstreams.ltx import Ltx
-from tests.upstreams.minimax import MiniMax
-from tests.upstreams.recraft import Recraft
-from tests.upstreams.server import Vendor
-from tests.upstreams.vidu import Vidu
-from tests.upstreams.xai import XAI
 
 pytestmark = pytest.mark.clients
 
@@ -133,7 +133,7 @@ def test_exchanges_fit_the_description(slug: str) -> None:
 
 H3 = ("queued", "running", "succeeded")  # MiniMax's second API has words of its own
 # A provider and its simulator, where that is mounted, and models that between them make it say what it can.
-SIMULATORS: tuple[tuple[str, Callable[[], Vendor], str, tuple[str, ...]], ...] = (
+SIMULATORS: tuple[tuple[str, Callable[[], FakeProvider], str, tuple[str, ...]], ...] = (
     ("bfl", Flux, "", ("flux-2-pro", "flux-3-video")),
     ("kling", Kling, "", ("kling-3",)),
     ("ltx", Ltx, "", ("ltx-2.5-fast",)),
@@ -145,7 +145,7 @@ SIMULATORS: tuple[tuple[str, Callable[[], Vendor], str, tuple[str, ...]], ...] =
 )
 
 
-def overheard(vendor: Vendor) -> list[tuple[str, str, Any]]:
+def overheard(vendor: FakeProvider) -> list[tuple[str, str, Any]]:
     """Whatever it answers from now on, with the question's method and path."""
     said: list[tuple[str, str, Any]] = []
     find = vendor._found
@@ -167,14 +167,14 @@ def overheard(vendor: Vendor) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize(("slug", "simulated", "path", "models"), SIMULATORS)
 async def test_simulators_fit_the_description(
-    open_house: OpenHouse, slug: str, simulated: Callable[[], Vendor], path: str, models: tuple[str, ...]
+    open_gateway: OpenGateway, slug: str, simulated: Callable[[], FakeProvider], path: str, models: tuple[str, ...]
 ) -> None:
     vendor = simulated()
     said, found, compared = overheard(vendor), list[str](), 0
-    async with house_of(open_house, slug, vendor, path) as house:
+    async with gateway_for(open_gateway, slug, vendor, path) as running:
         for model in models:
-            option = house.gateway.catalog.known_route(model, ("image", "video")).first
-            made = await (film if option.model.op.task == "video" else image)(house, model=model)
+            option = running.gateway.catalog.known_route(model, ("image", "video")).first
+            made = await (film if option.model.op.task == "video" else image)(running, model=model)
             assert made["status"] == "completed", made
     for method, asked, answer in said:
         if known := operation(slug, method, asked):

@@ -6,19 +6,19 @@ from contextlib import contextmanager
 import fal_client
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image
-from tests.upstreams.exchange import Ware
-from tests.upstreams.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.exchange import Ware
+from tests.fake_providers.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def fal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fal]:
-    with serving_beside(Fal()) as vendor:
+    with serve_in_thread(Fal()) as vendor:
         monkeypatch.setattr(fal_client.client, "QUEUE_URL_FORMAT", vendor.url + "/")
         yield vendor
 
@@ -72,10 +72,10 @@ def test_client_without_key(fal: Fal) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    async with house_of(open_house, "fal", fal) as house:
-        record = await image(house, model="flux-schnell", n=2, size="128x64")
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        record = await image(running, model="flux-schnell", n=2, size="128x64")
         assert (record["status"], str(record["cost"])) == ("completed", "0.006")
     assert fal.heard("submit")[0].path == "/fal-ai/flux/schnell"
     assert fal.heard("submit")[0].fields == {
@@ -85,31 +85,31 @@ async def test_pictures(open_house: OpenHouse) -> None:
     assert len(fal.heard("files")) == 2
 
 
-async def test_dearer_first_megapixel_and_pictures_that_go_in(open_house: OpenHouse) -> None:
+async def test_dearer_first_megapixel_and_pictures_that_go_in(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    async with house_of(open_house, "fal", fal) as house:
-        assert str((await image(house, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
-        assert str((await edit(house, model="flux-2-pro", size="64x64"))["cost"]) == "0.045"
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        assert str((await image(running, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
+        assert str((await edit(running, model="flux-2-pro", size="64x64"))["cost"]) == "0.045"
     assert fal.heard("submit")[1].path == "/fal-ai/flux-2-pro/edit"
     assert fal.heard("submit")[1].fields["image_urls"] == [PICTURE]
 
 
-async def test_upscaling(open_house: OpenHouse) -> None:
+async def test_upscaling(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    async with house_of(open_house, "fal", fal) as house:
-        record = await edit(house, model="seedvr-upscale", scale_factor=3)
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        record = await edit(running, model="seedvr-upscale", scale_factor=3)
         assert (record["status"], str(record["cost"])) == ("completed", "0.001")
     assert fal.heard("submit")[0].fields == {"image_url": PICTURE, "upscale_factor": 3, "output_format": "png"}
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    async with house_of(open_house, "fal", fal) as house:
-        video = await film(house, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        video = await film(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert (str(video["metadata"]["cost"]), video["metadata"]["provider"]) == ("0.336", "fal")
         loud = await film(
-            house, model="kling-3", seconds=4, generate_audio=True, input_reference=[{"image_url": PICTURE}]
+            running, model="kling-3", seconds=4, generate_audio=True, input_reference=[{"image_url": PICTURE}]
         )
         assert str(loud["metadata"]["cost"]) == "0.504"
         assert loud["metadata"]["executed_model"] == "fal/fal-ai/kling-video/v3/standard/image-to-video"
@@ -123,9 +123,9 @@ async def test_films(open_house: OpenHouse) -> None:
     }  # fmt: skip
 
 
-async def test_price_of_what_is_made_and_not_of_what_was_said(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "fal", Fal()) as house:
-        video = await film(house, model="veo-3.1", seconds=5, resolution="1080p")
+async def test_price_of_what_is_made_and_not_of_what_was_said(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "fal", Fal()) as running:
+        video = await film(running, model="veo-3.1", seconds=5, resolution="1080p")
         assert str(video["metadata"]["cost"]) == "2.4", "6 seconds, the next that it can make"
 
 
@@ -142,46 +142,46 @@ async def test_price_of_what_is_made_and_not_of_what_was_said(open_house: OpenHo
         ),
     ],
 )
-async def test_finished_and_failed(open_house: OpenHouse, result: Ware, status: str, code: str) -> None:
+async def test_finished_and_failed(open_gateway: OpenGateway, result: Ware, status: str, code: str) -> None:
     fal = Fal()
     fal.results.append(result)
-    async with house_of(open_house, "fal", fal) as house:
-        record = await image(house, model="flux-schnell")
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        record = await image(running, model="flux-schnell")
         assert (record["status"], record["error_code"]) == (status, code)
-        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+        assert await running.money() == (10_000_000_000, 0), "nothing is charged"
     assert len(fal.heard("result")) == 1, "the verdict was taken at once"
 
 
-async def test_platform_gives_up(open_house: OpenHouse) -> None:
+async def test_platform_gives_up(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.fates.append(("IN_QUEUE", NO_RUNNER))
-    async with house_of(open_house, "fal", fal) as house:
-        assert (await image(house, model="flux-schnell"))["status"] == "upstream_failure"
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        assert (await image(running, model="flux-schnell"))["status"] == "upstream_failure"
     assert not fal.heard("result")
 
 
-async def test_result_that_cannot_be_had_yet(open_house: OpenHouse) -> None:
+async def test_result_that_cannot_be_had_yet(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.results.extend([Ware({"detail": "Bad gateway"}, 502), Ware({"detail": "Too many requests"}, 429)])
-    async with house_of(open_house, "fal", fal) as house:
-        assert (await image(house, model="flux-schnell"))["status"] == "completed"
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        assert (await image(running, model="flux-schnell"))["status"] == "completed"
     assert (len(fal.heard("submit")), len(fal.heard("result"))) == (1, 3)
 
 
-async def test_cancelling(open_house: OpenHouse) -> None:
+async def test_cancelling(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.fates.append(("IN_QUEUE", "IN_PROGRESS"))
-    async with house_of(open_house, "fal", fal) as house:
-        started = await house.video(model="kling-2.5-turbo", seconds=5)
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        started = await running.video(model="kling-2.5-turbo", seconds=5)
         await fal.desks["submit"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert len(fal.heard("cancel")) == 1
 
 
-async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.next("submit", answers({"detail": "Rate limit exceeded."}, 429, retry_after="7"))
-    async with house_of(open_house, "fal", fal) as house:
-        record = await image(house, model="flux-schnell")
+    async with gateway_for(open_gateway, "fal", fal) as running:
+        record = await image(running, model="flux-schnell")
         assert record["status"] == "upstream_failure"

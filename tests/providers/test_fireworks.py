@@ -6,11 +6,11 @@ from typing import Any
 import openai
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, house_of, image, talk
-from tests.upstreams.fireworks import Fireworks
-from tests.upstreams.lab import KEY
-from tests.upstreams.server import serving_beside
+from tests.fake_providers.fireworks import Fireworks
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
 
 AT = "/inference/v1"
 KONTEXT = "/workflows/accounts/fireworks/models/flux-kontext-pro"
@@ -19,7 +19,7 @@ KONTEXT = "/workflows/accounts/fireworks/models/flux-kontext-pro"
 @pytest.fixture
 def client() -> Iterator[openai.OpenAI]:
     with (
-        serving_beside(Fireworks()) as vendor,
+        serve_in_thread(Fireworks()) as vendor,
         openai.OpenAI(api_key=KEY, base_url=vendor.url + AT, max_retries=0) as client,
     ):
         yield client
@@ -43,10 +43,10 @@ def test_client_asks_after_a_job(client: openai.OpenAI) -> None:
     assert lost["status"] == "Task not found"
 
 
-async def test_pictures_at_once(open_house: OpenHouse) -> None:
+async def test_pictures_at_once(open_gateway: OpenGateway) -> None:
     fireworks = Fireworks()
-    async with house_of(open_house, "fireworks", fireworks, AT) as house:
-        record = await image(house, model="flux-schnell", n=2, size="1792x1024", seed=7)
+    async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
+        record = await image(running, model="flux-schnell", n=2, size="1792x1024", seed=7)
         assert (record["status"], str(record["cost"])) == ("completed", "0.0028")
     assert len(fireworks.heard("paint")) == 2
     assert fireworks.heard("paint")[0].fields == {
@@ -54,16 +54,16 @@ async def test_pictures_at_once(open_house: OpenHouse) -> None:
     }  # fmt: skip
 
 
-async def test_filtered_picture_is_none(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "fireworks", Fireworks(), AT) as house:
-        record = await image(house, model="flux-schnell", prompt="nsfw")
+async def test_filtered_picture_is_none(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "fireworks", Fireworks(), AT) as running:
+        record = await image(running, model="flux-schnell", prompt="nsfw")
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
 
 
-async def test_pictures_as_jobs(open_house: OpenHouse) -> None:
+async def test_pictures_as_jobs(open_gateway: OpenGateway) -> None:
     fireworks = Fireworks()
-    async with house_of(open_house, "fireworks", fireworks, AT) as house:
-        record = await edit(house, model="flux-kontext-max", size="16:9", prompt_enhancement="off")
+    async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
+        record = await edit(running, model="flux-kontext-max", size="16:9", prompt_enhancement="off")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
     assert fireworks.heard("submit")[0].fields == {
         "prompt": "add a hat", "input_image": PICTURE, "aspect_ratio": "16:9", "prompt_upsampling": False,
@@ -81,16 +81,16 @@ async def test_pictures_as_jobs(open_house: OpenHouse) -> None:
         ("Task not found", "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_jobs_that_make_nothing(open_house: OpenHouse, state: str, code: str) -> None:
+async def test_jobs_that_make_nothing(open_gateway: OpenGateway, state: str, code: str) -> None:
     fireworks = Fireworks()
     fireworks.fates.append(("named", "Pending", state))
-    async with house_of(open_house, "fireworks", fireworks, AT) as house:
-        record = await edit(house, model="flux-kontext-pro")
+    async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
+        record = await edit(running, model="flux-kontext-pro")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_chats(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "fireworks", Fireworks(), AT) as house:
-        _, record = await talk(house, model="z-ai/glm-5.3", stream=True)
+async def test_chats(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "fireworks", Fireworks(), AT) as running:
+        _, record = await talk(running, model="z-ai/glm-5.3", stream=True)
         assert str(record["cost"]) == "0.0000174"  # 3 at 1.4 and 3 at 4.4 dollars a million

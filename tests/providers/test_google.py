@@ -11,18 +11,18 @@ from google import genai
 from google.genai import errors, types
 from PIL import Image
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image, talk
-from tests.upstreams.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE, WORDS_ONLY, Gemini, Google
-from tests.upstreams.lab import KEY, mp4, png
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE, WORDS_ONLY, Gemini, Google
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image, talk
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def google() -> Iterator[Google]:
-    with serving_beside(Google()) as vendor:
+    with serve_in_thread(Google()) as vendor:
         yield vendor
 
 
@@ -91,7 +91,7 @@ def test_client_without_key(google: Google) -> None:
 
 def test_openai_client_talks() -> None:
     with (
-        serving_beside(Gemini()) as vendor,
+        serve_in_thread(Gemini()) as vendor,
         openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1beta/openai", max_retries=0) as client,
     ):
         told = client.chat.completions.create(
@@ -109,10 +109,10 @@ def test_openai_client_talks() -> None:
 # --------------------------------------------------------------------------------------------------- pictures: gateway
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     google = Google()
-    async with house_of(open_house, "google", google, "/v1beta") as house:
-        record = await image(house, model="nano-banana-2", n=2, size="1792x1024", thinking="high", seed=7)
+    async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
+        record = await image(running, model="nano-banana-2", n=2, size="1792x1024", thinking="high", seed=7)
         # Each: 10 tokens in at 0.5, 210 of words at 3 and 1120 of the picture at 60 dollars a million.
         assert (record["status"], str(record["cost"])) == ("completed", "0.13567")
     assert len(google.heard("generate")) == 2
@@ -125,10 +125,10 @@ async def test_pictures(open_house: OpenHouse) -> None:
     }  # fmt: skip
 
 
-async def test_edits(open_house: OpenHouse) -> None:
+async def test_edits(open_gateway: OpenGateway) -> None:
     google = Google()
-    async with house_of(open_house, "google", google, "/v1beta") as house:
-        record = await edit(house, model="nano-banana", image=[PICTURE, PICTURE], size="1:1")
+    async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
+        record = await edit(running, model="nano-banana", image=[PICTURE, PICTURE], size="1:1")
         assert (record["status"], str(record["cost"])) == ("completed", "0.0342828")
     parts = google.heard("generate")[0].fields["contents"][0]["parts"]
     assert [list(part) for part in parts] == [["inlineData"], ["inlineData"], ["text"]]
@@ -143,25 +143,29 @@ async def test_edits(open_house: OpenHouse) -> None:
         ({"candidates": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_picture(open_house: OpenHouse, answer: dict[str, Any], code: str) -> None:
+async def test_no_picture(open_gateway: OpenGateway, answer: dict[str, Any], code: str) -> None:
     google = Google()
     google.answers.append(answer)
-    async with house_of(open_house, "google", google, "/v1beta") as house:
-        record = await image(house, model="nano-banana", size="1:1")
+    async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
+        record = await image(running, model="nano-banana", size="1:1")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 # ------------------------------------------------------------------------------------------------------ films: gateway
 
 
 @pytest.mark.parametrize("inline", [False, True])
-async def test_films(open_house: OpenHouse, inline: bool) -> None:
+async def test_films(open_gateway: OpenGateway, inline: bool) -> None:
     google = Google()
     google.inline = inline
-    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
+    async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
         video = await film(
-            house, model="gemini-omni-1.1-flash", seconds=5, size="1920x1080", input_reference=[{"image_url": PICTURE}]
+            running,
+            model="gemini-omni-1.1-flash",
+            seconds=5,
+            size="1920x1080",
+            input_reference=[{"image_url": PICTURE}],
         )
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7602"
@@ -186,42 +190,42 @@ async def test_films(open_house: OpenHouse, inline: bool) -> None:
         ({"status": "completed", "steps": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_film(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     google = Google()
     google.fates.append(("queued", fate))
-    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
-        video = await film(house, model="gemini-omni-1.2-flash", seconds=3)
+    async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
+        video = await film(running, model="gemini-omni-1.2-flash", seconds=3)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_cancelling(open_house: OpenHouse) -> None:
+async def test_cancelling(open_gateway: OpenGateway) -> None:
     google = Google()
     google.fates.append(("queued", "in_progress"))
-    async with house_of(open_house, "gemini-omni", google, "/v1beta") as house:
-        started = await house.video(model="gemini-omni-1.2-flash", seconds=3)
+    async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
+        started = await running.video(model="gemini-omni-1.2-flash", seconds=3)
         await google.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert len(google.heard("cancel")) == 1
 
 
 # ------------------------------------------------------------------------------------------------------- chat: gateway
 
 
-async def test_chats_pay_for_thinking(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "gemini", Gemini(), "/v1beta/openai") as house:
-        text, record = await talk(house, model="google/gemini-3.8-flash", seed=7, user="u-17", frequency_penalty=0)
+async def test_chats_pay_for_thinking(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "gemini", Gemini(), "/v1beta/openai") as running:
+        text, record = await talk(running, model="google/gemini-3.8-flash", seed=7, user="u-17", frequency_penalty=0)
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert str(record["cost"]) == "0.0001635"  # 3 tokens at 0.75, 43 at 3.75 dollars a million
-        _, record = await talk(house, model="google/gemini-3.8-flash", stream=True)
+        _, record = await talk(running, model="google/gemini-3.8-flash", stream=True)
         assert str(record["cost"]) == "0.0001635"
 
 
-async def test_chat_errors_in_a_list(open_house: OpenHouse) -> None:
+async def test_chat_errors_in_a_list(open_gateway: OpenGateway) -> None:
     gemini = Gemini()
     told = {"error": {"code": 404, "message": "models/gemini-3.8-flash is gone.", "status": "NOT_FOUND"}}
     gemini.next("chat", answers([told], 404))
-    async with house_of(open_house, "gemini", gemini, "/v1beta/openai") as house:
+    async with gateway_for(open_gateway, "gemini", gemini, "/v1beta/openai") as running:
         with pytest.raises(Exception, match=r"models/gemini-3\.8-flash is gone"):
-            await talk(house, model="google/gemini-3.8-flash")
+            await talk(running, model="google/gemini-3.8-flash")

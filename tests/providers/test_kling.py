@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from penstock.providers import kling
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of
-from tests.upstreams.kling import ACCESS, SECRET, Kling, claims_of, failed, problem
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.kling import ACCESS, SECRET, Kling, claims_of, failed, problem
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for
 
 # --------------------------------------------------------------------------------------------------------------- tokens
 
@@ -30,7 +30,7 @@ def test_plain_key_is_sent_as_it_is() -> None:
     ("key", "status"), [(KEY, 200), (f"{ACCESS}:{SECRET}", 200), (f"Another:{SECRET}", 401), ("wrong", 401)]
 )
 def test_vendor_knows_both(key: str, status: int) -> None:
-    with serving_beside(Kling()) as vendor:
+    with serve_in_thread(Kling()) as vendor:
         made = httpx.post(f"{vendor.url}/v1/videos/text2video", json={"prompt": "a fox"}, headers=dict(kling.auth(key)))
         assert made.status_code == status
 
@@ -43,13 +43,13 @@ def test_token_is_fresh() -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     vendor = Kling()
-    async with house_of(open_house, "kling", vendor) as house:
-        video = await film(house, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+    async with gateway_for(open_gateway, "kling", vendor) as running:
+        video = await film(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.336"
-        loud = await film(house, model="kling-3-pro", seconds=4, sound="on")
+        loud = await film(running, model="kling-3-pro", seconds=4, sound="on")
         assert str(loud["metadata"]["cost"]) == "0.672"
         assert loud["metadata"]["executed_model"] == "kling/kling-v3"
     quiet, heard = [call.fields for call in vendor.heard("text")]
@@ -60,11 +60,11 @@ async def test_films(open_house: OpenHouse) -> None:
     assert (heard["mode"], heard["sound"]) == ("pro", "on")
 
 
-async def test_films_of_pictures(open_house: OpenHouse) -> None:
+async def test_films_of_pictures(open_gateway: OpenGateway) -> None:
     vendor = Kling()
-    async with house_of(open_house, "kling", vendor) as house:
+    async with gateway_for(open_gateway, "kling", vendor) as running:
         video = await film(
-            house, model="kling-2.5-turbo", seconds=7, size="1:1", input_reference=[{"image_url": PICTURE}] * 2
+            running, model="kling-2.5-turbo", seconds=7, size="1:1", input_reference=[{"image_url": PICTURE}] * 2
         )
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.7")
     plain = PICTURE.partition(",")[2]
@@ -83,13 +83,13 @@ async def test_films_of_pictures(open_house: OpenHouse) -> None:
         ({"task_status": "succeed", "task_result": {"videos": []}}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = Kling()
     vendor.fates.append(("submitted", fate))
-    async with house_of(open_house, "kling", vendor) as house:
-        video = await film(house, model="kling-3", seconds=5)
+    async with gateway_for(open_gateway, "kling", vendor) as running:
+        video = await film(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) 
         (problem(1301, "The prompt contains sensitive content."), 200, "CONTENT_POLICY_VIOLATION"),
     ],
 )
-async def test_refused_at_the_door(open_house: OpenHouse, answer: dict[str, Any], status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
     vendor = Kling()
     vendor.next("text", answers(answer, status))
-    async with house_of(open_house, "kling", vendor) as house:
-        video = await film(house, model="kling-3", seconds=5)
+    async with gateway_for(open_gateway, "kling", vendor) as running:
+        video = await film(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of
-from tests.upstreams.lab import mp4, png
-from tests.upstreams.ltx import Ltx, failed, problem
-from tests.upstreams.server import answers
+from tests.fake_providers.ltx import Ltx, failed, problem
+from tests.fake_providers.scripted import mp4, png
+from tests.fake_providers.server import answers
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for
 
 UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
 
@@ -26,10 +26,12 @@ UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
         ("ltx-2.3-pro", {"seconds": 10, "size": "2560x1440"}, {"duration": 10, "resolution": "2560x1440"}, "1.6"),
     ],
 )
-async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], told: dict[str, Any], cost: str) -> None:
+async def test_films(
+    open_gateway: OpenGateway, model: str, said: dict[str, Any], told: dict[str, Any], cost: str
+) -> None:
     vendor = Ltx()
-    async with house_of(open_house, "ltx", vendor) as house:
-        video = await film(house, model=model, **said)
+    async with gateway_for(open_gateway, "ltx", vendor) as running:
+        video = await film(running, model=model, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = model.replace(".", "-")
@@ -37,11 +39,11 @@ async def test_films(open_house: OpenHouse, model: str, said: dict[str, Any], to
 
 
 @pytest.mark.parametrize(("pictures", "size"), [([PICTURE], "1920x1080"), ([UPRIGHT, PICTURE], "1080x1920")])
-async def test_films_of_pictures(open_house: OpenHouse, pictures: list[str], size: str) -> None:
+async def test_films_of_pictures(open_gateway: OpenGateway, pictures: list[str], size: str) -> None:
     vendor = Ltx()
-    async with house_of(open_house, "ltx", vendor) as house:
+    async with gateway_for(open_gateway, "ltx", vendor) as running:
         references = [{"image_url": one} for one in pictures]
-        video = await film(house, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references)
+        video = await film(running, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.85")
     last = {"last_frame_uri": pictures[1]} if len(pictures) > 1 else {}
     assert vendor.heard("create")[0].fields == {
@@ -50,10 +52,10 @@ async def test_films_of_pictures(open_house: OpenHouse, pictures: list[str], siz
     assert {call.path.rsplit("/", 1)[0] for call in vendor.heard("show")} == {"/v2/image-to-video"}
 
 
-async def test_retired_models_say_what_replaces_them(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "ltx", Ltx()) as house:
+async def test_retired_models_say_what_replaces_them(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "ltx", Ltx()) as running:
         with pytest.raises(Exception, match=r"`ltx-2` was retired; use `ltx-2\.3-fast`"):
-            await house.video(model="ltx-2", seconds=6)
+            await running.video(model="ltx-2", seconds=6)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +66,13 @@ async def test_retired_models_say_what_replaces_them(open_house: OpenHouse) -> N
         ({"status": "completed", "result": None}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = Ltx()
     vendor.fates.append(("pending", fate))
-    async with house_of(open_house, "ltx", vendor) as house:
-        video = await film(house, model="ltx-2.3-pro", seconds=6)
+    async with gateway_for(open_gateway, "ltx", vendor) as running:
+        video = await film(running, model="ltx-2.3-pro", seconds=6)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,8 @@ async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) 
         ("invalid_request_error", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_house: OpenHouse, kind: str, status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, code: str) -> None:
     vendor = Ltx()
     vendor.next("create", answers(problem(kind, "No."), status))
-    async with house_of(open_house, "ltx", vendor) as house:
-        assert (await film(house, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code
+    async with gateway_for(open_gateway, "ltx", vendor) as running:
+        assert (await film(running, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code

@@ -6,11 +6,11 @@ from typing import Any
 import luma_agents
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.luma import Luma, failed
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.luma import Luma, failed
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image
 
 MEDIA = {"data": PICTURE.partition(",")[2], "media_type": "image/png"}
 
@@ -19,7 +19,7 @@ MEDIA = {"data": PICTURE.partition(",")[2], "media_type": "image/png"}
 
 @pytest.fixture
 def luma() -> Iterator[Luma]:
-    with serving_beside(Luma()) as vendor:
+    with serve_in_thread(Luma()) as vendor:
         yield vendor
 
 
@@ -60,10 +60,10 @@ def test_client_sees_failures(luma: Luma, client: Any) -> None:
         ({"seconds": 10, "resolution": "1080p"}, {"duration": "10s", "resolution": "1080p"}, "3.6"),
     ],
 )
-async def test_films(open_house: OpenHouse, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
+async def test_films(open_gateway: OpenGateway, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
     luma = Luma()
-    async with house_of(open_house, "luma", luma, "/v1") as house:
-        video = await film(house, model="luma-ray-3", user="u1", **said)
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        video = await film(running, model="luma-ray-3", user="u1", **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     assert luma.heard("create")[0].fields == {
@@ -73,12 +73,12 @@ async def test_films(open_house: OpenHouse, said: dict[str, Any], told: dict[str
 
 
 @pytest.mark.parametrize(("seconds", "last"), [(5, 120), (10, 240)])
-async def test_films_of_pictures(open_house: OpenHouse, seconds: int, last: int) -> None:
+async def test_films_of_pictures(open_gateway: OpenGateway, seconds: int, last: int) -> None:
     luma = Luma()
-    async with house_of(open_house, "luma", luma, "/v1") as house:
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
         for count in (1, 2):
             video = await film(
-                house, model="luma-ray-3", seconds=seconds, input_reference=[{"image_url": PICTURE}] * count
+                running, model="luma-ray-3", seconds=seconds, input_reference=[{"image_url": PICTURE}] * count
             )
             assert video["status"] == "completed"
     one, two = [call.fields for call in luma.heard("create")]
@@ -86,11 +86,11 @@ async def test_films_of_pictures(open_house: OpenHouse, seconds: int, last: int)
     assert (two["video"]["keyframes"], two["video"]["keyframe_indexes"]) == ([MEDIA, MEDIA], [0, last])
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     luma = Luma()
-    async with house_of(open_house, "luma", luma, "/v1") as house:
-        assert str((await image(house, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
-        assert str((await edit(house, model="luma/uni-1", image=[PICTURE, PICTURE]))["cost"]) == "0.0464"
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        assert str((await image(running, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
+        assert str((await edit(running, model="luma/uni-1", image=[PICTURE, PICTURE]))["cost"]) == "0.0464"
     made, edited = [call.fields for call in luma.heard("create")]
     assert made == {
         "type": "image", "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "model": "uni-1",
@@ -107,27 +107,27 @@ async def test_pictures(open_house: OpenHouse) -> None:
         ({"state": "completed", "output": None}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     luma = Luma()
     luma.fates.append(("queued", fate))
-    async with house_of(open_house, "luma", luma, "/v1") as house:
-        video = await film(house, model="luma-ray-3", seconds=5)
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        video = await film(running, model="luma-ray-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_what_cannot_be_called_off_is_paid_for(open_house: OpenHouse) -> None:
+async def test_what_cannot_be_called_off_is_paid_for(open_gateway: OpenGateway) -> None:
     """Luma has no way to cancel: best effort ends here, and what it makes is delivered."""
     luma = Luma()
-    async with house_of(open_house, "luma", luma, "/v1") as house:
-        started = await house.video(model="luma-ray-3", seconds=5)
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        started = await running.video(model="luma-ray-3", seconds=5)
         await luma.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "completed"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "completed"
 
 
-async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     luma = Luma()
     luma.next("create", answers({"detail": "Too many requests."}, 429, retry_after="3"))
-    async with house_of(open_house, "luma", luma, "/v1") as house:
-        assert (await film(house, model="luma-ray-3", seconds=5))["status"] == "failed"
+    async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
+        assert (await film(running, model="luma-ray-3", seconds=5))["status"] == "failed"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of
-from tests.upstreams.lab import mp4
-from tests.upstreams.minimax import MiniMax, base, problem
-from tests.upstreams.server import answers
+from tests.fake_providers.minimax import MiniMax, base, problem
+from tests.fake_providers.scripted import mp4
+from tests.fake_providers.server import answers
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for
 
 H3 = ("queued", "running", "succeeded")
 
@@ -22,23 +22,25 @@ H3 = ("queued", "running", "succeeded")
         ("hailuo-02", {"seconds": 6, "size": "1280x720"}, {"duration": 6, "resolution": "768P"}, "0.28"),
     ],
 )
-async def test_hailuo(open_house: OpenHouse, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+async def test_hailuo(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
     vendor = MiniMax()
-    async with house_of(open_house, "minimax", vendor) as house:
-        video = await film(house, model=model, **said)
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        video = await film(running, model=model, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = f"MiniMax-H{model[1:]}".replace("hailuo", "Hailuo")
     assert vendor.heard("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
 
 
-async def test_hailuo_of_pictures(open_house: OpenHouse) -> None:
+async def test_hailuo_of_pictures(open_gateway: OpenGateway) -> None:
     vendor = MiniMax()
-    async with house_of(open_house, "minimax", vendor) as house:
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
         picture = {"image_url": PICTURE}
-        fast = await film(house, model="hailuo-2.3-fast", seconds=6, input_reference=[picture])
+        fast = await film(running, model="hailuo-2.3-fast", seconds=6, input_reference=[picture])
         assert (fast["status"], str(fast["metadata"]["cost"])) == ("completed", "0.19")
-        assert (await film(house, model="hailuo-02", seconds=6, input_reference=[picture] * 2))["status"] == "completed"
+        assert (await film(running, model="hailuo-02", seconds=6, input_reference=[picture] * 2))[
+            "status"
+        ] == "completed"
     one, two = [call.fields for call in vendor.heard("create")]
     assert (one["first_frame_image"], "last_frame_image" in one) == (PICTURE, False)
     assert (two["first_frame_image"], two["last_frame_image"]) == (PICTURE, PICTURE)
@@ -48,11 +50,11 @@ async def test_hailuo_of_pictures(open_house: OpenHouse) -> None:
     ("count", "roles"),
     [(0, []), (1, ["first_frame"]), (2, ["first_frame", "last_frame"]), (4, ["reference_image"] * 4)],
 )
-async def test_h3(open_house: OpenHouse, count: int, roles: list[str]) -> None:
+async def test_h3(open_gateway: OpenGateway, count: int, roles: list[str]) -> None:
     vendor = MiniMax(usual=H3)
-    async with house_of(open_house, "minimax", vendor) as house:
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
         references = {"input_reference": [{"image_url": PICTURE}] * count} if count else {}
-        video = await film(house, model="minimax/h3", seconds=5, size="1440x2560", **references)
+        video = await film(running, model="minimax/h3", seconds=5, size="1440x2560", **references)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.65")
     heard = vendor.heard("create_2")[0].fields
     words, *pictures = heard.pop("content")
@@ -61,14 +63,14 @@ async def test_h3(open_house: OpenHouse, count: int, roles: list[str]) -> None:
     assert [(one["role"], one["image_url"]["url"]) for one in pictures] == [(role, PICTURE) for role in roles]
 
 
-async def test_what_would_cost_extra_is_refused(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "minimax", MiniMax()) as house:
+async def test_what_would_cost_extra_is_refused(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "minimax", MiniMax()) as running:
         picture = {"image_url": PICTURE}
         for model, count in (("minimax/h3", 6), ("minimax/h3-max", 3)):
             with pytest.raises(Exception, match="takes at most"):
-                await house.video(model=model, seconds=5, input_reference=[picture] * count)
+                await running.video(model=model, seconds=5, input_reference=[picture] * count)
         with pytest.raises(Exception, match="would change the price"):
-            await house.video(model="minimax/h3", seconds=5, content=[])
+            await running.video(model="minimax/h3", seconds=5, content=[])
 
 
 @pytest.mark.parametrize(
@@ -79,13 +81,13 @@ async def test_what_would_cost_extra_is_refused(open_house: OpenHouse) -> None:
         ({"status": "Success", "file_id": ""}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = MiniMax()
     vendor.fates.append(("Preparing", fate))
-    async with house_of(open_house, "minimax", vendor) as house:
-        video = await film(house, model="hailuo-2.3", seconds=6)
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        video = await film(running, model="hailuo-2.3", seconds=6)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +99,11 @@ async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) 
         ({"status": "succeeded", "content": None}, "UPSTREAM_ERROR"),
     ],
 )
-async def test_failures_of_h3(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures_of_h3(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = MiniMax()
     vendor.fates.append(("queued", fate))
-    async with house_of(open_house, "minimax", vendor) as house:
-        video = await film(house, model="minimax/h3", seconds=5)
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        video = await film(running, model="minimax/h3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
 
 
@@ -114,11 +116,11 @@ async def test_failures_of_h3(open_house: OpenHouse, fate: dict[str, Any], code:
         (2049, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door_with_status_200(open_house: OpenHouse, code: int, ours: str) -> None:
+async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, code: int, ours: str) -> None:
     vendor = MiniMax()
     vendor.next("create", answers({"task_id": "", "base_resp": base(code, "no")}))
-    async with house_of(open_house, "minimax", vendor) as house:
-        assert (await film(house, model="hailuo-2.3", seconds=6))["error"]["code"] == ours
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        assert (await film(running, model="hailuo-2.3", seconds=6))["error"]["code"] == ours
 
 
 @pytest.mark.parametrize(
@@ -129,29 +131,29 @@ async def test_refused_at_the_door_with_status_200(open_house: OpenHouse, code: 
         ("bad_request_error", 400, "UPSTREAM_ERROR"),
     ],
 )
-async def test_h3_refused_at_the_door(open_house: OpenHouse, kind: str, status: int, ours: str) -> None:
+async def test_h3_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, ours: str) -> None:
     vendor = MiniMax()
     vendor.next("create_2", answers(problem(kind, "no (1026)", status), status))
-    async with house_of(open_house, "minimax", vendor) as house:
-        assert (await film(house, model="minimax/h3", seconds=5))["error"]["code"] == ours
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        assert (await film(running, model="minimax/h3", seconds=5))["error"]["code"] == ours
 
 
-async def test_trouble_with_asking_is_no_verdict(open_house: OpenHouse) -> None:
+async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
     """Under status 200, as everything that the first API has to say."""
     vendor = MiniMax()
     busy = answers({"base_resp": base(1002, "rate limit")})
     vendor.next("show", busy)
     vendor.next("retrieve", busy, busy)
-    async with house_of(open_house, "minimax", vendor) as house:
-        assert (await film(house, model="hailuo-2.3", seconds=6))["status"] == "completed"
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        assert (await film(running, model="hailuo-2.3", seconds=6))["status"] == "completed"
     assert (len(vendor.heard("create")), len(vendor.heard("retrieve"))) == (1, 3)
 
 
-async def test_cancel(open_house: OpenHouse) -> None:
+async def test_cancel(open_gateway: OpenGateway) -> None:
     vendor = MiniMax(usual=("queued",))
-    async with house_of(open_house, "minimax", vendor) as house:
-        started = await house.video(model="minimax/h3", seconds=5)
+    async with gateway_for(open_gateway, "minimax", vendor) as running:
+        started = await running.video(model="minimax/h3", seconds=5)
         await vendor.desks["create_2"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert [job.cancelled for job in vendor.jobs.values()] == [True]

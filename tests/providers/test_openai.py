@@ -13,11 +13,11 @@ from PIL import Image
 
 from penstock.providers.openai import any_size
 from penstock.values import Frame
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, house_of, image, talk
-from tests.upstreams.lab import KEY, png
-from tests.upstreams.openai import OpenAI, refusal
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.openai import OpenAI, refusal
+from tests.fake_providers.scripted import KEY, png
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
 
 BLOCKED = refusal(
     "Your request was rejected by the safety system.", "moderation_blocked", kind="image_generation_user_error"
@@ -28,7 +28,7 @@ BLOCKED = refusal(
 
 @pytest.fixture
 def vendor() -> Iterator[OpenAI]:
-    with serving_beside(OpenAI()) as vendor:
+    with serve_in_thread(OpenAI()) as vendor:
         yield vendor
 
 
@@ -71,11 +71,11 @@ def test_client_talks(client: openai.OpenAI) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     vendor = OpenAI()
-    async with house_of(open_house, "openai", vendor, "/v1") as house:
+    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
         record = await image(
-            house, model="gpt-image-2", n=2, size="1024x1024", quality="standard", style="natural", user="u-17",
+            running, model="gpt-image-2", n=2, size="1024x1024", quality="standard", style="natural", user="u-17",
             response_format="b64_json", output_format="webp",
         )  # fmt: skip
         assert record["status"] == "completed"
@@ -87,10 +87,10 @@ async def test_pictures(open_house: OpenHouse) -> None:
     }  # fmt: skip
 
 
-async def test_edits(open_house: OpenHouse) -> None:
+async def test_edits(open_gateway: OpenGateway) -> None:
     vendor = OpenAI()
-    async with house_of(open_house, "openai", vendor, "/v1") as house:
-        record = await edit(house, model="gpt-image-1.5", image=[PICTURE, PICTURE], size="1792x1024", quality="auto")
+    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
+        record = await edit(running, model="gpt-image-1.5", image=[PICTURE, PICTURE], size="1792x1024", quality="auto")
         # 1756 tokens at 32, two pictures of 300 tokens at 8, and 10 tokens of words at 5 dollars a million.
         assert (record["status"], str(record["cost"])) == ("completed", "0.061042")
     heard = vendor.heard("edit")[0].fields
@@ -98,22 +98,22 @@ async def test_edits(open_house: OpenHouse) -> None:
     assert heard == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
 
 
-async def test_refusal_stops_and_costs_nothing(open_house: OpenHouse) -> None:
+async def test_refusal_stops_and_costs_nothing(open_gateway: OpenGateway) -> None:
     vendor = OpenAI()
     vendor.next("generate", answers(BLOCKED.json, BLOCKED.status))
-    async with house_of(open_house, "openai", vendor, "/v1") as house:
-        record = await image(house, model="gpt-image-2")
+    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
+        record = await image(running, model="gpt-image-2")
         assert (record["status"], record["error_code"]) == ("upstream_failure", "CONTENT_POLICY_VIOLATION")
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_chats(open_house: OpenHouse) -> None:
+async def test_chats(open_gateway: OpenGateway) -> None:
     vendor = OpenAI()
-    async with house_of(open_house, "openai", vendor, "/v1") as house:
-        text, record = await talk(house, model="openai/gpt-5.4", max_tokens=64)
+    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
+        text, record = await talk(running, model="openai/gpt-5.4", max_tokens=64)
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert (record["status"], str(record["cost"])) == ("completed", "0.0000525")  # 3 at 2.5 and 3 at 15 a million
-        text, record = await talk(house, model="openai/gpt-5.4", stream=True)
+        text, record = await talk(running, model="openai/gpt-5.4", stream=True)
         assert text.endswith("data: [DONE]\n\n")
         assert '"usage"' not in text
         assert str(record["cost"]) == "0.0000525"

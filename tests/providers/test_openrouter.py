@@ -11,13 +11,13 @@ import pytest
 from penstock.chat import endpoint
 from penstock.errors import InsufficientBalance, InvalidRequest, ModelNotFound, Problem
 from penstock.providers.openrouter import MOST
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, houses_of, image, talk
-from tests.upstreams.google import Gemini
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.openai import OpenAI
-from tests.upstreams.openrouter import FLAGGED, REFUSED, OpenRouter, error
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.google import Gemini
+from tests.fake_providers.openai import OpenAI
+from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, gateways_for, image, talk
 
 AT = "/api/v1"
 
@@ -26,7 +26,7 @@ AT = "/api/v1"
 
 @pytest.fixture
 def router() -> Iterator[OpenRouter]:
-    with serving_beside(OpenRouter()) as vendor:
+    with serve_in_thread(OpenRouter()) as vendor:
         yield vendor
 
 
@@ -107,123 +107,123 @@ def test_own_client_sees_failures(router: OpenRouter, own_client: openrouter.Ope
         ("anthropic/claude-haiku-4.5", "anthropic/claude-haiku-4.5"),
     ],
 )
-async def test_any_model_goes_to_the_router(open_house: OpenHouse, asked: str, sent: str) -> None:
+async def test_any_model_goes_to_the_router(open_gateway: OpenGateway, asked: str, sent: str) -> None:
     router = OpenRouter()
-    async with house_of(open_house, "openrouter", router, AT) as house:
-        text, record = await talk(house, model=asked)
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        text, record = await talk(running, model=asked)
         assert json.loads(text)["model"] == sent
         assert (record["status"], str(record["cost"])) == ("completed", "0.00014"), "what it reports"
-        before, held = await house.money()
+        before, held = await running.money()
         assert (before, held) == (10_000_000_000 - 140_000, 0)
     assert router.heard("chat")[0].fields["model"] == sent
     assert router.heard("chat")[0].fields["provider"] == {"max_price": MOST}
 
 
-async def test_same_name_goes_straight_to_a_vendor_that_is_set_up(open_house: OpenHouse) -> None:
+async def test_same_name_goes_straight_to_a_vendor_that_is_set_up(open_gateway: OpenGateway) -> None:
     """The router's spelling is the public id, so that a key more is a way less."""
     router, vendor, gemini = OpenRouter(), OpenAI(), Gemini()
     near = {"openrouter": (router, AT), "openai": (vendor, "/v1"), "gemini": (gemini, "/v1beta/openai")}
-    async with houses_of(open_house, near) as house:
+    async with gateways_for(open_gateway, near) as running:
         for model in ("openai/gpt-5.4", "router/openai/gpt-5.4", "google/gemini-3.8-flash", "z-ai/glm-5.3"):
-            await talk(house, model=model)
-        await talk(house, model="openrouter/openai/gpt-5.4")
+            await talk(running, model=model)
+        await talk(running, model="openrouter/openai/gpt-5.4")
     assert [one.fields["model"] for one in vendor.heard("chat")] == ["gpt-5.4"] * 2
     assert [one.fields["model"] for one in gemini.heard("chat")] == ["gemini-3.8-flash"]
     assert [one.fields["model"] for one in router.heard("chat")] == ["z-ai/glm-5.3", "openai/gpt-5.4"]
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.44", "router/openai/gpt-5.44"])
-async def test_without_a_router_the_nearest_is_named(open_house: OpenHouse, model: str) -> None:
-    async with house_of(open_house, "openai", OpenAI(), "/v1") as house:
+async def test_without_a_router_the_nearest_is_named(open_gateway: OpenGateway, model: str) -> None:
+    async with gateway_for(open_gateway, "openai", OpenAI(), "/v1") as running:
         with pytest.raises(ModelNotFound, match=r"Did you mean `openai/gpt-5\.4`\?"):
-            await talk(house, model=model)
+            await talk(running, model=model)
 
 
-async def test_router_does_not_know_it_either(open_house: OpenHouse) -> None:
+async def test_router_does_not_know_it_either(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     router.unknown = {"nobody/knows-this"}
-    async with house_of(open_house, "openrouter", router, AT) as house:
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         with pytest.raises(Problem, match="No endpoints found for nobody/knows-this"):
-            await talk(house, model="nobody/knows-this")
-        assert await house.money() == (10_000_000_000, 0)
+            await talk(running, model="nobody/knows-this")
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_only_chat_is_routed(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "openrouter", OpenRouter(), AT) as house:
+async def test_only_chat_is_routed(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
         with pytest.raises(ModelNotFound):
-            await image(house, model="nobody/paints-this")
+            await image(running, model="nobody/paints-this")
 
 
-async def test_ceiling_is_set_aside(open_house: OpenHouse) -> None:
+async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
     """Whatever the model costs up to what the router is told, the caller has that much."""
-    async with house_of(open_house, "openrouter", OpenRouter(), AT) as house:
-        poor = await house.another("0.05")
+    async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
+        poor = await running.another("0.05")
         wish = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
         with pytest.raises(InsufficientBalance, match="may cost up to"):
-            await endpoint.complete(house.gateway, house.call(wish, caller=poor))
+            await endpoint.complete(running.gateway, running.call(wish, caller=poor))
 
 
 # ----------------------------------------------------------------------------------------------------------------- chat
 
 
-async def test_streams(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "openrouter", OpenRouter(), AT) as house:
-        text, record = await talk(house, model="z-ai/glm-5.3", stream=True)
+async def test_streams(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
+        text, record = await talk(running, model="z-ai/glm-5.3", stream=True)
         assert text.startswith("data: {")
         assert text.endswith("data: [DONE]\n\n")
         assert "PROCESSING" not in text
         assert str(record["cost"]) == "0.00014"
 
 
-async def test_caller_steers_the_router_but_not_its_price(open_house: OpenHouse) -> None:
+async def test_caller_steers_the_router_but_not_its_price(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     wish = {"order": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
-    async with house_of(open_house, "openrouter", router, AT) as house:
-        await talk(house, model="z-ai/glm-5.3", provider=wish)
-        await talk(house, model="z-ai/glm-5.3", provider="nonsense")
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        await talk(running, model="z-ai/glm-5.3", provider=wish)
+        await talk(running, model="z-ai/glm-5.3", provider="nonsense")
         with pytest.raises(InvalidRequest, match="`plugins` would change the price"):
-            await talk(house, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
+            await talk(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
     first, second = router.heard("chat")
     assert first.fields["provider"] == {"order": ["z-ai"], "max_price": MOST}
     assert second.fields["provider"] == {"max_price": MOST}
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_error_under_success(open_house: OpenHouse, stream: bool) -> None:
+async def test_error_under_success(open_gateway: OpenGateway, stream: bool) -> None:
     """In a stream it comes after the first word, when the caller has been promised an answer."""
     router = OpenRouter()
     router.error = {"code": 502, "message": "Provider returned error", "metadata": {"raw": "overloaded"}}
-    async with house_of(open_house, "openrouter", router, AT) as house:
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         if stream:
-            text, record = await talk(house, model="z-ai/glm-5.3", stream=True)
+            text, record = await talk(running, model="z-ai/glm-5.3", stream=True)
             assert json.loads(text.rpartition("data: ")[2])["error"]["code"] == "UPSTREAM_ERROR"
             assert "Provider returned error: overloaded" in record["error_message"]
             assert record["status"] == "upstream_failure"
         else:
             with pytest.raises(Problem, match="Provider returned error: overloaded"):
-                await talk(house, model="z-ai/glm-5.3")
-        assert await house.money() == (10_000_000_000, 0)
+                await talk(running, model="z-ai/glm-5.3")
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize("status", [200, 403])
-async def test_flagged(open_house: OpenHouse, status: int) -> None:
+async def test_flagged(open_gateway: OpenGateway, status: int) -> None:
     router = OpenRouter()
     router.next("chat", answers({"error": FLAGGED}, status))
-    async with house_of(open_house, "openrouter", router, AT) as house:
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         with pytest.raises(Problem) as caught:
-            await talk(house, model="z-ai/glm-5.3")
+            await talk(running, model="z-ai/glm-5.3")
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"
 
 
 # ---------------------------------------------------------------------------------------------------------------- media
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    async with house_of(open_house, "openrouter", router, AT) as house:
-        record = await image(house, model="seedream-4.5", n=2, size="2048x1152")
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        record = await image(running, model="seedream-4.5", n=2, size="2048x1152")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
-        assert (await edit(house, model="seedream-4.5", size="1:1"))["status"] == "completed"
+        assert (await edit(running, model="seedream-4.5", size="1:1"))["status"] == "completed"
     first, _, third = (one.fields for one in router.heard("images"))
     assert first == {
         "model": "bytedance-seed/seedream-4.5", "prompt": "a pear", "aspect_ratio": "16:9", "resolution": "1K",
@@ -231,11 +231,11 @@ async def test_pictures(open_house: OpenHouse) -> None:
     assert third["input_references"] == [{"type": "image_url", "image_url": {"url": PICTURE}}]
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    async with house_of(open_house, "openrouter", router, AT) as house:
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         ends: Any = [{"image_url": PICTURE}] * 2
-        video = await film(house, model="kling-3", seconds=5, size="9:16", input_reference=ends)
+        video = await film(running, model="kling-3", seconds=5, size="9:16", input_reference=ends)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.42", "what it reports"
     heard = router.heard("film")[0].fields
@@ -251,18 +251,18 @@ async def test_films(open_house: OpenHouse) -> None:
     ("fate", "status"),
     [(REFUSED, "failed"), ({"status": "expired"}, "failed"), ({"status": "completed", "unsigned_urls": []}, "failed")],
 )
-async def test_no_film(open_house: OpenHouse, fate: dict[str, Any], status: str) -> None:
+async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], status: str) -> None:
     router = OpenRouter()
     router.fates.append(("pending", fate))
-    async with house_of(open_house, "openrouter", router, AT) as house:
-        video = await film(house, model="kling-3", seconds=5)
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        video = await film(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == (status, "ALL_PROVIDERS_EXHAUSTED")
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_no_room_at_the_makers(open_house: OpenHouse) -> None:
+async def test_no_room_at_the_makers(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     told = error(503, "No provider meets your routing requirements")
     router.next("images", answers(told.json, told.status))
-    async with house_of(open_house, "openrouter", router, AT) as house:
-        assert (await image(house, model="seedream-4.5"))["status"] == "upstream_failure"
+    async with gateway_for(open_gateway, "openrouter", router, AT) as running:
+        assert (await image(running, model="seedream-4.5"))["status"] == "upstream_failure"

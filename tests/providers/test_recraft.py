@@ -7,11 +7,11 @@ import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
 from penstock.errors import InvalidRequest
-from tests.house import OpenHouse
-from tests.providers.journeys import MASK, edit, house_of, image, mask_seen
-from tests.upstreams.lab import KEY, png
-from tests.upstreams.recraft import Recraft
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.recraft import Recraft
+from tests.fake_providers.scripted import KEY, png
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import MASK, edit, gateway_for, image, mask_seen
 
 # ---------------------------------------------------------------------------------------------------- OpenAI's client
 
@@ -19,7 +19,7 @@ from tests.upstreams.server import answers, serving_beside
 @pytest.fixture
 def client() -> Iterator[OpenAI]:
     with (
-        serving_beside(Recraft()) as vendor,
+        serve_in_thread(Recraft()) as vendor,
         OpenAI(base_url=f"{vendor.url}/v1", api_key=KEY, max_retries=0) as client,
     ):
         yield client
@@ -53,12 +53,12 @@ def test_client_meets_errors(client: OpenAI) -> None:
 # --------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures_cost_the_units_they_took(open_house: OpenHouse) -> None:
+async def test_pictures_cost_the_units_they_took(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
-    async with house_of(open_house, "recraft", recraft, "/v1") as house:
-        record = await image(house, model="recraft-v4", n=8, size="16:9")
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        record = await image(running, model="recraft-v4", n=8, size="16:9")
         assert (record["status"], str(record["cost"])) == ("completed", "0.28")
-        assert str((await image(house, model="recraft-v4-pro"))["cost"]) == "0.21"
+        assert str((await image(running, model="recraft-v4-pro"))["cost"]) == "0.21"
     first, second, pro = recraft.heard("generate")
     assert sorted((first.fields["n"], second.fields["n"])) == [2, 6]
     assert first.fields | {"n": 0} == {
@@ -67,24 +67,24 @@ async def test_pictures_cost_the_units_they_took(open_house: OpenHouse) -> None:
     assert pro.fields["size"] == "2048x2048"
 
 
-async def test_edits_with_a_mask_and_without(open_house: OpenHouse) -> None:
+async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
-    async with house_of(open_house, "recraft", recraft, "/v1") as house:
-        assert (await edit(house, model="recraft-v3", mask=MASK))["status"] == "completed"
-        assert (await edit(house, model="recraft-v3", strength=0.2))["status"] == "completed"
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        assert (await edit(running, model="recraft-v3", mask=MASK))["status"] == "completed"
+        assert (await edit(running, model="recraft-v3", strength=0.2))["status"] == "completed"
     masked, free = recraft.heard("tool")
     assert (masked.path, free.path) == ("/v1/images/inpaint", "/v1/images/imageToImage")
     assert (masked.fields["model"], mask_seen(masked.fields["mask"])) == ("recraftv3", ("L", 255, 0))
     assert free.fields["strength"] == "0.2"
 
 
-async def test_upscaling(open_house: OpenHouse) -> None:
+async def test_upscaling(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
-    async with house_of(open_house, "recraft", recraft, "/v1") as house:
-        record = await edit(house, model="recraft-crisp-upscale")
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        record = await edit(running, model="recraft-crisp-upscale")
         assert (record["status"], str(record["cost"])) == ("completed", "0.004")
         with pytest.raises(InvalidRequest, match="`scale_factor` is not supported"):
-            await edit(house, model="recraft-creative-upscale", scale_factor=2)
+            await edit(running, model="recraft-creative-upscale", scale_factor=2)
     assert recraft.heard("tool")[0].fields == {"file": png(64, 48)}
 
 
@@ -98,10 +98,10 @@ async def test_upscaling(open_house: OpenHouse) -> None:
         ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_pictures_that_come_to_nothing(open_house: OpenHouse, answer: object, status: int, code: str) -> None:
+async def test_pictures_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     recraft = Recraft()
     recraft.next("generate", answers(answer, status))
-    async with house_of(open_house, "recraft", recraft, "/v1") as house:
-        record = await image(house, model="recraft-v3")
+    async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
+        record = await image(running, model="recraft-v3")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
-        assert await house.money() == (10_000_000_000, 0), "nothing is charged"
+        assert await running.money() == (10_000_000_000, 0), "nothing is charged"

@@ -10,18 +10,18 @@ from PIL import Image
 from replicate.client import Client
 from replicate.exceptions import ModelError, ReplicateError
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image
-from tests.upstreams.lab import KEY, mp4, png
-from tests.upstreams.replicate import Replicate, failed
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.replicate import Replicate, failed
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def vendor() -> Iterator[Replicate]:
-    with serving_beside(Replicate()) as vendor:
+    with serve_in_thread(Replicate()) as vendor:
         yield vendor
 
 
@@ -69,12 +69,12 @@ def test_client_sees_failures(vendor: Replicate, client: Client) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        record = await image(house, model="flux-schnell", n=2, size="1792x1024")
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        record = await image(running, model="flux-schnell", n=2, size="1792x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.006")
-        assert str((await image(house, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
+        assert str((await image(running, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
     old, new = vendor.heard("create")
     assert old.path == "/v1/models/black-forest-labs/flux-schnell/predictions"
     assert old.fields == {"input": {
@@ -85,37 +85,37 @@ async def test_pictures(open_house: OpenHouse) -> None:
     }  # fmt: skip
 
 
-async def test_edits_leave_the_picture_first(open_house: OpenHouse) -> None:
+async def test_edits_leave_the_picture_first(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        assert str((await edit(house, model="flux-kontext-pro", size="3:2"))["cost"]) == "0.04"
-        assert str((await edit(house, model="recraft-crisp-upscale"))["cost"]) == "0.006"
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        assert str((await edit(running, model="flux-kontext-pro", size="3:2"))["cost"]) == "0.04"
+        assert str((await edit(running, model="recraft-crisp-upscale"))["cost"]) == "0.006"
     kontext, crisp = [call.fields["input"] for call in vendor.heard("create")]
     assert vendor.uploads[kontext.pop("input_image")] == png(64, 48)
     assert kontext == {"prompt": "add a hat", "output_format": "png", "aspect_ratio": "3:2"}
     assert crisp.keys() == {"image"}
 
 
-async def test_masks_are_black_where_the_edit_goes(open_house: OpenHouse) -> None:
+async def test_masks_are_black_where_the_edit_goes(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
     ours = Image.new("RGBA", (64, 48), (0, 0, 0, 255))
     ours.paste((0, 0, 0, 0), (0, 0, 32, 48))
     file = io.BytesIO()
     ours.save(file, "PNG")
     mask = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        assert (await edit(house, model="replicate/ideogram-v3-turbo", mask=mask))["status"] == "completed"
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        assert (await edit(running, model="replicate/ideogram-v3-turbo", mask=mask))["status"] == "completed"
     theirs = Image.open(io.BytesIO(vendor.uploads[vendor.heard("create")[0].fields["input"]["mask"]]))
     assert (theirs.mode, theirs.getpixel((8, 8)), theirs.getpixel((56, 8))) == ("L", 0, 255)
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        video = await film(house, model="veo-3.1", seconds=5, negative_prompt="rain", generate_audio=False)
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        video = await film(running, model="veo-3.1", seconds=5, negative_prompt="rain", generate_audio=False)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "1.2"
-        still = await film(house, model="hailuo-2.3", seconds=8, input_reference={"image_url": PICTURE})
+        still = await film(running, model="hailuo-2.3", seconds=8, input_reference={"image_url": PICTURE})
         assert str(still["metadata"]["cost"]) == "0.56"
     quiet, moved = [call.fields["input"] for call in vendor.heard("create")]
     assert quiet == {
@@ -137,31 +137,31 @@ async def test_films(open_house: OpenHouse) -> None:
         ({"status": "succeeded", "output": None, "data_removed": True}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = Replicate()
     vendor.fates.append(("starting", fate))
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        record = await image(house, model="flux-schnell")
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        record = await image(running, model="flux-schnell")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_cancelling(open_house: OpenHouse) -> None:
+async def test_cancelling(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
     vendor.fates.append(("starting", "processing"))
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        started = await house.video(model="seedance-1-pro", seconds=5)
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        started = await running.video(model="seedance-1-pro", seconds=5)
         await vendor.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert len(vendor.heard("cancel")) == 1
 
 
-async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     vendor = Replicate()
     vendor.next("create", answers({"detail": "Insufficient credit", "status": 402}, 402))
     vendor.next("upload", answers({"detail": "Service unavailable"}, 503))
-    async with house_of(open_house, "replicate", vendor, "/v1") as house:
-        assert (await image(house, model="flux-schnell"))["status"] == "upstream_failure"
-        assert (await edit(house, model="nano-banana"))["status"] == "upstream_failure"
+    async with gateway_for(open_gateway, "replicate", vendor, "/v1") as running:
+        assert (await image(running, model="flux-schnell"))["status"] == "upstream_failure"
+        assert (await edit(running, model="nano-banana"))["status"] == "upstream_failure"
     assert len(vendor.heard("create")) == 1, "nothing is begun without its picture"

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 import runwayml
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Runway
-from tests.upstreams.server import answers, serving_beside
+from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Runway
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def runway() -> Iterator[Runway]:
-    with serving_beside(Runway()) as vendor:
+    with serve_in_thread(Runway()) as vendor:
         yield vendor
 
 
@@ -68,13 +68,13 @@ DRY = {"dryRun": "true"}
 SOUNDS: list[dict[str, Any]] = [{}, {"audio": False}]
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     runway = Runway()
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        video = await film(house, model="gen-4.5", seconds=5, size="9:16")
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        video = await film(running, model="gen-4.5", seconds=5, size="9:16")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.6"
-        moved = await film(house, model="gen-4.5", seconds=5, input_reference={"image_url": PICTURE})
+        moved = await film(running, model="gen-4.5", seconds=5, input_reference={"image_url": PICTURE})
         assert moved["status"] == "completed"
     assert runway.heard("text_to_video")[0].fields == {
         "model": "gen4.5", "promptText": "a train", "ratio": "720:1280", "duration": 5,
@@ -86,25 +86,25 @@ async def test_films(open_house: OpenHouse) -> None:
     assert {desk.headers["x-runway-version"] for desk in runway.heard("show")} == {"2024-11-06"}
 
 
-async def test_sound_costs_extra(open_house: OpenHouse) -> None:
+async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:
     runway = Runway()
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        quoted = [await house.video(model="veo-3.1", seconds=8, query=DRY, **more) for more in SOUNDS]
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        quoted = [await running.video(model="veo-3.1", seconds=8, query=DRY, **more) for more in SOUNDS]
         assert [one.json["total_cost_micros"] for one in quoted] == [3_200_000, 1_600_000]
-        await film(house, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
+        await film(running, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
     assert runway.heard("text_to_video")[0].fields == {
         "model": "veo3.1", "promptText": "a train", "ratio": "1920:1080", "duration": 8, "negativePrompt": "rain",
         "audio": True,
     }  # fmt: skip
 
 
-async def test_pictures_cost_what_the_task_says(open_house: OpenHouse) -> None:
+async def test_pictures_cost_what_the_task_says(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.fates.append(("PENDING", {"status": "SUCCEEDED", "cost": {"credits": 5}}))
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        small = await image(house, model="runway/gen4-image", size="1280x720")
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        small = await image(running, model="runway/gen4-image", size="1280x720")
         assert (small["status"], str(small["cost"])) == ("completed", "0.05"), "less than the ceiling that was held"
-        assert str((await edit(house, model="runway/gen4-image-turbo", size="1080x1080"))["cost"]) == "0.02"
+        assert str((await edit(running, model="runway/gen4-image-turbo", size="1080x1080"))["cost"]) == "0.02"
     small_heard, like = runway.heard("text_to_image")
     assert small_heard.fields == {"model": "gen4_image", "promptText": "a pear", "ratio": "1280:720"}
     assert like.fields["referenceImages"] == [{"uri": PICTURE}]
@@ -119,28 +119,28 @@ async def test_pictures_cost_what_the_task_says(open_house: OpenHouse) -> None:
         (EMPTY, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     runway = Runway()
     runway.fates.append(("PENDING", fate))
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        video = await film(house, model="gen-4.5", seconds=5)
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        video = await film(running, model="gen-4.5", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_cancelling(open_house: OpenHouse) -> None:
+async def test_cancelling(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.fates.append(("PENDING", "THROTTLED"))
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        started = await house.video(model="gen-4.5", seconds=5)
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        started = await running.video(model="gen-4.5", seconds=5)
         await runway.desks["text_to_video"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert len(runway.heard("delete")) == 1
 
 
-async def test_refused_at_the_door(open_house: OpenHouse) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.next("text_to_video", answers({"error": "You have reached your daily limit."}, 429))
-    async with house_of(open_house, "runway", runway, "/v1") as house:
-        assert (await film(house, model="gen-4.5", seconds=5))["status"] == "failed"
+    async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
+        assert (await film(running, model="gen-4.5", seconds=5))["status"] == "failed"

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, house_of, image, talk
-from tests.upstreams.lab import KEY
-from tests.upstreams.server import serving_beside
-from tests.upstreams.together import Together
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import serve_in_thread
+from tests.fake_providers.together import Together
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
 
 
 @pytest.fixture
 def client() -> Iterator[openai.OpenAI]:
     with (
-        serving_beside(Together()) as vendor,
+        serve_in_thread(Together()) as vendor,
         openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
     ):
         yield client
@@ -40,12 +40,12 @@ def test_client_talks(client: openai.OpenAI) -> None:
     assert chunks[-1].usage
 
 
-async def test_pictures(open_house: OpenHouse) -> None:
+async def test_pictures(open_gateway: OpenGateway) -> None:
     together = Together()
-    async with house_of(open_house, "together", together, "/v1") as house:
-        record = await image(house, model="flux-schnell", n=5, size="1024x1024")
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        record = await image(running, model="flux-schnell", n=5, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.014155776"), "5 of 1.048576 megapixels"
-        assert (await edit(house, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
+        assert (await edit(running, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
     first, second, third = (one.fields for one in together.heard("generate"))
     assert first == {
         "model": "black-forest-labs/FLUX.1-schnell", "prompt": "a pear", "n": 4, "width": 1024, "height": 1024,
@@ -54,19 +54,19 @@ async def test_pictures(open_house: OpenHouse) -> None:
     assert (second["n"], third["image_url"]) == (1, PICTURE)
 
 
-async def test_unfit_pictures(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "together", Together(), "/v1") as house:
-        record = await image(house, model="flux-schnell", prompt="nsfw")
+async def test_unfit_pictures(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "together", Together(), "/v1") as running:
+        record = await image(running, model="flux-schnell", prompt="nsfw")
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_chats(open_house: OpenHouse) -> None:
+async def test_chats(open_gateway: OpenGateway) -> None:
     together = Together()
-    async with house_of(open_house, "together", together, "/v1") as house:
-        text, record = await talk(house, model="z-ai/glm-5.3", stop=".", user="u-17", logprobs=False)
+    async with gateway_for(open_gateway, "together", together, "/v1") as running:
+        text, record = await talk(running, model="z-ai/glm-5.3", stop=".", user="u-17", logprobs=False)
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert str(record["cost"]) == "0.0000174"  # 3 at 1.4 and 3 at 4.4 dollars a million
-        _, record = await talk(house, model="z-ai/glm-5.3", stream=True)
+        _, record = await talk(running, model="z-ai/glm-5.3", stream=True)
         assert str(record["cost"]) == "0.0000174"
     assert together.heard("chat")[0].fields["stop"] == ["."]

@@ -16,12 +16,12 @@ from google.genai import errors, types
 from google.oauth2.credentials import Credentials
 
 from penstock.providers.vertex.account import SCOPE, auth, signed
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of, houses_of
-from tests.upstreams.fal import Fal
-from tests.upstreams.lab import KEY, mp4, png
-from tests.upstreams.server import answers, serving_beside
-from tests.upstreams.vertex import FILTERED, PLACE, Vertex, ended
+from tests.fake_providers.fal import Fal
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.vertex import FILTERED, PLACE, Vertex, ended
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for, gateways_for
 
 MODEL = "veo-3.1-generate-001"
 IMAGE = {"bytesBase64Encoded": PICTURE.partition(",")[2], "mimeType": "image/png"}
@@ -32,7 +32,7 @@ FOX = types.GenerateVideosSource(prompt="a fox")
 
 @pytest.fixture
 def vertex() -> Iterator[Vertex]:
-    with serving_beside(Vertex()) as vendor:
+    with serve_in_thread(Vertex()) as vendor:
         yield vendor
 
 
@@ -143,10 +143,10 @@ def test_an_access_token_is_used_as_it_is() -> None:
         ("veo-3.1-lite", {"seconds": 4}, {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p"}, "0.2"),
     ],
 )  # fmt: skip
-async def test_films(open_house: OpenHouse, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
+async def test_films(open_gateway: OpenGateway, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
     vendor = Vertex()
-    async with house_of(open_house, "vertex", vendor, PLACE) as house:
-        video = await film(house, model=model, input_reference=[{"image_url": PICTURE}] * 2, **said)
+    async with gateway_for(open_gateway, "vertex", vendor, PLACE) as running:
+        video = await film(running, model=model, input_reference=[{"image_url": PICTURE}] * 2, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     heard = vendor.heard("create")[0].fields
@@ -165,33 +165,33 @@ async def test_films(open_house: OpenHouse, model: str, said: Any, told: dict[st
         ({"response": {"videos": []}}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: Any, code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None:
     vendor = Vertex()
     vendor.fates.append(("waiting", fate))
-    async with house_of(open_house, "vertex", vendor, PLACE) as house:
-        video = await film(house, model="veo-3.1", seconds=8)
+    async with gateway_for(open_gateway, "vertex", vendor, PLACE) as running:
+        video = await film(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_nobody_has_films_put_elsewhere(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "vertex", Vertex(), PLACE) as house:
+async def test_nobody_has_films_put_elsewhere(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "vertex", Vertex(), PLACE) as running:
         for extra in ("storageUri", "sampleCount", "pubsubTopic", "parameters", "instances"):
             with pytest.raises(Exception, match=extra):
-                await film(house, model="veo-3.1", seconds=8, **{extra: "gs://elsewhere"})
+                await film(running, model="veo-3.1", seconds=8, **{extra: "gs://elsewhere"})
 
 
-async def test_films_that_take_longer_to_be_as_large_are_refused(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "vertex", Vertex(), PLACE) as house:
-        video = await film(house, model="veo-3.1", seconds=4, size="1920x1080")
+async def test_films_that_take_longer_to_be_as_large_are_refused(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "vertex", Vertex(), PLACE) as running:
+        video = await film(running, model="veo-3.1", seconds=4, size="1920x1080")
         assert video["status"] == "failed"
         assert "Unsupported output video duration for this resolution." in video["error"]["message"]
 
 
-async def test_takes_over_where_others_of_veo_fail(open_house: OpenHouse) -> None:
+async def test_takes_over_where_others_of_veo_fail(open_gateway: OpenGateway) -> None:
     google, fal = Vertex(), Fal()
     fal.always("submit", answers({"detail": "Too many requests"}, 429))
-    async with houses_of(open_house, {"vertex": (google, PLACE), "fal": (fal, "")}) as house:
-        video = await film(house, model="veo-3.1", seconds=8)
+    async with gateways_for(open_gateway, {"vertex": (google, PLACE), "fal": (fal, "")}) as running:
+        video = await film(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["metadata"]["executed_model"]) == ("completed", f"vertex/{MODEL}")
     assert fal.heard("submit")

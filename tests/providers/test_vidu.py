@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, film, house_of
-from tests.upstreams.lab import mp4
-from tests.upstreams.server import answers
-from tests.upstreams.vidu import Vidu, failed, problem
+from tests.fake_providers.scripted import mp4
+from tests.fake_providers.server import answers
+from tests.fake_providers.vidu import Vidu, failed, problem
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, film, gateway_for
 
 BASE = "/ent/v2"
 
@@ -24,11 +24,11 @@ BASE = "/ent/v2"
         ("vidu/q3-reference", 7, "reference2video", "viduq3"),
     ],
 )
-async def test_films(open_house: OpenHouse, model: str, count: int, path: str, upstream: str) -> None:
+async def test_films(open_gateway: OpenGateway, model: str, count: int, path: str, upstream: str) -> None:
     vendor = Vidu()
-    async with house_of(open_house, "vidu", vendor, BASE) as house:
+    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
         references = {"input_reference": [{"image_url": PICTURE}] * count} if count else {}
-        video = await film(house, model=model, seconds=5, size="1080x1920", **references)
+        video = await film(running, model=model, seconds=5, size="1080x1920", **references)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.275"
         assert video["metadata"]["executed_model"] == f"vidu/{upstream}"
@@ -42,26 +42,26 @@ async def test_films(open_house: OpenHouse, model: str, count: int, path: str, u
 
 
 @pytest.mark.parametrize("model", ["vidu-q3", "vidu/q3-reference"])
-async def test_too_many_pictures(open_house: OpenHouse, model: str) -> None:
-    async with house_of(open_house, "vidu", Vidu(), BASE) as house:
+async def test_too_many_pictures(open_gateway: OpenGateway, model: str) -> None:
+    async with gateway_for(open_gateway, "vidu", Vidu(), BASE) as running:
         with pytest.raises(Exception, match=r"takes at most|is not supported"):
-            await house.video(model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * 8)
+            await running.video(model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * 8)
 
 
-async def test_credits_are_what_is_paid_for(open_house: OpenHouse) -> None:
+async def test_credits_are_what_is_paid_for(open_gateway: OpenGateway) -> None:
     """Up to what was held: the rest would be the gateway's loss."""
     vendor = Vidu()
-    async with house_of(open_house, "vidu", vendor, BASE) as house:
+    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
         vendor.credits = 10
-        assert str((await film(house, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
+        assert str((await film(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
         vendor.credits = 1000
-        assert str((await film(house, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
+        assert str((await film(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
 
 
-async def test_off_the_peak_is_refused(open_house: OpenHouse) -> None:
-    async with house_of(open_house, "vidu", Vidu(), BASE) as house:
+async def test_off_the_peak_is_refused(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "vidu", Vidu(), BASE) as running:
         with pytest.raises(Exception, match="would change the price"):
-            await house.video(model="vidu-q3", seconds=5, off_peak=True)
+            await running.video(model="vidu-q3", seconds=5, off_peak=True)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ async def test_off_the_peak_is_refused(open_house: OpenHouse) -> None:
         ({"state": "success", "creations": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     vendor = Vidu()
     vendor.fates.append(("created", fate))
-    async with house_of(open_house, "vidu", vendor, BASE) as house:
-        video = await film(house, model="vidu-q3", seconds=5)
+    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
+        video = await film(running, model="vidu-q3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -91,18 +91,18 @@ async def test_failures(open_house: OpenHouse, fate: dict[str, Any], code: str) 
         ("FieldInvalid", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_house: OpenHouse, reason: str, status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, reason: str, status: int, code: str) -> None:
     vendor = Vidu()
     vendor.next("create", answers(problem(reason, "No.", status), status))
-    async with house_of(open_house, "vidu", vendor, BASE) as house:
-        assert (await film(house, model="vidu-q3", seconds=5))["error"]["code"] == code
+    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
+        assert (await film(running, model="vidu-q3", seconds=5))["error"]["code"] == code
 
 
-async def test_cancel(open_house: OpenHouse) -> None:
+async def test_cancel(open_gateway: OpenGateway) -> None:
     vendor = Vidu(usual=("created",))
-    async with house_of(open_house, "vidu", vendor, BASE) as house:
-        started = await house.video(model="vidu-q3", seconds=5)
+    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
+        started = await running.video(model="vidu-q3", seconds=5)
         await vendor.desks["create"].reached(1)
-        await house.cancel(started.json["id"])
-        assert (await house.ended(started.json["id"]))["status"] == "cancelled"
+        await running.cancel(started.json["id"])
+        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
     assert [job.cancelled for job in vendor.jobs.values()] == [True]

@@ -12,18 +12,18 @@ import xai_sdk.video  # type: ignore[import-untyped]
 from penstock.errors import InvalidRequest, Problem
 from penstock.providers.xai import PROVIDER
 from penstock.values import Frame
-from tests.house import OpenHouse
-from tests.providers.journeys import PICTURE, edit, film, house_of, image, talk
-from tests.upstreams.lab import KEY, mp4
-from tests.upstreams.server import answers, serving_beside
-from tests.upstreams.xai import BLOCKED, FAILED, REFUSED, XAI
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.xai import BLOCKED, FAILED, REFUSED, XAI
+from tests.gateway import OpenGateway
+from tests.providers.calls import PICTURE, edit, film, gateway_for, image, talk
 
 # ------------------------------------------------------------------------------------------------------------- clients
 
 
 @pytest.fixture
 def xai() -> Iterator[XAI]:
-    with serving_beside(XAI()) as vendor:
+    with serve_in_thread(XAI()) as vendor:
         yield vendor
 
 
@@ -76,10 +76,10 @@ def test_its_own_library_knows_the_words() -> None:
 # ------------------------------------------------------------------------------------------------------------- gateway
 
 
-async def test_pictures_cost_what_is_reported(open_house: OpenHouse) -> None:
+async def test_pictures_cost_what_is_reported(open_gateway: OpenGateway) -> None:
     xai = XAI()
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        record = await image(house, model="grok-imagine-image-2", n=3, size="1792x1024", quality="low", user="u-17")
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        record = await image(running, model="grok-imagine-image-2", n=3, size="1792x1024", quality="low", user="u-17")
         assert (record["status"], str(record["cost"])) == ("completed", "0.12")
     assert xai.heard("generate")[0].fields == {
         "model": "grok-imagine-image-2.0", "prompt": "a pear", "n": 3, "aspect_ratio": "16:9", "resolution": "1k",
@@ -88,33 +88,33 @@ async def test_pictures_cost_what_is_reported(open_house: OpenHouse) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_edits(open_house: OpenHouse, count: int) -> None:
+async def test_edits(open_gateway: OpenGateway, count: int) -> None:
     xai = XAI()
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        record = await edit(house, model="grok-imagine-image-2", image=[PICTURE] * count, size="1:1")
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        record = await edit(running, model="grok-imagine-image-2", image=[PICTURE] * count, size="1:1")
         assert (record["status"], str(record["cost"])) == ("completed", str(0.04 + 0.01 * count))
     heard = xai.heard("edit")[0].fields
     given = {"type": "image_url", "url": PICTURE}
     assert (heard.get("image"), heard.get("images")) == ((given, None) if count == 1 else (None, [given] * 2))
 
 
-async def test_some_pictures_are_blocked(open_house: OpenHouse) -> None:
+async def test_some_pictures_are_blocked(open_gateway: OpenGateway) -> None:
     xai = XAI()
     xai.blocks = {0}
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        assert (await image(house, model="grok-imagine-image-2", n=2))["status"] == "completed"
-        record = await image(house, model="grok-imagine-image-2", n=1)
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        assert (await image(running, model="grok-imagine-image-2", n=2))["status"] == "completed"
+        record = await image(running, model="grok-imagine-image-2", n=1)
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
 
 
-async def test_films(open_house: OpenHouse) -> None:
+async def test_films(open_gateway: OpenGateway) -> None:
     xai = XAI()
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        video = await film(house, model="grok-imagine-video", seconds=5, size="9:16")
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        video = await film(running, model="grok-imagine-video", seconds=5, size="9:16")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.35"
-        await film(house, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}])
-        await film(house, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}] * 2)
+        await film(running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}])
+        await film(running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}] * 2)
     words, picture, pictures = (one.fields for one in xai.heard("film"))
     assert words == {
         "model": "grok-imagine-video", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16", "resolution": "720p",
@@ -134,32 +134,32 @@ async def test_films(open_house: OpenHouse) -> None:
         ({"status": "done", "video": {"url": ""}}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_film(open_house: OpenHouse, fate: dict[str, Any], code: str) -> None:
+async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     xai = XAI()
     xai.fates.append(("named", "pending", fate))
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        video = await film(house, model="grok-imagine-video-1.5", seconds=3)
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        video = await film(running, model="grok-imagine-video-1.5", seconds=3)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
-        assert await house.money() == (10_000_000_000, 0)
+        assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_chats_cost_what_is_reported(open_house: OpenHouse) -> None:
+async def test_chats_cost_what_is_reported(open_gateway: OpenGateway) -> None:
     xai = XAI()
-    async with house_of(open_house, "xai", xai, "/v1") as house:
-        text, record = await talk(house, model="x-ai/grok-4.7", frequency_penalty=0, presence_penalty=0)
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        text, record = await talk(running, model="x-ai/grok-4.7", frequency_penalty=0, presence_penalty=0)
         assert json.loads(text)["usage"]["cost_in_usd_ticks"] == 37_756_000
         assert str(record["cost"]) == "0.0037756"
-        _, record = await talk(house, model="x-ai/grok-4.7", stream=True)
+        _, record = await talk(running, model="x-ai/grok-4.7", stream=True)
         assert str(record["cost"]) == "0.0037756"
         with pytest.raises(InvalidRequest, match="`stop` is not supported"):
-            await talk(house, model="x-ai/grok-4.7", stop=["."])
+            await talk(running, model="x-ai/grok-4.7", stop=["."])
 
 
-async def test_chat_refused_in_words(open_house: OpenHouse) -> None:
+async def test_chat_refused_in_words(open_gateway: OpenGateway) -> None:
     xai = XAI()
     words = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
     xai.next("chat", answers({"code": "permission-denied", "error": words}, 403))
-    async with house_of(open_house, "xai", xai, "/v1") as house:
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
         with pytest.raises(Problem) as caught:
-            await talk(house, model="x-ai/grok-4.7")
+            await talk(running, model="x-ai/grok-4.7")
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"

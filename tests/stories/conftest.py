@@ -7,8 +7,8 @@ import pytest
 
 from penstock.store.base import Dialect
 from tests import postgres
-from tests.stories.serving import Ground, Serving
-from tests.upstreams.lab import Lab, laboratory_beside
+from tests.fake_providers.scripted import ScriptedProvider, scripted_provider_in_thread
+from tests.stories.processes import Ground, Serving
 
 
 @pytest.fixture(scope="session")
@@ -19,13 +19,13 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    with laboratory_beside() as lab:
+def lab() -> Iterator[ScriptedProvider]:
+    with scripted_provider_in_thread() as lab:
         yield lab
 
 
 @pytest.fixture
-def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: Lab) -> Ground:
+def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: ScriptedProvider) -> Ground:
     """Where a server can be started, stopped and killed as often as the story wants."""
     database = request.getfixturevalue("fresh_database") if dialect == "postgres" else ""
     return Ground(tmp_path / "data", database, lab)

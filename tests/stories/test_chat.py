@@ -15,9 +15,9 @@ from openai.types.chat import (
 )
 from pydantic import BaseModel
 
-from tests.house import sqlite_only
-from tests.stories.serving import Ground, Serving
-from tests.upstreams.lab import Lab
+from tests.fake_providers.scripted import ScriptedProvider
+from tests.gateway import sqlite_only
+from tests.stories.processes import Ground, Serving
 
 ECHO = "atelier/echo"
 WEATHER: ChatCompletionToolParam = {
@@ -113,7 +113,7 @@ def test_streams(client: openai.OpenAI) -> None:
     assert all(one.choices and one.usage is None for one in quiet)
 
 
-def test_raw_answers_and_what_they_cost(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+def test_raw_answers_and_what_they_cost(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     """Whole and streamed, each can be found in the records at once, and costs what the vendor bills."""
     raw = client.chat.completions.with_raw_response.create(model="lab/talk", messages=asking("one two three"))
     assert raw.parse().choices[0].message.content
@@ -154,7 +154,7 @@ async def many(served: Serving, enough: int) -> Counter[str]:
 
 
 @sqlite_only
-def test_killed_among_conversations(story: Ground, lab: Lab) -> None:
+def test_killed_among_conversations(story: Ground, lab: ScriptedProvider) -> None:
     """Whatever the crash forgot, it forgot whole: what is recorded is charged, what is charged is recorded."""
     with story.serving() as served:
         outcomes = asyncio.run(many(served, 60))

@@ -9,10 +9,10 @@ import openai
 import pytest
 from PIL import Image
 
-from tests.house import sqlite_only
-from tests.stories.serving import Ground, Serving
-from tests.upstreams import faults
-from tests.upstreams.lab import Lab, mp4, png
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider, mp4, png
+from tests.gateway import sqlite_only
+from tests.stories.processes import Ground, Serving
 
 pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
 
@@ -33,7 +33,7 @@ def fetched(url: str | None) -> bytes:
         return found
 
 
-def test_the_whole_journey(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+def test_the_whole_journey(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     """Models, pictures both ways, an edit, a film from its promise to its deletion, and the bill."""
     models = [model.id for model in client.models.list()]
     assert {"picture", "touch", "film", "atelier/sketch", "atelier/clip"} <= set(models)
@@ -80,7 +80,7 @@ def test_without_any_vendor(served: Serving, client: openai.OpenAI) -> None:
 
 
 @sqlite_only
-def test_trouble_as_the_client_knows_it(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+def test_trouble_as_the_client_knows_it(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     with pytest.raises(openai.NotFoundError, match="Did you mean"):
         client.images.generate(model="pictur", prompt="x")
     with pytest.raises(openai.BadRequestError) as refused:
@@ -97,7 +97,7 @@ def test_trouble_as_the_client_knows_it(served: Serving, client: openai.OpenAI, 
 
 
 @sqlite_only
-def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab: Lab) -> None:
+def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     """The client repeats by itself what fails; we tell it when that would cost twice."""
     lab.images.next(faults.dropped)
     with pytest.raises(openai.InternalServerError):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.store.base import Dialect
-from tests.stories.serving import Serving
-from tests.upstreams.lab import Lab, mask
+from tests.fake_providers.scripted import ScriptedProvider, mask
+from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(300)]
 HERE = Path(__file__).with_name("node")
@@ -46,7 +46,7 @@ def ran(packages: Path, script: str, served: Serving) -> Any:
     return json.loads(made.stdout.splitlines()[-1])
 
 
-def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
+def test_openai(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     saw = ran(packages, "openai.mjs", served)
     assert {"picture", "touch", "film", "lab/talk"} <= set(saw["models"])
     assert saw["fetched"] == [200, "image/png"]
@@ -67,7 +67,7 @@ def test_openai(packages: Path, served: Serving, lab: Lab) -> None:
     assert len(lab.invoice) == 8
 
 
-def test_ai_sdk(packages: Path, served: Serving, lab: Lab) -> None:
+def test_ai_sdk(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     saw = ran(packages, "ai.mjs", served)
     assert (saw["types"], saw["magic"]) == (["image/png", "image/png"], "PNG")
     assert (saw["text"], saw["streamed"], saw["tokens"]) == ("one two three", "four five six", 6)

@@ -6,10 +6,10 @@ import time
 import openai
 import pytest
 
-from tests.house import sqlite_only
-from tests.stories.serving import Ground, Serving, until
-from tests.upstreams import faults
-from tests.upstreams.lab import Lab
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
+from tests.gateway import sqlite_only
+from tests.stories.processes import Ground, Serving, until
 
 
 def works(served: Serving, key: str) -> bool:
@@ -48,7 +48,7 @@ def test_organizations_and_their_money(story: Ground, served: Serving) -> None:
     assert [row[1:4] for row in rows if row[0] == org] == [["Second", "prepaid", "0.01"]]
 
 
-def test_a_stop_lets_callers_finish(story: Ground, lab: Lab) -> None:
+def test_a_stop_lets_callers_finish(story: Ground, lab: ScriptedProvider) -> None:
     with story.serving() as served:
         release = threading.Event()
         lab.images.next(faults.waiting(release))

@@ -11,7 +11,7 @@ from penstock.clock import ManualClock
 from penstock.errors import RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.recordings import files
-from tests.house import Ground, House, neighbours
+from tests.gateway import Ground, RunningGateway, neighbours
 
 FILM = {"model": "film", "prompt": "a train", "seconds": 4}
 PICTURE = {"model": "picture", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
@@ -24,12 +24,12 @@ def connections(port: int) -> int:
     return sum(bool(one.raddr) and one.raddr.port == port for one in reached)
 
 
-async def run(house: House, headers: dict[str, str]) -> tuple[Any, Any]:
+async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, Any]:
     """A picture, and a film until it is there."""
-    picture = await endpoints.make_images(house.gateway, house.call(PICTURE, endpoint="/image", headers=headers))
-    started = await endpoints.start_video(house.gateway, house.call(FILM, headers=headers))
-    await house.ended(started.json["id"])
-    film = await retrieve.video(house.gateway, house.call(id=started.json["id"]))
+    picture = await endpoints.make_images(running.gateway, running.call(PICTURE, endpoint="/image", headers=headers))
+    started = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+    await running.ended(started.json["id"])
+    film = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
     return picture, film
 
 
@@ -37,28 +37,30 @@ async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     async with neighbours() as labs:
         first = Ground(tmp_path / "first", "", ManualClock())
-        async with first.open(labs=labs) as house:
-            picture, film = await run(house, RECORD)
-            assert connections(house.lab.port) > 0  # so that the same look below means something
-            assert len(house.lab.invoice) == 2
-            for row in (await house.gateway.recordings.page(house.caller.org_id)).data:
-                files.save(folder, *await files.written(house.gateway.recordings, row, inline=False))
+        async with first.open(labs=labs) as running:
+            picture, film = await run(running, RECORD)
+            assert connections(running.lab.port) > 0  # so that the same look below means something
+            assert len(running.lab.invoice) == 2
+            for row in (await running.gateway.recordings.page(running.caller.org_id)).data:
+                files.save(folder, *await files.written(running.gateway.recordings, row, inline=False))
         port = labs[0].port
         second = Ground(tmp_path / "second", "", ManualClock())
-        async with second.open(labs=labs, providers={}) as house:
+        async with second.open(labs=labs, providers={}) as running:
             for document in sorted(folder.glob("*.json")):
                 loaded = files.load(document)
-                now = house.clock.now_ms()
-                await files.taken_in(house.gateway.store, house.gateway.recordings, house.caller.org_id, *loaded, now)
-            before = await house.money()
-            again, film_again = await run(house, REPLAY)
+                now = running.clock.now_ms()
+                await files.taken_in(
+                    running.gateway.store, running.gateway.recordings, running.caller.org_id, *loaded, now
+                )
+            before = await running.money()
+            again, film_again = await run(running, REPLAY)
             assert again.json["data"] == picture.json["data"]
             assert film_again.json["output"]["size_bytes"] == film.json["output"]["size_bytes"]
             assert film_again.json["metadata"]["executed_model"] == film.json["metadata"]["executed_model"]
             assert film_again.json["id"] != film.json["id"]
-            assert await house.money() == before
-            other = house.call({**PICTURE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
+            assert await running.money() == before
+            other = running.call({**PICTURE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
             with pytest.raises(RecordingNotFound):
-                await endpoints.make_images(house.gateway, other)
+                await endpoints.make_images(running.gateway, other)
             assert connections(port) == 0
         assert len(labs[0].invoice) == 2

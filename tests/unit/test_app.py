@@ -10,8 +10,8 @@ from penstock.clock import ManualClock
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
 from penstock.values import nanos
-from tests.house import MASTER, Ground, OpenHouse, neighbours, sqlite_only
-from tests.upstreams import faults
+from tests.fake_providers import faults
+from tests.gateway import MASTER, Ground, OpenGateway, neighbours, sqlite_only
 
 
 def settings(ground: Ground, **said: object) -> Settings:
@@ -101,39 +101,39 @@ async def test_a_database_that_cannot_be_trusted(request: pytest.FixtureRequest,
 # --------------------------------------------------------------------------------------------------------- working
 
 
-async def test_what_the_last_process_left_is_taken_up(open_house: OpenHouse) -> None:
+async def test_what_the_last_process_left_is_taken_up(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
-        async with open_house(labs=labs, works=False, worker=False) as house:
-            ids = [(await house.video(seconds=1)).json["id"] for _ in range(5)]
-        async with open_house(labs=labs) as house:
-            assert {(await house.finished(one))["status"] for one in ids} == {"completed"}
+        async with open_gateway(labs=labs, works=False, worker=False) as running:
+            ids = [(await running.video(seconds=1)).json["id"] for _ in range(5)]
+        async with open_gateway(labs=labs) as running:
+            assert {(await running.finished(one))["status"] for one in ids} == {"completed"}
 
 
 @sqlite_only
-async def test_who_is_no_worker_leaves_videos_to_others(open_house: OpenHouse) -> None:
+async def test_who_is_no_worker_leaves_videos_to_others(open_gateway: OpenGateway) -> None:
     """It accepts them, makes pictures while callers wait, and drives nothing else."""
-    async with open_house(worker=False) as house:
-        video_id = (await house.video()).json["id"]
-        assert await house.image()
+    async with open_gateway(worker=False) as running:
+        video_id = (await running.video()).json["id"]
+        assert await running.image()
         for _ in range(20):
-            house.clock.advance(30)
+            running.clock.advance(30)
             await asyncio.sleep(0.001)
-        assert (await house.record(video_id))["status"] == "pending"
-        assert len(house.lab.videos) == 0
-        await house.cancel(video_id)
+        assert (await running.record(video_id))["status"] == "pending"
+        assert len(running.lab.videos) == 0
+        await running.cancel(video_id)
 
 
-async def test_stopping_leaves_work_in_good_order(open_house: OpenHouse) -> None:
+async def test_stopping_leaves_work_in_good_order(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
         labs[0].videos.always(faults.never_ends)
-        async with open_house(labs=labs) as house:
+        async with open_gateway(labs=labs) as running:
             for _ in range(3):
-                await house.video(seconds=1)
+                await running.video(seconds=1)
             await labs[0].videos.reached(3)
-            leases = await house.rows("SELECT id FROM generations WHERE lease_until_ms > 0")
-        async with open_house(labs=labs, works=False) as house:
+            leases = await running.rows("SELECT id FROM generations WHERE lease_until_ms > 0")
+        async with open_gateway(labs=labs, works=False) as running:
             assert len(leases) == 3
-            rows = await house.rows("SELECT lease_until_ms, crashes FROM generations")
+            rows = await running.rows("SELECT lease_until_ms, crashes FROM generations")
             assert [(row["lease_until_ms"], row["crashes"]) for row in rows] == [(0, 0)] * 3
 
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from penstock import cli
-from tests.commanding import done, penstock
+from tests.command_line import done, penstock
 
 
 def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:

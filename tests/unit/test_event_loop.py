@@ -13,8 +13,8 @@ import pytest
 from penstock import event_loop
 from penstock.event_loop import Turns, unobtrusive
 from penstock.schema import Request
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams import faults
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, sqlite_only
 
 LONG, SHORT = 2**20, 2**10
 Told = TypeVar("Told")
@@ -60,15 +60,15 @@ async def test_whoever_gives_up_does_not_hold_up_the_others() -> None:
 
 
 @sqlite_only
-async def test_long_replies_that_come_at_once(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_replies_that_come_at_once(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "_LONG_BYTES", 10)
     request = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
-    async with open_house(works=False) as house:
-        gate, gateway = faults.Gate(), house.gateway
-        house.lab.images.always(gate)
+    async with open_gateway(works=False) as running:
+        gate, gateway = faults.Gate(), running.gateway
+        running.lab.images.always(gate)
         option = gateway.catalog.route("picture", ("image",), lambda *_: True).first
         asking = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
-        await house.lab.images.reached(30)
+        await running.lab.images.reached(30)
         gate.open()
         assert len(set(await asking)) == 30
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from penstock.app import first_start, opened_gateway
 from penstock.gateway import Gateway
 from penstock.settings import Settings
-from tests.house import MASTER, Ground, OpenHouse
+from tests.gateway import MASTER, Ground, OpenGateway
 
 
 async def test_ready_when_there_is_somebody_to_serve(ground: Ground) -> None:
@@ -16,12 +16,12 @@ async def test_ready_when_there_is_somebody_to_serve(ground: Ground) -> None:
         assert await gateway.ready() is True
 
 
-async def test_not_ready_while_draining(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        house.gateway.draining = True
-        assert await house.gateway.ready() is False
+async def test_not_ready_while_draining(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        running.gateway.draining = True
+        assert await running.gateway.ready() is False
 
 
-async def test_every_piece_is_there(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        assert all(getattr(house.gateway, field.name) is not None for field in fields(Gateway))
+async def test_every_piece_is_there(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        assert all(getattr(running.gateway, field.name) is not None for field in fields(Gateway))

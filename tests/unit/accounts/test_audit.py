@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from penstock.accounts import audit
-from tests.house import House, OpenHouse, sqlite_only
-from tests.upstreams import faults
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 HOOK = "https://receiver.example/hook"
 
@@ -40,84 +40,84 @@ DEEDS = {
 }
 
 
-async def lived(house: House) -> None:
+async def lived(running: RunningGateway) -> None:
     """A film that was made, one that failed, a picture, and a refusal."""
-    house.lab.videos.next(faults.ok, faults.fails)
+    running.lab.videos.next(faults.ok, faults.fails)
     for _ in range(2):
-        await house.finished((await house.video(webhook_url=HOOK)).json["id"])
-    await house.image()
+        await running.finished((await running.video(webhook_url=HOOK)).json["id"])
+    await running.image()
 
 
-async def test_all_is_well(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        assert await house.breaches() == []
-        await lived(house)
-        house.lab.videos.next(faults.never_ends)
-        await house.video(webhook_url=HOOK)
-        assert await house.breaches() == []
+async def test_all_is_well(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        assert await running.breaches() == []
+        await lived(running)
+        running.lab.videos.next(faults.never_ends)
+        await running.video(webhook_url=HOOK)
+        assert await running.breaches() == []
 
 
 @pytest.mark.parametrize(("deed", "words"), DEEDS.items())
 @sqlite_only
-async def test_breaches(open_house: OpenHouse, deed: str, words: str) -> None:
-    async with open_house(audited=False) as house:
-        await lived(house)
-        path = house.gateway.settings.data / "penstock.db"
+async def test_breaches(open_gateway: OpenGateway, deed: str, words: str) -> None:
+    async with open_gateway(audited=False) as running:
+        await lived(running)
+        path = running.gateway.settings.data / "penstock.db"
     tampered = apsw.Connection(str(path))
     tampered.execute(deed)
     tampered.close()
-    async with open_house(labs=(house.lab, house.annex), works=False, audited=False) as house:
-        breaches = await house.breaches()
+    async with open_gateway(labs=(running.lab, running.annex), works=False, audited=False) as running:
+        breaches = await running.breaches()
         assert any(breach.startswith(words) for breach in breaches) or not words, breaches
         assert all(re.match(r"[a-z_]+: ", breach) for breach in breaches)
 
 
 @sqlite_only
-async def test_files_that_are_missing_or_short(open_house: OpenHouse) -> None:
-    async with open_house(audited=False) as house:
-        await house.image()
-        await house.image()
-        first, second = sorted(path for path in (house.gateway.settings.data / "media").rglob("med_*"))
+async def test_files_that_are_missing_or_short(open_gateway: OpenGateway) -> None:
+    async with open_gateway(audited=False) as running:
+        await running.image()
+        await running.image()
+        first, second = sorted(path for path in (running.gateway.settings.data / "media").rglob("med_*"))
         first.unlink()
         second.write_bytes(b"half")
-        told = sorted(await house.breaches())
+        told = sorted(await running.breaches())
         assert len(told) == 2
         assert {told[0].split(" ", 3)[2], told[1].split(" ", 3)[2]} == {"is", "has"}
 
 
 @sqlite_only
-async def test_files_that_are_being_removed(open_house: OpenHouse) -> None:
+async def test_files_that_are_being_removed(open_gateway: OpenGateway) -> None:
     """A file goes before its row; the sweep may be between the two."""
-    async with open_house(audited=False) as house:
-        await house.image()
-        (file,) = (house.gateway.settings.data / "media").rglob("med_*")
+    async with open_gateway(audited=False) as running:
+        await running.image()
+        (file,) = (running.gateway.settings.data / "media").rglob("med_*")
         file.unlink()
-        assert len(await house.breaches()) == 1
-        house.clock.advance(25 * 3600)
-        assert await house.breaches() == []
+        assert len(await running.breaches()) == 1
+        running.clock.advance(25 * 3600)
+        assert await running.breaches() == []
 
 
 @sqlite_only
-async def test_not_more_than_one_can_read(open_house: OpenHouse) -> None:
-    async with open_house(audited=False) as house:
+async def test_not_more_than_one_can_read(open_gateway: OpenGateway) -> None:
+    async with open_gateway(audited=False) as running:
         for _ in range(30):
-            await house.image()
-        path = house.gateway.settings.data / "penstock.db"
+            await running.image()
+        path = running.gateway.settings.data / "penstock.db"
     tampered = apsw.Connection(str(path))
     tampered.execute("UPDATE requests SET cost = cost + 1")
     tampered.close()
-    async with open_house(labs=(house.lab, house.annex), works=False, audited=False) as house:
-        assert sum(breach.startswith("costs: ") for breach in await house.breaches()) == 20
+    async with open_gateway(labs=(running.lab, running.annex), works=False, audited=False) as running:
+        assert sum(breach.startswith("costs: ") for breach in await running.breaches()) == 20
 
 
-async def test_orphans_are_counted(open_house: OpenHouse) -> None:
+async def test_orphans_are_counted(open_gateway: OpenGateway) -> None:
     """One that may have been made, and nothing else: neither what was delivered nor what failed for certain."""
-    async with open_house() as house:
-        await lived(house)
-        assert await audit.orphans(house.gateway.store) == (0, 0)
-        house.lab.videos.next(faults.dropped)
-        await house.finished((await house.video()).json["id"])
-        assert await audit.orphans(house.gateway.store) == (1, 0)
+    async with open_gateway() as running:
+        await lived(running)
+        assert await audit.orphans(running.gateway.store) == (0, 0)
+        running.lab.videos.next(faults.dropped)
+        await running.finished((await running.video()).json["id"])
+        assert await audit.orphans(running.gateway.store) == (1, 0)
 
 
 def test_every_rule_has_words() -> None:

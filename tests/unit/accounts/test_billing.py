@@ -16,7 +16,7 @@ from penstock.providers.spec import Model, Operation, Price, converted
 from penstock.schema import Input, Request
 from penstock.store.base import ConstraintViolated, Store
 from penstock.values import Nanos, nanos, new_id
-from tests.stores import Database, database_for
+from tests.databases import Database, database_for
 
 NOW = 1_700_000_000_000
 

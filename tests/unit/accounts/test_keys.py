@@ -17,7 +17,7 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound, Prob
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.vault import SecretRefused, Vault
-from tests.stores import BOTH, Database, database_for
+from tests.databases import BOTH, Database, database_for
 
 VAULT = Vault("v" * 43)
 

@@ -9,40 +9,40 @@ from penstock.accounts import requests
 from penstock.errors import Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
-from tests.house import House, OpenHouse
-from tests.upstreams import faults
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, RunningGateway
 
 DAY_MS = 86_400_000
 
 
-async def tried(house: House, caller: Caller, **body: Any) -> str:
+async def tried(running: RunningGateway, caller: Caller, **body: Any) -> str:
     """Accepted, or the code of the refusal; recorded either way, as the edge does it."""
-    call = house.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
+    call = running.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     try:
-        await endpoints.start_video(house.gateway, call)
+        await endpoints.start_video(running.gateway, call)
     except Problem as problem:
-        await house.gateway.requests.reject(call, problem, "film", "video")
+        await running.gateway.requests.reject(call, problem, "film", "video")
         return problem.code
     return "accepted"
 
 
-async def test_calls_a_minute(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        caller = await house.key_for(calls_a_minute=3)
-        assert [await tried(house, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
-        house.clock.advance(59)
-        assert await tried(house, caller) == "RATE_LIMITED"
-        house.clock.advance(2)
-        assert await tried(house, caller) == "accepted", "being refused does not count"
-        await house.idle()
+async def test_calls_a_minute(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        caller = await running.key_for(calls_a_minute=3)
+        assert [await tried(running, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
+        running.clock.advance(59)
+        assert await tried(running, caller) == "RATE_LIMITED"
+        running.clock.advance(2)
+        assert await tried(running, caller) == "accepted", "being refused does not count"
+        await running.idle()
 
 
-async def test_what_a_refusal_says(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        caller = await house.key_for(calls_a_minute=1)
-        await house.image(caller=caller)
+async def test_what_a_refusal_says(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        caller = await running.key_for(calls_a_minute=1)
+        await running.image(caller=caller)
         with pytest.raises(RateLimited) as caught:
-            await house.image(caller=caller)
+            await running.image(caller=caller)
         problem = caught.value
         assert (problem.status, problem.should_retry) == (429, True)
         assert problem.headers == {
@@ -53,55 +53,55 @@ async def test_what_a_refusal_says(open_house: OpenHouse) -> None:
         }
 
 
-async def test_calls_at_once(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        house.lab.videos.always(faults.never_ends)
-        caller = await house.key_for(calls_at_once=2)
-        assert [await tried(house, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
-        unlimited = house.caller
-        assert await tried(house, unlimited) == "accepted", "another key of the same organization is not concerned"
-        mine = [row for row in await house.records() if row["key_id"] == caller.key_id]
-        running = [row["id"] for row in mine if row["status"] in requests.OPEN]
-        await house.cancel(running[0])
-        await house.ended(running[0])
-        assert await tried(house, caller) == "accepted"
+async def test_calls_at_once(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.videos.always(faults.never_ends)
+        caller = await running.key_for(calls_at_once=2)
+        assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
+        unlimited = running.caller
+        assert await tried(running, unlimited) == "accepted", "another key of the same organization is not concerned"
+        mine = [row for row in await running.records() if row["key_id"] == caller.key_id]
+        open_ids = [row["id"] for row in mine if row["status"] in requests.OPEN]
+        await running.cancel(open_ids[0])
+        await running.ended(open_ids[0])
+        assert await tried(running, caller) == "accepted"
 
 
-async def test_spending_a_day(open_house: OpenHouse) -> None:
+async def test_spending_a_day(open_gateway: OpenGateway) -> None:
     """What is held counts as spent, what was given back does not; at midnight all is well again."""
-    async with open_house() as house:
-        midnight = DAY_MS - house.clock.now_ms() % DAY_MS
-        caller = await house.key_for(usd_a_day="1.00")
-        house.lab.videos.next(faults.ok, faults.fails)
-        assert [await tried(house, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
-        await house.idle()
-        assert await tried(house, caller) == "accepted", "one of the two failed, and costs nothing"
-        assert await tried(house, caller, seconds=3) == "RATE_LIMITED"
-        assert await tried(house, caller, seconds=2) == "accepted", "to the last cent"
-        await house.idle()
-        house.clock.advance(midnight / 1000)
-        assert await tried(house, caller) == "accepted"
-        await house.idle()
+    async with open_gateway() as running:
+        midnight = DAY_MS - running.clock.now_ms() % DAY_MS
+        caller = await running.key_for(usd_a_day="1.00")
+        running.lab.videos.next(faults.ok, faults.fails)
+        assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
+        await running.idle()
+        assert await tried(running, caller) == "accepted", "one of the two failed, and costs nothing"
+        assert await tried(running, caller, seconds=3) == "RATE_LIMITED"
+        assert await tried(running, caller, seconds=2) == "accepted", "to the last cent"
+        await running.idle()
+        running.clock.advance(midnight / 1000)
+        assert await tried(running, caller) == "accepted"
+        await running.idle()
 
 
-async def test_all_at_once(open_house: OpenHouse) -> None:
+async def test_all_at_once(open_gateway: OpenGateway) -> None:
     """A dozen calls side by side for a key that may have four."""
-    async with open_house() as house:
-        house.lab.videos.always(faults.never_ends)
+    async with open_gateway() as running:
+        running.lab.videos.always(faults.never_ends)
         by_rate, by_number, by_money = [
-            await house.key_for(**limit)
+            await running.key_for(**limit)
             for limit in ({"calls_a_minute": 4}, {"calls_at_once": 4}, {"usd_a_day": "1.60"})
         ]
         for caller in (by_rate, by_number, by_money):
-            outcomes = await asyncio.gather(*(tried(house, caller) for _ in range(12)))
+            outcomes = await asyncio.gather(*(tried(running, caller) for _ in range(12)))
             assert outcomes.count("accepted") == 4, caller
             assert outcomes.count("RATE_LIMITED") == 8
 
 
-async def test_limits_leave_the_balance_alone(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        caller = await house.key_for(usd_a_day="0.01")
-        before = await house.money()
-        assert await tried(house, caller) == "RATE_LIMITED"
-        assert await house.money() == before
-        assert house.lab.submits == 0
+async def test_limits_leave_the_balance_alone(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        caller = await running.key_for(usd_a_day="0.01")
+        before = await running.money()
+        assert await tried(running, caller) == "RATE_LIMITED"
+        assert await running.money() == before
+        assert running.lab.submits == 0

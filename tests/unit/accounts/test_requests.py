@@ -16,7 +16,7 @@ from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
 from penstock.values import ZERO, Nanos, Page, dollars, iso, new_id
-from tests.stores import Database, database_for
+from tests.databases import Database, database_for
 
 NOW = 1_700_000_000_000
 KEYS = ("key_a", "key_b")

@@ -11,11 +11,11 @@ from penstock.api.asgi import AsgiApp
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.values import new_id
-from tests.api.gateways import Account, another_account, first_account, opened
-from tests.api.talk import Said, Server, serving
+from tests.api.accounts import Account, another_account, first_account, opened
+from tests.api.raw_http import Said, Server, serving
 
 
-class House:
+class RunningGateway:
     """A served gateway with two organizations."""
 
     def __init__(self, served: Server, gateway: Gateway, mine: Account, theirs: Account) -> None:
@@ -45,11 +45,11 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path) -> AsyncIterator[House]:
+async def running(folder: Path) -> AsyncIterator[RunningGateway]:
     async with opened(folder, clock=ManualClock()) as gateway:
         mine, theirs = await first_account(gateway), await another_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            yield House(served, gateway, mine, theirs)
+            yield RunningGateway(served, gateway, mine, theirs)
 
 
 def ids(said: Said) -> list[str]:
@@ -62,7 +62,7 @@ def ids(said: Said) -> list[str]:
 
 
 async def test_requests_are_listed_newest_first_and_paged_by_their_addresses(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         made = await here.refused(5)
         await here.refused(2, here.theirs)
         assert ids(await here.get("/v1/requests")) == made
@@ -82,7 +82,7 @@ async def test_requests_are_listed_newest_first_and_paged_by_their_addresses(tmp
 
 
 async def test_requests_are_filtered(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         made = await here.refused(3)
         second = (await here.get(f"/v1/requests/{made[1]}")).json["created_at"]
         assert ids(await here.get(f"/v1/requests?created_after={second}")) == made[:2]
@@ -95,7 +95,7 @@ async def test_requests_are_filtered(tmp_path: Path) -> None:
 
 
 async def test_a_summary_counts_all_that_matches_and_not_the_page(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         await here.refused(3)
         said = await here.get("/v1/requests?limit=1&summary=true")
         assert said.json["summary"] == {"total_cost": 0, "currency": "usd", "count": 3}
@@ -119,13 +119,13 @@ async def test_a_summary_counts_all_that_matches_and_not_the_page(tmp_path: Path
     ],
 )
 async def test_bad_parameters_are_named(tmp_path: Path, query: str, param: str) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         said = await here.get(f"/v1/requests?{query}")
         assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
 
 
 async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         [made] = await here.refused(1)
         for path in (
             f"/v1/requests?starting_after={made}&ending_before={made}",
@@ -137,7 +137,7 @@ async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
 
 
 async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         [theirs] = await here.refused(1, here.theirs)
         never, key = new_id("req", 1), here.theirs.plain.record["id"]
         never_key = new_id("key", 1)
@@ -162,7 +162,7 @@ async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) 
 
 
 async def test_one_request_is_retrieved(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         [made] = await here.refused(1)
         said = await here.get(f"/v1/requests/{made}")
         assert (said.json["id"], said.json["object"], said.json["status"]) == (made, "request", "rejected")
@@ -173,7 +173,7 @@ async def test_one_request_is_retrieved(tmp_path: Path) -> None:
 
 
 async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         said = await here.get("/v1/keys?limit=1")
         assert ids(said) == [here.mine.plain.record["id"]]
         assert said.json["data"][0]["last_four"] == here.mine.plain.key[-4:]
@@ -186,7 +186,7 @@ async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path
 
 
 async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         made = await here.admin(
             "POST", "/v1/keys", {"name": "new", "calls_at_once": 3, "usd_a_day": 1.25, "scopes": []}
         )
@@ -207,7 +207,7 @@ async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> 
 
 
 async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         plain = here.mine.plain
         for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.record['id']}")):
             said = await here.served.ask(method, path, key=plain.key, body={})
@@ -216,7 +216,7 @@ async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path
 
 
 async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         for key_id in (here.theirs.plain.record["id"], new_id("key", 1), "key_x", "x"):
             assert (await here.admin("DELETE", f"/v1/keys/{key_id}")).code == "NOT_FOUND"
         assert (await here.get("/v1/balance", here.theirs)).status == 200
@@ -240,7 +240,7 @@ async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
     ],
 )
 async def test_a_key_has_no_other_fields_and_no_other_values(tmp_path: Path, body: Any, param: str) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         said = await here.admin("POST", "/v1/keys", body)
         assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
 
@@ -249,7 +249,7 @@ async def test_a_key_has_no_other_fields_and_no_other_values(tmp_path: Path, bod
 
 
 async def test_the_balance_is_a_number_of_dollars(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         assert (await here.get("/v1/balance")).json == {
             "object": "balance",
             "billing_type": "prepaid",
@@ -259,7 +259,7 @@ async def test_the_balance_is_a_number_of_dollars(tmp_path: Path) -> None:
 
 
 async def test_the_webhook_secret_is_made_once_and_kept_by_nobody_on_the_way(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with running(tmp_path) as here:
         said = await here.get("/v1/webhooks/secret")
         assert said.json["key"].startswith("whsec_")
         assert said.headers["cache-control"] == "no-store"

@@ -18,8 +18,8 @@ from penstock.api.route import Endpoint, Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response, UploadedFile
 from penstock.values import is_id
-from tests.api.gateways import Account, first_account, opened
-from tests.api.talk import Server, request, serving, until
+from tests.api.accounts import Account, first_account, opened
+from tests.api.raw_http import Server, request, serving, until
 
 CANARY = "a-prompt-that-must-not-be-logged"
 
@@ -50,7 +50,7 @@ def make(endpoint: Endpoint, **more: Any) -> Route:
 
 
 @asynccontextmanager
-async def house(folder: Path, *routes: Route, **said: Any) -> AsyncIterator[tuple[Server, Account, Gateway, AsgiApp]]:
+async def running(folder: Path, *routes: Route, **said: Any) -> AsyncIterator[tuple[Server, Account, Gateway, AsgiApp]]:
     async with opened(folder, **said) as gateway:
         account = await first_account(gateway)
         edge = AsgiApp(gateway, routes)
@@ -68,7 +68,7 @@ async def records(gateway: Gateway, account: Account) -> list[dict[str, Any]]:
 async def test_an_endpoint_is_told_everything_about_a_call(tmp_path: Path) -> None:
     kept = Kept()
     row = Route("POST", "/of/{id}/{rest:path}", kept, "Of", takes="json")
-    async with house(tmp_path, row) as (served, account, gateway, _):
+    async with running(tmp_path, row) as (served, account, gateway, _):
         before = gateway.clock.now_ms()
         said = await served.ask(
             "POST",
@@ -96,7 +96,7 @@ async def test_a_form_reaches_the_endpoint_in_order(tmp_path: Path) -> None:
         b'--b\r\nContent-Disposition: form-data; name="image"; filename="f.png"\r\n'
         b"Content-Type: image/png\r\n\r\n\x89\r\n--b--\r\n"
     )
-    async with house(tmp_path, make(kept)) as (served, account, _, _):
+    async with running(tmp_path, make(kept)) as (served, account, _, _):
         headers = {"content-type": "multipart/form-data; boundary=b"}
         assert (await served.ask("POST", "/make", key=account.plain.key, body=body, headers=headers)).status == 200
     [call] = kept.calls
@@ -119,14 +119,14 @@ async def test_links_lead_to_where_the_caller_came_in(
     tmp_path: Path, host: str, said: dict[str, Any], expected: str
 ) -> None:
     kept = Kept()
-    async with house(tmp_path, make(kept), **said) as (served, account, _, _):
+    async with running(tmp_path, make(kept), **said) as (served, account, _, _):
         await served.ask("POST", "/make", key=account.plain.key, body={}, headers={"host": host})
     assert kept.calls[0].base_url == expected
 
 
 async def test_a_large_body_arrives_whole(tmp_path: Path) -> None:
     kept = Kept()
-    async with house(tmp_path, make(kept)) as (served, account, _, _):
+    async with running(tmp_path, make(kept)) as (served, account, _, _):
         said = await served.ask("POST", "/make", key=account.plain.key, body={"image": "A" * 5_000_000})
     assert said.status == 200
     assert len(kept.calls[0].json["image"]) == 5_000_000
@@ -148,7 +148,7 @@ HOSTILE_KEYS = [
 
 async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None:
     kept = Kept()
-    async with house(tmp_path, make(kept)) as (served, account, gateway, _):
+    async with running(tmp_path, make(kept)) as (served, account, gateway, _):
         await gateway.keys.revoke_key(account.org_id, account.plain.record["id"])
         answers = [
             await served.ask("POST", "/make", body={}),
@@ -173,7 +173,7 @@ async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None
 
 async def test_administration_needs_its_scope(tmp_path: Path) -> None:
     kept = Kept()
-    async with house(tmp_path, Route("GET", "/rule", kept, "Rule", access="admin")) as (served, account, _, _):
+    async with running(tmp_path, Route("GET", "/rule", kept, "Rule", access="admin")) as (served, account, _, _):
         said = await served.ask("GET", "/rule", key=account.plain.key)
         assert (said.status, said.code) == (403, "PERMISSION_DENIED")
         assert not kept.calls
@@ -181,7 +181,7 @@ async def test_administration_needs_its_scope(tmp_path: Path) -> None:
 
 
 async def test_a_body_is_not_read_for_somebody_without_a_key(tmp_path: Path) -> None:
-    async with house(tmp_path, make(Kept())) as (served, _, _, _), await served.line() as line:
+    async with running(tmp_path, make(Kept())) as (served, _, _, _), await served.line() as line:
         async with asyncio.timeout(5):
             await line.send(
                 b"POST /make HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n"
@@ -192,7 +192,7 @@ async def test_a_body_is_not_read_for_somebody_without_a_key(tmp_path: Path) -> 
 
 
 async def test_who_expects_to_be_told_to_go_on_is_told(tmp_path: Path) -> None:
-    async with house(tmp_path, make(Kept())) as (served, account, _, _), await served.line() as line:
+    async with running(tmp_path, make(Kept())) as (served, account, _, _), await served.line() as line:
         async with asyncio.timeout(5):
             head, body = request("POST", "/make", key=account.plain.key, body={}).split(b"\r\n\r\n")
             await line.send(head + b"\r\nexpect: 100-continue\r\n\r\n")
@@ -205,7 +205,7 @@ async def test_nothing_but_the_row_decides_who_may_call(tmp_path: Path) -> None:
     """Neither the Host header nor another way to write the path opens what needs a key."""
     kept = Kept()
     routes = (Route("GET", "/v1/keys", kept, "Keys"), Route("GET", "/healthz", Kept(), "Health", access="open"))
-    async with house(tmp_path, *routes) as (served, _, _, _):
+    async with running(tmp_path, *routes) as (served, _, _, _):
         for host in ("x/healthz?", "x/healthz#", "healthz", "127.0.0.1/healthz", "x@healthz", "test:80/healthz"):
             assert (await served.ask("GET", "/v1/keys", headers={"host": host})).status == 401
         for more in ({"x-forwarded-host": "x"}, {"x-original-url": "/healthz"}, {"x-forwarded-prefix": "/healthz"}):
@@ -224,7 +224,7 @@ async def test_nothing_but_the_row_decides_who_may_call(tmp_path: Path) -> None:
 
 
 async def test_d2_unknown_paths_and_wrong_methods_have_the_envelope(tmp_path: Path) -> None:
-    async with house(tmp_path, make(Kept())) as (served, account, _, _):
+    async with running(tmp_path, make(Kept())) as (served, account, _, _):
         said = await served.ask("GET", "/nowhere")
         assert (said.status, said.code) == (404, "NOT_FOUND")
         said = await served.ask("PUT", "/make", key=account.plain.key)
@@ -239,7 +239,7 @@ async def test_a_failure_of_ours_is_a_500_that_tells_nothing(tmp_path: Path) -> 
         return Response(json={"x": object()})
 
     routes = (make(broken), Route("GET", "/other", unencodable, "Other"))
-    async with house(tmp_path, *routes) as (served, account, gateway, _):
+    async with running(tmp_path, *routes) as (served, account, gateway, _):
         with structlog.testing.capture_logs() as logs:
             said = await served.ask("POST", f"/make?secret={CANARY}", key=account.plain.key, body={"prompt": CANARY})
             other = await served.ask("GET", "/other", key=account.plain.key)
@@ -255,7 +255,7 @@ async def test_a_failure_of_ours_is_a_500_that_tells_nothing(tmp_path: Path) -> 
 
 async def test_d9_a_refused_generation_is_recorded(tmp_path: Path) -> None:
     problem = errors.InvalidRequest("`n` must be from 1 to 10.", param="n")
-    async with house(tmp_path, make(raising(problem))) as (served, account, gateway, _):
+    async with running(tmp_path, make(raising(problem))) as (served, account, gateway, _):
         said = await served.ask(
             "POST",
             "/make",
@@ -283,7 +283,7 @@ async def test_d9_a_refused_generation_is_recorded(tmp_path: Path) -> None:
 async def test_d9_bodies_that_cannot_be_read_are_recorded_too(tmp_path: Path) -> None:
     kept = Kept()
     form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
-    async with house(tmp_path, make(kept), json_bytes=100) as (served, account, gateway, _):
+    async with running(tmp_path, make(kept), json_bytes=100) as (served, account, gateway, _):
         key = account.plain.key
         codes = [
             (await served.ask("POST", "/make", key=key, body=b"{", headers={"content-type": "application/json"})).code,
@@ -308,7 +308,7 @@ async def test_d9_bodies_that_cannot_be_read_are_recorded_too(tmp_path: Path) ->
 
 async def test_d3_a_dry_run_leaves_no_record(tmp_path: Path) -> None:
     row = make(raising(errors.ModelNotFound("No.")))
-    async with house(tmp_path, row) as (served, account, gateway, _):
+    async with running(tmp_path, row) as (served, account, gateway, _):
         for word in ("true", "True"):
             said = await served.ask("POST", f"/make?dryRun={word}", key=account.plain.key, body={"model": "m"})
             assert said.code == "MODEL_NOT_FOUND"
@@ -321,7 +321,7 @@ async def test_other_problems_leave_no_record_of_a_refusal(tmp_path: Path) -> No
     known = errors.RateLimited("The provider is busy.")
     known.recorded = True
     for problem in (errors.UpstreamError("x"), errors.StorageUnavailable("x"), known):
-        async with house(tmp_path / type(problem).__name__, make(raising(problem))) as (served, account, gateway, _):
+        async with running(tmp_path / type(problem).__name__, make(raising(problem))) as (served, account, gateway, _):
             said = await served.ask("POST", "/make", key=account.plain.key, body={"model": "m"})
             assert (said.code, said.headers["x-should-retry"]) == (problem.code, "false")
             assert await records(gateway, account) == []
@@ -332,7 +332,7 @@ async def test_a_refusal_that_cannot_be_recorded_is_still_answered(tmp_path: Pat
         await gateway.store.close()
         raise errors.InvalidRequest("Wrong.")
 
-    async with house(tmp_path, make(Kept(refuse))) as (served, account, _, _):
+    async with running(tmp_path, make(Kept(refuse))) as (served, account, _, _):
         with structlog.testing.capture_logs() as logs:
             said = await served.ask("POST", "/make", key=account.plain.key, body={"prompt": CANARY})
     assert said.code == "INVALID_REQUEST"
@@ -345,7 +345,7 @@ async def test_a_refusal_that_cannot_be_recorded_is_still_answered(tmp_path: Pat
 
 async def test_a_body_beyond_the_limit_gets_its_answer_before_the_line_ends(tmp_path: Path) -> None:
     """The caller goes on sending, and reads only when it is done, as most do."""
-    async with house(tmp_path, make(Kept()), json_bytes=1000) as (served, account, _, _):
+    async with running(tmp_path, make(Kept()), json_bytes=1000) as (served, account, _, _):
         for framing in (b"content-length: 3000000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"):
             async with await served.line() as line, asyncio.timeout(10):
                 head = request("POST", "/make", key=account.plain.key, headers={"content-type": "application/json"})
@@ -362,7 +362,7 @@ async def test_a_body_beyond_the_limit_gets_its_answer_before_the_line_ends(tmp_
 
 
 async def test_a_body_that_stops_coming_is_a_408(tmp_path: Path) -> None:
-    async with house(tmp_path, make(Kept()), body_seconds=0.2) as (served, account, gateway, _), asyncio.timeout(10):
+    async with running(tmp_path, make(Kept()), body_seconds=0.2) as (served, account, gateway, _), asyncio.timeout(10):
         async with await served.line() as line:
             whole = request("POST", "/make", key=account.plain.key, body={"model": "m"})
             await line.send(whole[:-3])
@@ -374,7 +374,7 @@ async def test_a_body_that_stops_coming_is_a_408(tmp_path: Path) -> None:
 
 async def test_who_hangs_up_in_the_middle_of_a_body_is_forgotten(tmp_path: Path) -> None:
     kept = Kept()
-    async with house(tmp_path, make(kept)) as (served, account, gateway, _):
+    async with running(tmp_path, make(kept)) as (served, account, gateway, _):
         async with await served.line() as line:
             await line.send(request("POST", "/make", key=account.plain.key, body={"model": "m"})[:-3])
             await until(lambda: served.state.tasks)
@@ -396,7 +396,7 @@ async def test_a_call_is_finished_although_the_caller_has_left(tmp_path: Path) -
         done.set()
         return Response(json={})
 
-    async with house(tmp_path, make(Kept(slow))) as (served, account, _, _), asyncio.timeout(5):
+    async with running(tmp_path, make(Kept(slow))) as (served, account, _, _), asyncio.timeout(5):
         async with await served.line() as line:
             await line.send(request("POST", "/make", key=account.plain.key, body={}))
             await reached.wait()
@@ -419,7 +419,7 @@ async def test_a_stream_ends_when_its_reader_leaves(tmp_path: Path) -> None:
     async def stream(gateway: Gateway, call: Call) -> Response:
         return Response(chunks=words(), media_type="text/event-stream")
 
-    async with house(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
+    async with running(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
         async with await served.line() as line:
             await line.send(request("POST", "/make", key=account.plain.key, body={}))
             await line.reader.readuntil(b"data: 1\n\n")
@@ -435,7 +435,7 @@ async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp
     async def stream(gateway: Gateway, call: Call) -> Response:
         return Response(chunks=words())
 
-    async with house(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
+    async with running(tmp_path, make(Kept(stream))) as (served, account, _, _), asyncio.timeout(5):
         with structlog.testing.capture_logs() as logs:
             async with await served.line() as line:
                 await line.send(request("POST", "/make", key=account.plain.key, body={}))
@@ -449,7 +449,7 @@ async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp
 async def test_while_draining_new_work_is_refused_and_may_be_repeated_elsewhere(tmp_path: Path) -> None:
     kept = Kept()
     look = Route("GET", "/look", Kept(), "Look")
-    async with house(tmp_path, make(kept), look) as (served, account, gateway, edge):
+    async with running(tmp_path, make(kept), look) as (served, account, gateway, edge):
         assert not edge.draining
         edge.draining = True
         assert gateway.draining

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from penstock.api.asgi import AsgiApp
-from tests.api.gateways import opened
-from tests.api.talk import serving
+from tests.api.accounts import opened
+from tests.api.raw_http import serving
 
 
 async def test_strangers_learn_nothing(tmp_path: Path) -> None:

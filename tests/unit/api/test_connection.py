@@ -13,8 +13,8 @@ from penstock.api.connection import Envelope
 from penstock.api.route import Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
-from tests.api.gateways import opened
-from tests.api.talk import Line, Server, request, serving, until
+from tests.api.accounts import opened
+from tests.api.raw_http import Line, Server, request, serving, until
 
 POST = b"POST /echo HTTP/1.1\r\nhost: test\r\n"
 JSON = b"content-type: application/json\r\n"

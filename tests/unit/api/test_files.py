@@ -6,14 +6,17 @@ from urllib.parse import urlsplit
 
 from penstock.api.asgi import AsgiApp
 from penstock.media.storage import key_of
-from tests.api.talk import Server, serving
-from tests.house import House, OpenHouse
+from tests.api.raw_http import Server, serving
+from tests.gateway import OpenGateway, RunningGateway
 
 
 @asynccontextmanager
-async def served(open_house: OpenHouse) -> AsyncIterator[tuple[House, Server]]:
-    async with open_house(audited=False) as house, serving(AsgiApp(house.gateway), house.gateway.settings) as server:
-        yield house, server
+async def served(open_gateway: OpenGateway) -> AsyncIterator[tuple[RunningGateway, Server]]:
+    async with (
+        open_gateway(audited=False) as running,
+        serving(AsgiApp(running.gateway), running.gateway.settings) as server,
+    ):
+        yield running, server
 
 
 def path_of(url: str) -> str:
@@ -21,9 +24,9 @@ def path_of(url: str) -> str:
     return f"{parts.path}?{parts.query}"
 
 
-async def made(house: House, server: Server) -> tuple[str, bytes]:
+async def made(running: RunningGateway, server: Server) -> tuple[str, bytes]:
     """The path of a picture, and the picture."""
-    path = path_of((await house.image())["data"][0]["url"])
+    path = path_of((await running.image())["data"][0]["url"])
     said = await server.ask("GET", path)
     assert (said.status, said.headers["content-type"]) == (200, "image/png")
     assert said.body.startswith(b"\x89PNG")
@@ -31,17 +34,17 @@ async def made(house: House, server: Server) -> tuple[str, bytes]:
     return path, said.body
 
 
-async def test_a_signed_address_is_all_it_takes(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        path, whole = await made(house, server)
+async def test_a_signed_address_is_all_it_takes(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        path, whole = await made(running, server)
         assert (await server.ask("GET", path, key="rubbish")).body == whole
         head = await server.ask("HEAD", path)
         assert (head.status, head.headers["content-length"], head.body) == (200, str(len(whole)), b"")
 
 
-async def test_parts_are_served_and_parts_beyond_the_end_are_a_problem(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        path, whole = await made(house, server)
+async def test_parts_are_served_and_parts_beyond_the_end_are_a_problem(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        path, whole = await made(running, server)
         part = await server.ask("GET", path, headers={"range": "bytes=4-9"})
         assert (part.status, part.body) == (206, whole[4:10])
         assert part.headers["content-range"] == f"bytes 4-9/{len(whole)}"
@@ -53,9 +56,9 @@ async def test_parts_are_served_and_parts_beyond_the_end_are_a_problem(open_hous
         assert (await server.ask("GET", path, headers={"range": many})).body == whole
 
 
-async def test_one_changed_character_is_a_403(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        path, _ = await made(house, server)
+async def test_one_changed_character_is_a_403(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        path, _ = await made(running, server)
         start, _, signature = path.partition("sig=")
         swapped = ("B" if signature[0] == "A" else "A") + signature[1:]
         for changed in (
@@ -71,34 +74,34 @@ async def test_one_changed_character_is_a_403(open_house: OpenHouse) -> None:
             assert b"PNG" not in said.body
 
 
-async def test_an_address_ends_with_its_time(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        path, _ = await made(house, server)
-        house.clock.advance(3602)
+async def test_an_address_ends_with_its_time(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        path, _ = await made(running, server)
+        running.clock.advance(3602)
         said = await server.ask("GET", path)
         assert (said.status, said.code) == (403, "PERMISSION_DENIED")
 
 
-async def test_a_file_that_is_gone_is_a_404_and_not_half_an_answer(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        path, _ = await made(house, server)
+async def test_a_file_that_is_gone_is_a_404_and_not_half_an_answer(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        path, _ = await made(running, server)
         media_id = path.split("?")[0].removeprefix("/m/")
-        assert await house.shelf.delete(key_of(media_id))
+        assert await running.shelf.delete(key_of(media_id))
         said = await server.ask("GET", path)
         assert (said.status, said.code) == (404, "NOT_FOUND")
 
 
-async def test_a_video_is_downloaded_by_who_had_it_made(open_house: OpenHouse) -> None:
-    async with served(open_house) as (house, server):
-        started = await house.video()
-        video = await house.finished(started.json["id"])
+async def test_a_video_is_downloaded_by_who_had_it_made(open_gateway: OpenGateway) -> None:
+    async with served(open_gateway) as (running, server):
+        started = await running.video()
+        video = await running.finished(started.json["id"])
         path = f"/compat/v1/videos/{video['id']}/content"
-        whole = await server.ask("GET", path, key=house.key)
+        whole = await server.ask("GET", path, key=running.key)
         assert (whole.status, whole.headers["content-type"]) == (200, "video/mp4")
         assert len(whole.body) == video["output"]["size_bytes"]
-        part = await server.ask("GET", path, key=house.key, headers={"range": "bytes=0-3"})
+        part = await server.ask("GET", path, key=running.key, headers={"range": "bytes=0-3"})
         assert (part.status, part.body) == (206, whole.body[:4])
-        beyond = await server.ask("GET", path, key=house.key, headers={"range": "bytes=99999999-"})
+        beyond = await server.ask("GET", path, key=running.key, headers={"range": "bytes=99999999-"})
         assert (beyond.status, beyond.code) == (416, "INVALID_REQUEST")
         assert (await server.ask("GET", path)).status == 401
         assert (await server.ask("GET", path_of(video["output"]["url"]))).body == whole.body

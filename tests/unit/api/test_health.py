@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from penstock.api.asgi import AsgiApp
-from tests.api.gateways import first_account, opened
-from tests.api.talk import serving
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import serving
 
 
 async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.api.asgi import AsgiApp
-from tests.api.gateways import first_account, opened
-from tests.api.talk import Said, serving
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import Said, serving
 
 PICTURE = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
 CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}

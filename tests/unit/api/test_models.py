@@ -6,8 +6,8 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from penstock.api.asgi import AsgiApp
-from tests.api.gateways import first_account, opened
-from tests.api.talk import serving
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import serving
 
 MODEL = "atelier/sketch"
 

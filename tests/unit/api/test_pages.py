@@ -6,8 +6,8 @@ from pathlib import Path
 
 from penstock.api.asgi import AsgiApp
 from penstock.api.pages import PARTS
-from tests.api.gateways import opened
-from tests.api.talk import serving
+from tests.api.accounts import opened
+from tests.api.raw_http import serving
 
 STATIC = Path(str(files("penstock.web"))) / "static"
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}

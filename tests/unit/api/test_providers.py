@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from penstock.api.asgi import AsgiApp
-from tests.api.gateways import first_account, opened
-from tests.api.talk import serving
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import serving
 
 
 async def test_each_says_how_it_is(tmp_path: Path) -> None:

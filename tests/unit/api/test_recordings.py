@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.api.visits import Visit, shaped, visiting
-from tests.house import OpenHouse, sqlite_only
+from tests.api.http_calls import Visit, shaped, visiting
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -16,8 +16,8 @@ async def made(visit: Visit, mode: str = "record") -> str:
     return said.headers["x-service-replay-recording"]
 
 
-async def test_a_recording_is_listed_read_and_deleted(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_a_recording_is_listed_read_and_deleted(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         first, second = await made(visit), await made(visit)
         listed = shaped("RecordingList", await visit.ask("GET", "/v1/recordings?limit=1"))
         assert {listed["data"][0]["id"]} < {first, second}
@@ -29,27 +29,27 @@ async def test_a_recording_is_listed_read_and_deleted(open_house: OpenHouse) -> 
         assert (await visit.ask("DELETE", f"/v1/recordings/{first}")).code == "NOT_FOUND"
 
 
-async def test_a_recording_is_carried_to_another_organization(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_a_recording_is_carried_to_another_organization(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         recording = await made(visit)
         carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
         transcript = shaped("Transcript", carried)
-        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
-        key = (await visit.house.gateway.keys.create_key(org.id)).key
+        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        key = (await visit.running.gateway.keys.create_key(org.id)).key
         brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))
         assert brought["model"] == "picture"
         headers = {"x-service-replay": "replay-or-error"}
         again = await visit.ask("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
         assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")
-        assert len(visit.house.lab.images) == 1
+        assert len(visit.running.lab.images) == 1
 
 
-async def test_foreign_recordings_do_not_exist(open_house: OpenHouse) -> None:
-    async with visiting(open_house) as visit:
+async def test_foreign_recordings_do_not_exist(open_gateway: OpenGateway) -> None:
+    async with visiting(open_gateway) as visit:
         recording = await made(visit)
-        org = await visit.house.gateway.keys.create_org("Other", "prepaid")
-        key = (await visit.house.gateway.keys.create_key(org.id)).key
+        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        key = (await visit.running.gateway.keys.create_key(org.id)).key
         for method, path in (("GET", "{}"), ("GET", "{}/export"), ("DELETE", "{}"), ("GET", "?starting_after={}")):
             where = f"/v1/recordings/{path}".replace("/?", "?").format(recording)
             assert (await visit.ask(method, where, key=key)).code == "NOT_FOUND"
@@ -57,6 +57,6 @@ async def test_foreign_recordings_do_not_exist(open_house: OpenHouse) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"penstock_recording": 1}, {"files": [{"data": "x"}]}])
-async def test_what_is_not_a_recording_is_refused(open_house: OpenHouse, body: dict[str, object]) -> None:
-    async with visiting(open_house) as visit:
+async def test_what_is_not_a_recording_is_refused(open_gateway: OpenGateway, body: dict[str, object]) -> None:
+    async with visiting(open_gateway) as visit:
         assert (await visit.ask("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"

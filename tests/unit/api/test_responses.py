@@ -12,7 +12,7 @@ import pytest
 from penstock.api import responses
 from penstock.schema import Response
 from penstock.values import dollars, nanos
-from tests.api.talk import until
+from tests.api.raw_http import until
 
 ID = "req_0123"
 

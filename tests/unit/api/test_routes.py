@@ -5,8 +5,8 @@ from pathlib import Path
 from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SHAPES
 from penstock.api.routes import ROUTES
-from tests.api.gateways import first_account, opened
-from tests.api.talk import serving
+from tests.api.accounts import first_account, opened
+from tests.api.raw_http import serving
 
 OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard/{file}"}
 SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}

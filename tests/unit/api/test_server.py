@@ -17,8 +17,8 @@ from uvicorn.server import ServerState
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
 from penstock.api.connection import Doorkeeper
-from tests.api.gateways import opened
-from tests.api.talk import Server, request, until
+from tests.api.accounts import opened
+from tests.api.raw_http import Server, request, until
 
 ROOT = Path(__file__).parents[3]
 

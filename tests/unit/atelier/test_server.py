@@ -14,8 +14,8 @@ from PIL import Image
 from penstock.atelier.server import AtelierServer
 from penstock.imaging.workers import WorkerPool
 from penstock.providers.spec import Outgoing
-from tests.upstreams.lab import png
-from tests.wiring import until
+from tests.fake_providers.scripted import png
+from tests.http_client import until
 
 CLIP = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
 

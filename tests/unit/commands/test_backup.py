@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.commanding import done, penstock
+from tests.command_line import done, penstock
 
 
 def test_a_copy_is_a_data_folder(tmp_path: Path) -> None:

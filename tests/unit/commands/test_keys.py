@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commanding import done, penstock
+from tests.command_line import done, penstock
 
 
 def test_d12_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import settings
 from penstock.commands.look import _price
-from tests.commanding import done, penstock
+from tests.command_line import done, penstock
 
 
 def test_models_that_are_on_are_listed_with_their_price(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commanding import done, penstock
+from tests.command_line import done, penstock
 
 
 def test_d12_organizations_are_made_and_listed_with_their_money(tmp_path: Path) -> None:

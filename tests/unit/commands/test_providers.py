@@ -10,29 +10,29 @@ from typing import Any
 import pytest
 
 from penstock.commands.providers import _pulse
-from tests.commanding import Ended, done, penstock
-from tests.stories.serving import Ground
-from tests.upstreams import faults
-from tests.upstreams.lab import KEY, KEY_ENV, Lab, laboratory_beside
+from tests.command_line import Ended, done, penstock
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider_in_thread
+from tests.stories.processes import Ground
 
 NO_KEY = {"FAL_KEY": "", "PENSTOCK_KEY": ""}
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    with laboratory_beside() as lab:
+def lab() -> Iterator[ScriptedProvider]:
+    with scripted_provider_in_thread() as lab:
         lab.poll_after_ms = 10
         yield lab
 
 
 @contextmanager
-def described(data: Path, lab: Lab) -> Iterator[Path]:
+def described(data: Path, lab: ScriptedProvider) -> Iterator[Path]:
     """A data folder whose penstock.toml knows the lab."""
     Ground(data, "", lab)._describe()
     yield data
 
 
-def check(data: Path, lab: Lab, *words: str | Path) -> Ended:
+def check(data: Path, lab: ScriptedProvider, *words: str | Path) -> Ended:
     with described(data, lab):
         return penstock("providers", "check", "lab", "--data", data, *words, **{KEY_ENV: KEY})
 
@@ -48,7 +48,7 @@ def test_every_provider_is_listed_with_what_it_lacks(tmp_path: Path) -> None:
     assert next(row for row in disabled if row[0] == "atelier")[2:4] == ["off", "switched off in the settings"]
 
 
-def test_a_running_gateway_tells_how_they_are(tmp_path: Path, lab: Lab) -> None:
+def test_a_running_gateway_tells_how_they_are(tmp_path: Path, lab: ScriptedProvider) -> None:
     ground = Ground(tmp_path / "data", "", lab)
     with ground.serving() as served:
         assert served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
@@ -87,7 +87,7 @@ def test_health_in_a_few_words() -> None:
 # --------------------------------------------------------------------------------------------------------------- trials
 
 
-def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: Lab) -> None:
+def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes")
     assert ended.status == 0, ended
     quoted, told = ended.out.splitlines()
@@ -100,14 +100,14 @@ def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("model", "made"), [("picture", "a picture of "), ("touch", "a picture of "), ("film", "a film of ")]
 )
-def test_a_model_can_be_named(tmp_path: Path, lab: Lab, model: str, made: str) -> None:
+def test_a_model_can_be_named(tmp_path: Path, lab: ScriptedProvider, model: str, made: str) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
     assert ended.status == 0, ended
     assert f"lab works: {made}" in ended.out
     assert len(lab.invoice) == 1
 
 
-def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: Lab) -> None:
+def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--record", tmp_path / "kept")
     assert ended.status == 0, ended
     path = Path(ended.out.splitlines()[-1])
@@ -117,7 +117,7 @@ def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: Lab) -> No
     assert done("record", "import", path, "--data", tmp_path / "other").out.strip() == document["id"]
 
 
-def test_conversations_are_not_recorded(tmp_path: Path, lab: Lab) -> None:
+def test_conversations_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/talk", "--record", tmp_path / "kept")
     assert ended.status == 1
     assert "conversations are not recorded" in ended.err
@@ -127,7 +127,7 @@ def test_conversations_are_not_recorded(tmp_path: Path, lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("model", "act"), [("picture", faults.error(500, "out of paint")), ("film", faults.film("in_progress", "failed"))]
 )
-def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: Lab, model: str, act: Any) -> None:
+def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: ScriptedProvider, model: str, act: Any) -> None:
     (lab.images if model == "picture" else lab.videos).next(act)
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
     assert ended.status == 1
@@ -136,7 +136,7 @@ def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: Lab, model: 
 
 @pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("", 0), ("y\n", 1)])
 def test_nothing_is_spent_unasked(
-    tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, said: str, calls: int
+    tmp_path: Path, lab: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, said: str, calls: int
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     ended = check(tmp_path / "data", lab, "--model", "picture")
@@ -144,7 +144,7 @@ def test_nothing_is_spent_unasked(
     assert len(lab.invoice) == calls
 
 
-def test_the_operators_books_are_left_alone(tmp_path: Path, lab: Lab) -> None:
+def test_the_operators_books_are_left_alone(tmp_path: Path, lab: ScriptedProvider) -> None:
     check(tmp_path / "data", lab, "--yes", "--model", "picture")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["penstock.toml"]
 

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from penstock.generations import endpoints
-from tests.commanding import done, penstock
-from tests.house import MASTER, Ground, OpenHouse, sqlite_only
+from tests.command_line import done, penstock
+from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
 
 
-async def record(open_house: OpenHouse, *prompts: str) -> list[str]:
+async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
     """Ids of recordings of pictures of these."""
     found = []
-    async with open_house() as house:
+    async with open_gateway() as running:
         for prompt in prompts:
             body = {"model": "picture", "prompt": prompt, "size": "64x64"}
-            call = house.call(body, endpoint="/image", headers={"x-service-replay": "record"})
-            answer = await endpoints.make_images(house.gateway, call)
+            call = running.call(body, endpoint="/image", headers={"x-service-replay": "record"})
+            answer = await endpoints.make_images(running.gateway, call)
             found.append(answer.headers["x-service-replay-recording"])
     return found
 
@@ -30,8 +30,8 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @sqlite_only
-def test_listed_shown_and_deleted(open_house: OpenHouse, ground: Ground) -> None:
-    first, second = asyncio.run(record(open_house, "a pear", "a plum"))
+def test_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> None:
+    first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     where = ("--data", ground.data)
     rows = done("record", "list", *where, PENSTOCK_SECRET=MASTER).lines
     assert [row[0] for row in rows] == sorted([first, second], reverse=True)
@@ -46,8 +46,8 @@ def test_listed_shown_and_deleted(open_house: OpenHouse, ground: Ground) -> None
 
 
 @sqlite_only
-def test_exported_and_imported_elsewhere(open_house: OpenHouse, ground: Ground, tmp_path: Path) -> None:
-    first, second = asyncio.run(record(open_house, "a pear", "a plum"))
+def test_exported_and_imported_elsewhere(open_gateway: OpenGateway, ground: Ground, tmp_path: Path) -> None:
+    first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     here, elsewhere = ("--data", ground.data), ("--data", tmp_path / "elsewhere")
     folder, again = tmp_path / "carried", tmp_path / "again"
     one = done("record", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()

@@ -15,7 +15,7 @@ from penstock.app import Welcome, alone
 from penstock.commands import serve
 from penstock.settings import Settings
 from tests import postgres
-from tests.commanding import penstock
+from tests.command_line import penstock
 from tests.ports import unused_port
 
 

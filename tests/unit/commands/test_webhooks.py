@@ -7,19 +7,19 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.commanding import done, penstock
-from tests.house import MASTER, Ground, OpenHouse, sqlite_only
+from tests.command_line import done, penstock
+from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
 
 
-def prepare(open_house: OpenHouse, data: Path) -> tuple[str, str]:
+def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
     """Messages about two cancelled videos: one that was given up, one that waits."""
 
     async def work() -> tuple[str, str]:
-        async with open_house(works=False) as house:
-            started = [await house.video(webhook_url="https://example.com/hook") for _ in range(2)]
+        async with open_gateway(works=False) as running:
+            started = [await running.video(webhook_url="https://example.com/hook") for _ in range(2)]
             old, new = [answer.json["id"] for answer in started]
             for video in (old, new):
-                await house.cancel(video)
+                await running.cancel(video)
             return old, new
 
     old, new = asyncio.run(work())
@@ -30,8 +30,8 @@ def prepare(open_house: OpenHouse, data: Path) -> tuple[str, str]:
 
 
 @sqlite_only
-def test_messages_are_listed_by_state(open_house: OpenHouse, ground: Ground) -> None:
-    old, new = prepare(open_house, ground.data)
+def test_messages_are_listed_by_state(open_gateway: OpenGateway, ground: Ground) -> None:
+    old, new = prepare(open_gateway, ground.data)
     where = ("--data", ground.data)
     rows = {row[0]: row[1:] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}
     assert rows[f"msg_{old}"][:3] == ["video.cancelled", "exhausted", "4"]
@@ -44,8 +44,8 @@ def test_messages_are_listed_by_state(open_house: OpenHouse, ground: Ground) -> 
 
 @sqlite_only
 @pytest.mark.parametrize("prefix", ["msg_", ""])
-def test_d11_an_exhausted_message_is_sent_again(open_house: OpenHouse, ground: Ground, prefix: str) -> None:
-    old, _ = prepare(open_house, ground.data)
+def test_d11_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, ground: Ground, prefix: str) -> None:
+    old, _ = prepare(open_gateway, ground.data)
     where = ("--data", ground.data)
     queued = done("webhooks", "redeliver", f"{prefix}{old}", *where, PENSTOCK_SECRET=MASTER)
     assert queued.out == f"queued msg_{old}\n"

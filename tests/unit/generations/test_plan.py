@@ -13,8 +13,8 @@ from PIL import Image
 from penstock.errors import ModelNotFound, RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.schema import Response
-from tests.house import House, OpenHouse, of, sqlite_only
-from tests.upstreams.lab import png
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, RunningGateway, of, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -46,24 +46,24 @@ MATCHES = {
 }
 
 
-async def send(house: House, kind: str, headers: Mapping[str, str], **body: Any) -> Response:
+async def send(running: RunningGateway, kind: str, headers: Mapping[str, str], **body: Any) -> Response:
     named = {f"x-service-replay{name}": value for name, value in headers.items()}
     wish = {**BODIES[kind], **body}
-    made = house.call(wish, endpoint=f"/{kind}", headers=named)
+    made = running.call(wish, endpoint=f"/{kind}", headers=named)
     story = {"image": endpoints.make_images, "edit": endpoints.edit_images, "video": endpoints.start_video}[kind]
-    return await story(house.gateway, made)
+    return await story(running.gateway, made)
 
 
-async def ended(house: House, kind: str, answer: Response) -> Response:
+async def ended(running: RunningGateway, kind: str, answer: Response) -> Response:
     """The answer that holds the result."""
     if kind != "video":
         return answer
-    await house.ended(answer.json["id"])
-    return await retrieve.video(house.gateway, house.call(id=answer.json["id"]))
+    await running.ended(answer.json["id"])
+    return await retrieve.video(running.gateway, running.call(id=answer.json["id"]))
 
 
-async def recording(house: House, kind: str, **body: Any) -> str:
-    answer = await ended(house, kind, await send(house, kind, {"": "record"}, **body))
+async def recording(running: RunningGateway, kind: str, **body: Any) -> str:
+    answer = await ended(running, kind, await send(running, kind, {"": "record"}, **body))
     return answer.headers["x-service-replay-recording"]
 
 
@@ -74,130 +74,132 @@ KINDS = [(kind, match) for kind in BODIES for match in MATCHES if kind == "image
 @pytest.mark.parametrize("found", [True, False], ids=["found", "missing"])
 @pytest.mark.parametrize("mode", MATRIX)
 @pytest.mark.parametrize(("kind", "match"), KINDS)
-async def test_d10_matrix(open_house: OpenHouse, kind: str, mode: str, found: bool, match: str) -> None:
-    async with open_house() as house:
-        pinned = await recording(house, kind) if found else "rec_" + "0" * 32
+async def test_d10_matrix(open_gateway: OpenGateway, kind: str, mode: str, found: bool, match: str) -> None:
+    async with open_gateway() as running:
+        pinned = await recording(running, kind) if found else "rec_" + "0" * 32
         headers = {"": mode, **MATCHES[match]}
         if match == "pinned":
             headers["-recording"] = pinned
         expected = MATRIX[mode][0 if found else 1]
-        sent, money = len(house.lab.invoice), await house.money()
-        stored = len((await house.gateway.recordings.page(house.caller.org_id)).data)
+        sent, money = len(running.lab.invoice), await running.money()
+        stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
         if expected == "error":
             with pytest.raises(RecordingNotFound):
-                await send(house, kind, headers)
-            assert (len(house.lab.invoice), await house.money()) == (sent, money)
+                await send(running, kind, headers)
+            assert (len(running.lab.invoice), await running.money()) == (sent, money)
             return
-        answer = await ended(house, kind, await send(house, kind, headers))
+        answer = await ended(running, kind, await send(running, kind, headers))
         assert answer.headers["x-service-replay-status"] == expected
         serves_live = expected in ("live", "recorded")
-        assert len(house.lab.invoice) == sent + serves_live
-        assert (await house.money() != money) is serves_live
-        now_stored = len((await house.gateway.recordings.page(house.caller.org_id)).data)
+        assert len(running.lab.invoice) == sent + serves_live
+        assert (await running.money() != money) is serves_live
+        now_stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
         assert now_stored == stored + (expected == "recorded")
         if expected == "replayed":
             assert answer.headers["x-service-replay-recording"] == pinned
             assert answer.json["metadata"]["cost"] == 0
-        assert (await house.record(answer.json["id"]))["status"] == "completed"
+        assert (await running.record(answer.json["id"]))["status"] == "completed"
 
 
-async def test_d10_newest_match_wins_and_other_organizations_have_none(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        await recording(house, "image")
-        house.clock.advance(1)
-        newest = await recording(house, "image")
-        answer = await send(house, "image", {"": "replay-or-error"})
+async def test_d10_newest_match_wins_and_other_organizations_have_none(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await recording(running, "image")
+        running.clock.advance(1)
+        newest = await recording(running, "image")
+        answer = await send(running, "image", {"": "replay-or-error"})
         assert answer.headers["x-service-replay-recording"] == newest
-        stranger = await house.another()
-        house.caller = stranger
+        stranger = await running.another()
+        running.caller = stranger
         with pytest.raises(RecordingNotFound):
-            await send(house, "image", {"": "replay-or-error", "-match": "pinned", "-recording": newest})
+            await send(running, "image", {"": "replay-or-error", "-match": "pinned", "-recording": newest})
 
 
-async def test_d10_standard_match_works_across_providers_of_a_model(open_house: OpenHouse) -> None:
-    async with open_house(annex=True) as house:
-        await recording(house, "image", model="annex/picture")
-        answer = await send(house, "image", {"": "replay-or-error"}, model="lab/picture")
+async def test_d10_standard_match_works_across_providers_of_a_model(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        await recording(running, "image", model="annex/picture")
+        answer = await send(running, "image", {"": "replay-or-error"}, model="lab/picture")
         assert answer.json["metadata"]["provider"] == "annex"
 
 
 @pytest.mark.parametrize(("size", "form", "n"), [("96x64", "png", 1), ("64x64", "webp", 3), ("50x70", "jpeg", 2)])
-async def test_mocked_images_are_real_and_as_asked(open_house: OpenHouse, size: str, form: str, n: int) -> None:
-    async with open_house() as house:
+async def test_mocked_images_are_real_and_as_asked(open_gateway: OpenGateway, size: str, form: str, n: int) -> None:
+    async with open_gateway() as running:
         wish = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
-        answer = await send(house, "image", {"": "mock"}, **wish)
+        answer = await send(running, "image", {"": "mock"}, **wish)
         assert len(answer.json["data"]) == n
         for one in answer.json["data"]:
             with Image.open(io.BytesIO(base64.b64decode(one["b64_json"]))) as picture:
                 assert (f"{picture.width}x{picture.height}", picture.format) == (size, form.upper())
-        assert house.lab.invoice == []
+        assert running.lab.invoice == []
 
 
-async def test_a_mocked_video_is_real_and_as_asked(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        answer = await send(house, "video", {"": "mock"}, seconds=2, size="128x96", n=2)
+async def test_a_mocked_video_is_real_and_as_asked(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        answer = await send(running, "video", {"": "mock"}, seconds=2, size="128x96", n=2)
         assert answer.status == 202
-        done = await ended(house, "video", answer)
+        done = await ended(running, "video", answer)
         assert len(done.json["outputs"]) == 2
-        files = await house.gateway.store.all("list_media", request_id=done.json["id"], org_id=house.caller.org_id)
-        data = await house.gateway.media.read(files[0]["id"], files[0]["size_bytes"])
+        files = await running.gateway.store.all("list_media", request_id=done.json["id"], org_id=running.caller.org_id)
+        data = await running.gateway.media.read(files[0]["id"], files[0]["size_bytes"])
         with av.open(io.BytesIO(data), "r") as film:
             stream = film.streams.video[0]
             assert (stream.width, stream.height) == (128, 96)
             assert abs(float(film.duration or 0) / av.time_base - 2) < 0.3
 
 
-async def test_mocks_stand_in_for_models_whose_provider_is_off_but_not_for_unknown_ones(open_house: OpenHouse) -> None:
-    async with open_house(disabled_providers=("atelier", "lab")) as house:
-        answer = await send(house, "image", {"": "mock"})
+async def test_mocks_stand_in_for_models_whose_provider_is_off_but_not_for_unknown_ones(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway(disabled_providers=("atelier", "lab")) as running:
+        answer = await send(running, "image", {"": "mock"})
         assert answer.json["metadata"]["provider"] == "atelier"
         with pytest.raises(ModelNotFound):
-            await send(house, "image", {"": "mock"}, model="nobody-has-this")
+            await send(running, "image", {"": "mock"}, model="nobody-has-this")
 
 
-async def test_a_replayed_video_waits_as_long_as_it_is_told(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        await recording(house, "video")
-        started = house.clock.now_ms()
-        answer = await send(house, "video", {"": "replay-or-error", "-latency": "1000,5000"})
+async def test_a_replayed_video_waits_as_long_as_it_is_told(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await recording(running, "video")
+        started = running.clock.now_ms()
+        answer = await send(running, "video", {"": "replay-or-error", "-latency": "1000,5000"})
         assert (answer.json["status"], answer.headers["x-service-replay-status"]) == ("queued", "replayed")
-        done = await ended(house, "video", answer)
+        done = await ended(running, "video", answer)
         assert 5 <= done.json["completed_at"] - started // 1000 <= 7
 
 
-async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        await recording(house, "image")
-        answer = await send(house, "image", {"": "replay-or-error", "-latency": "100,900"})
+async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await recording(running, "image")
+        answer = await send(running, "image", {"": "replay-or-error", "-latency": "100,900"})
         assert answer.chunks is not None
-        started = house.clock.now_ms()
+        started = running.clock.now_ms()
         moments: list[int] = []
 
         async def read() -> None:
             assert answer.chunks is not None
             async for _ in answer.chunks:
-                moments.append(house.clock.now_ms() - started)
+                moments.append(running.clock.now_ms() - started)
 
         task = asyncio.create_task(read())
 
         async def met() -> bool:
             return task.done()
 
-        await house.until(met, 0.01)
+        await running.until(met, 0.01)
         assert moments == pytest.approx([100, 900], abs=30)
 
 
-async def test_a_default_mode_of_the_key_replays_without_a_header(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        pinned = await recording(house, "image")
-        house.caller = of(house.caller, replay_mode="replay-or-error")
-        assert (await send(house, "image", {})).headers["x-service-replay-recording"] == pinned
+async def test_a_default_mode_of_the_key_replays_without_a_header(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        pinned = await recording(running, "image")
+        running.caller = of(running.caller, replay_mode="replay-or-error")
+        assert (await send(running, "image", {})).headers["x-service-replay-recording"] == pinned
 
 
-async def test_a_dry_run_ignores_replay(open_house: OpenHouse) -> None:
-    async with open_house() as house:
+async def test_a_dry_run_ignores_replay(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
         named = {"x-service-replay": "replay-or-error"}
-        made = house.call(BODIES["image"], endpoint="/image", headers=named, query={"dryRun": "true"})
-        answer = await endpoints.make_images(house.gateway, made)
+        made = running.call(BODIES["image"], endpoint="/image", headers=named, query={"dryRun": "true"})
+        answer = await endpoints.make_images(running.gateway, made)
         assert answer.json["estimated"] is True
-        assert await house.records() == []
+        assert await running.records() == []

@@ -6,35 +6,35 @@ import pytest
 
 from penstock.errors import Problem
 from penstock.generations import endpoints, retrieve
-from tests.house import House, OpenHouse, neighbours, sqlite_only
-from tests.upstreams import faults
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, RunningGateway, neighbours, sqlite_only
 
 WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
 FILM = {"model": "film", "prompt": "a train", "seconds": 4}
 OR_RECORD = {"x-service-replay": "replay-or-record"}
 
 
-async def image(house: House, headers: dict[str, str]) -> dict[str, str]:
-    answer = await endpoints.make_images(house.gateway, house.call(WISH, endpoint="/image", headers=headers))
+async def image(running: RunningGateway, headers: dict[str, str]) -> dict[str, str]:
+    answer = await endpoints.make_images(running.gateway, running.call(WISH, endpoint="/image", headers=headers))
     return dict(answer.headers)
 
 
-async def together(house: House, count: int) -> list[dict[str, str] | BaseException]:
+async def together(running: RunningGateway, count: int) -> list[dict[str, str] | BaseException]:
     """Calls made at once, while time passes."""
-    calls = asyncio.gather(*(image(house, OR_RECORD) for _ in range(count)), return_exceptions=True)
+    calls = asyncio.gather(*(image(running, OR_RECORD) for _ in range(count)), return_exceptions=True)
 
     async def met() -> bool:
         return calls.done()
 
-    await house.until(met)
+    await running.until(met)
     return list(await calls)
 
 
-async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        answers = await together(house, 5)
-        assert len(house.lab.invoice) == 1
-        recordings = (await house.gateway.recordings.page(house.caller.org_id)).data
+async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        answers = await together(running, 5)
+        assert len(running.lab.invoice) == 1
+        recordings = (await running.gateway.recordings.page(running.caller.org_id)).data
         assert len(recordings) == 1
         stands = sorted(one["x-service-replay-status"] for one in answers if isinstance(one, dict))
         assert stands == ["recorded", *["replayed"] * 4]
@@ -42,98 +42,100 @@ async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_hou
 
 
 @sqlite_only
-async def test_when_the_first_fails_the_next_one_records(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        house.lab.images.next(faults.error(500, "Oops."))
-        answers = await together(house, 3)
+async def test_when_the_first_fails_the_next_one_records(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.images.next(faults.error(500, "Oops."))
+        answers = await together(running, 3)
         assert sum(isinstance(one, Problem) for one in answers) == 1
         assert sorted(one["x-service-replay-status"] for one in answers if isinstance(one, dict)) == [
             "recorded",
             "replayed",
         ]
-        assert len((await house.gateway.recordings.page(house.caller.org_id)).data) == 1
+        assert len((await running.gateway.recordings.page(running.caller.org_id)).data) == 1
 
 
 @sqlite_only
-async def test_videos_alike_follow_the_first(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        calls = [house.call(FILM, headers=OR_RECORD) for _ in range(3)]
-        started = [await endpoints.start_video(house.gateway, one) for one in calls]
+async def test_videos_alike_follow_the_first(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        calls = [running.call(FILM, headers=OR_RECORD) for _ in range(3)]
+        started = [await endpoints.start_video(running.gateway, one) for one in calls]
         assert [one.headers["x-service-replay-status"] for one in started] == ["recorded", "replayed", "replayed"]
         for one in started:
-            assert (await house.ended(one.json["id"]))["status"] == "completed"
-        assert len(house.lab.invoice) == 1
-        costs = [(await house.record(one.json["id"]))["cost"] for one in started]
+            assert (await running.ended(one.json["id"]))["status"] == "completed"
+        assert len(running.lab.invoice) == 1
+        costs = [(await running.record(one.json["id"]))["cost"] for one in started]
         assert [cost > 0 for cost in costs] == [True, False, False]
 
 
 @sqlite_only
-async def test_a_replay_can_be_cancelled_while_it_waits(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        first = await endpoints.start_video(house.gateway, house.call(FILM, headers={"x-service-replay": "record"}))
-        await house.ended(first.json["id"])
+async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        first = await endpoints.start_video(running.gateway, running.call(FILM, headers={"x-service-replay": "record"}))
+        await running.ended(first.json["id"])
         headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,900000"}
-        waiting = await endpoints.start_video(house.gateway, house.call(FILM, headers=headers))
-        await house.cancel(waiting.json["id"])
-        record = await house.ended(waiting.json["id"], 0.01)
+        waiting = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+        await running.cancel(waiting.json["id"])
+        record = await running.ended(waiting.json["id"], 0.01)
         assert (record["status"], record["cost"]) == ("cancelled", 0)
 
 
 @sqlite_only
-async def test_a_recording_deleted_meanwhile_fails_the_replay(open_house: OpenHouse) -> None:
+async def test_a_recording_deleted_meanwhile_fails_the_replay(open_gateway: OpenGateway) -> None:
     """Accepted while there was a recording, and driven by the next process when there is none."""
     async with neighbours() as labs:
-        async with open_house(labs=labs) as house:
-            first = await endpoints.start_video(house.gateway, house.call(FILM, headers={"x-service-replay": "record"}))
-            await house.ended(first.json["id"])
+        async with open_gateway(labs=labs) as running:
+            first = await endpoints.start_video(
+                running.gateway, running.call(FILM, headers={"x-service-replay": "record"})
+            )
+            await running.ended(first.json["id"])
             recording = first.headers["x-service-replay-recording"]
-        async with open_house(labs=labs, works=False, worker=False) as house:
+        async with open_gateway(labs=labs, works=False, worker=False) as running:
             headers = {"x-service-replay": "replay-or-error"}
-            again = await endpoints.start_video(house.gateway, house.call(FILM, headers=headers))
-            await house.gateway.recordings.delete(house.caller.org_id, recording)
-        async with open_house(labs=labs) as house:
-            record = await house.ended(again.json["id"])
+            again = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+            await running.gateway.recordings.delete(running.caller.org_id, recording)
+        async with open_gateway(labs=labs) as running:
+            record = await running.ended(again.json["id"])
             assert (record["status"], record["error_code"]) == ("upstream_failure", "RECORDING_NOT_FOUND")
 
 
 @sqlite_only
-async def test_purge_takes_the_recordings_of_a_request_along(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        made = house.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
-        await endpoints.make_images(house.gateway, made)
-        assert (await house.purge(made.id))["media_deleted"] == 2
-        assert (await house.gateway.recordings.page(house.caller.org_id)).data == []
-        assert await house.shelf.keys() == []
+async def test_purge_takes_the_recordings_of_a_request_along(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
+        await endpoints.make_images(running.gateway, made)
+        assert (await running.purge(made.id))["media_deleted"] == 2
+        assert (await running.gateway.recordings.page(running.caller.org_id)).data == []
+        assert await running.shelf.keys() == []
 
 
 @sqlite_only
-async def test_a_replay_outlives_the_media_of_the_request_it_was_made_from(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        made = house.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
-        await endpoints.make_images(house.gateway, made)
-        house.clock.advance(3 * 86_400)
-        await house.gateway.media.sweep()
-        answer = await image(house, {"x-service-replay": "replay-or-error"})
+async def test_a_replay_outlives_the_media_of_the_request_it_was_made_from(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
+        await endpoints.make_images(running.gateway, made)
+        running.clock.advance(3 * 86_400)
+        await running.gateway.media.sweep()
+        answer = await image(running, {"x-service-replay": "replay-or-error"})
         assert answer["x-service-replay-status"] == "replayed"
 
 
 @sqlite_only
-async def test_retrieving_says_how_it_came_about(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        started = await endpoints.start_video(house.gateway, house.call(FILM, headers={"x-service-replay": "mock"}))
-        await house.ended(started.json["id"])
-        shown = await retrieve.video(house.gateway, house.call(id=started.json["id"]))
+async def test_retrieving_says_how_it_came_about(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        started = await endpoints.start_video(running.gateway, running.call(FILM, headers={"x-service-replay": "mock"}))
+        await running.ended(started.json["id"])
+        shown = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
         assert shown.headers["x-service-replay-status"] == "mocked"
-        plain = await endpoints.start_video(house.gateway, house.call(FILM))
+        plain = await endpoints.start_video(running.gateway, running.call(FILM))
         assert "x-service-replay-status" not in plain.headers
-        await house.ended(plain.json["id"])
+        await running.ended(plain.json["id"])
 
 
 @pytest.mark.parametrize("kind", ["record", "mock"])
 @sqlite_only
-async def test_books_stay_right(open_house: OpenHouse, kind: str) -> None:
-    async with open_house() as house:
-        before = await house.money()
-        await image(house, {"x-service-replay": kind})
-        after = await house.money()
+async def test_books_stay_right(open_gateway: OpenGateway, kind: str) -> None:
+    async with open_gateway() as running:
+        before = await running.money()
+        await image(running, {"x-service-replay": kind})
+        after = await running.money()
         assert (after == before) is (kind == "mock")

@@ -17,9 +17,9 @@ from penstock.jobs.leases import Lease, LeaseLost
 from penstock.states import VIDEO, may_move
 from penstock.store.base import Transaction
 from penstock.values import Nanos, nanos
-from tests.house import Ground, House, OpenHouse, neighbours, sqlite_only, tripping
-from tests.upstreams import faults
-from tests.upstreams.lab import Lab
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
+from tests.gateway import Ground, OpenGateway, RunningGateway, neighbours, sqlite_only, tripping
 
 HOOK = "https://receiver.example/hook"
 UNTOUCHED = (nanos("10"), 0)
@@ -38,76 +38,76 @@ PLACES = {
 }
 
 
-async def crashed(house: House, place: str, passage: int = 1) -> str:
+async def crashed(running: RunningGateway, place: str, passage: int = 1) -> str:
     """A video whose driver is struck down at a place."""
     with tripping(place, passage):
-        video_id: str = (await house.video(webhook_url=HOOK)).json["id"]
+        video_id: str = (await running.video(webhook_url=HOOK)).json["id"]
 
         async def met() -> bool:
-            return bool(failpoints._passed.get(place, 0) >= passage) and house.gateway.jobs.running == 0
+            return bool(failpoints._passed.get(place, 0) >= passage) and running.gateway.jobs.running == 0
 
-        await house.until(met)
+        await running.until(met)
     return video_id
 
 
-async def once(house: House, video_id: str) -> str:
+async def once(running: RunningGateway, video_id: str) -> str:
     """How it ended; that it did so once is checked from every side."""
-    done = await house.finished(video_id, step_seconds=3)
+    done = await running.finished(video_id, step_seconds=3)
     outcome: str = done["error"]["code"] if done["error"] else done["status"]
-    transfers = await house.transfers(video_id)
+    transfers = await running.transfers(video_id)
     if outcome == "completed":
         assert transfers == {"hold": nanos("0.4"), "post": nanos("0.4")}
-        assert await house.money() == (nanos("9.6"), 0)
+        assert await running.money() == (nanos("9.6"), 0)
     else:
         assert transfers == {"hold": nanos("0.4"), "void": nanos("0.4")}
-        assert await house.money() == UNTOUCHED
-    events = [row["event"] for row in await house.rows("SELECT event FROM messages")]
+        assert await running.money() == UNTOUCHED
+    events = [row["event"] for row in await running.rows("SELECT event FROM messages")]
     assert events == ["video.completed" if outcome == "completed" else "video.failed"]
-    files = [row["role"] for row in await house.rows("SELECT role FROM media")]
+    files = [row["role"] for row in await running.rows("SELECT role FROM media")]
     assert files == (["output"] if outcome == "completed" else [])
     return outcome
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_struck_down_and_taken_up_by_the_next_process(open_house: OpenHouse, place: str) -> None:
+async def test_struck_down_and_taken_up_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
     async with neighbours() as labs:
-        async with open_house(labs=labs) as house:
-            video_id = await crashed(house, place)
-        async with open_house(labs=labs) as house:
-            assert await once(house, video_id) == PLACES[place]
+        async with open_gateway(labs=labs) as running:
+            video_id = await crashed(running, place)
+        async with open_gateway(labs=labs) as running:
+            assert await once(running, video_id) == PLACES[place]
         assert len(labs[0].videos) <= 1, "never sent twice"
 
 
 @sqlite_only
-async def test_struck_down_where_sending_again_is_safe(open_house: OpenHouse) -> None:
+async def test_struck_down_where_sending_again_is_safe(open_gateway: OpenGateway) -> None:
     """Nobody knows what became of it, and it does not matter: to make the clip again costs nothing."""
     async with neighbours() as labs:
-        async with open_house(labs=labs, disabled_providers=()) as house:
+        async with open_gateway(labs=labs, disabled_providers=()) as running:
             with tripping("submit.response_read"):
-                video_id = (await house.video(model="atelier/clip", seconds=1, size="64x64")).json["id"]
-                await house.idle()
-        async with open_house(labs=labs, disabled_providers=()) as house:
-            assert (await house.finished(video_id))["status"] == "completed"
-            assert [row["state"] for row in await house.attempts(video_id)] == ["made"]
+                video_id = (await running.video(model="atelier/clip", seconds=1, size="64x64")).json["id"]
+                await running.idle()
+        async with open_gateway(labs=labs, disabled_providers=()) as running:
+            assert (await running.finished(video_id))["status"] == "completed"
+            assert [row["state"] for row in await running.attempts(video_id)] == ["made"]
 
 
 @pytest.mark.parametrize("place", ["submit.id_committed", "media.after_fsync", "settle.in_tx"])
-async def test_struck_down_and_taken_up_by_the_same_process(open_house: OpenHouse, place: str) -> None:
-    async with open_house() as house:
-        assert await once(house, await crashed(house, place)) == "completed"
-        assert len(house.lab.videos) == 1
+async def test_struck_down_and_taken_up_by_the_same_process(open_gateway: OpenGateway, place: str) -> None:
+    async with open_gateway() as running:
+        assert await once(running, await crashed(running, place)) == "completed"
+        assert len(running.lab.videos) == 1
 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
-async def test_several_films_struck_down(open_house: OpenHouse, place: str) -> None:
+async def test_several_films_struck_down(open_gateway: OpenGateway, place: str) -> None:
     """Three films in one video, each with its own submission: the second of them is struck down, and all with it."""
     async with neighbours() as labs:
-        async with open_house(labs=labs) as house:
+        async with open_gateway(labs=labs) as running:
             with tripping(place, 1 if place == "settle.in_tx" else 2):
-                video_id = (await house.video(n=3)).json["id"]
-                await house.idle()
-        async with open_house(labs=labs) as house:
-            done = await house.finished(video_id)
+                video_id = (await running.video(n=3)).json["id"]
+                await running.idle()
+        async with open_gateway(labs=labs) as running:
+            done = await running.finished(video_id)
             made = 2 if place == "submit.response_read" else 3
             assert (done["status"], len(done["outputs"])) == ("completed", made)
             assert done["metadata"]["cost"] == Decimal("0.4") * made
@@ -116,17 +116,17 @@ async def test_several_films_struck_down(open_house: OpenHouse, place: str) -> N
 
 @pytest.mark.parametrize("place", ["submit.response_read", "media.after_fsync", "settle.in_tx"])
 @sqlite_only
-async def test_an_image_struck_down(open_house: OpenHouse, place: str) -> None:
+async def test_an_image_struck_down(open_gateway: OpenGateway, place: str) -> None:
     """It was never written down what came back: nobody is billed, and nobody asked again."""
     async with neighbours() as labs:
-        async with open_house(labs=labs) as house:
+        async with open_gateway(labs=labs) as running:
             with tripping(place), pytest.raises(Problem, match="not finished yet"):
-                await house.image()
-        async with open_house(labs=labs) as house:
-            (row,) = await house.records()
-            record = await house.ended(row["id"])
+                await running.image()
+        async with open_gateway(labs=labs) as running:
+            (row,) = await running.records()
+            record = await running.ended(row["id"])
             assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "UPSTREAM_ERROR", 0)
-            assert await house.money() == UNTOUCHED
+            assert await running.money() == UNTOUCHED
         assert len(labs[0].images) == 1
 
 
@@ -137,153 +137,153 @@ async def test_struck_down_at_every_turn_of_the_loop(ground: Ground) -> None:
     async with neighbours() as labs:
         ids, turns = [], [0, 1, 2, 3, 5, 8, *(chance.randrange(400) for _ in range(3))]
         for number in turns:
-            async with ground.open(labs=labs) as house:
-                ids.append((await house.video(seconds=1)).json["id"])
+            async with ground.open(labs=labs) as running:
+                ids.append((await running.video(seconds=1)).json["id"])
                 for turn in range(number):
                     await asyncio.sleep(0)
-                    house.clock.advance(0.5 if turn % 20 == 0 else 0)
-        async with ground.open(labs=labs) as house:
-            shown = [await house.finished(video_id, step_seconds=3) for video_id in ids]
+                    running.clock.advance(0.5 if turn % 20 == 0 else 0)
+        async with ground.open(labs=labs) as running:
+            shown = [await running.finished(video_id, step_seconds=3) for video_id in ids]
             completed = [one for one in shown if one["status"] == "completed"]
             unknown = [one for one in shown if one["status"] == "failed"]
             assert all(one["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN" for one in unknown)
-            assert await house.money() == (nanos("10") - len(completed) * nanos("0.1"), 0)
+            assert await running.money() == (nanos("10") - len(completed) * nanos("0.1"), 0)
         assert len(labs[0].videos) <= len(ids)
         assert len(completed) <= len(labs[0].invoice)
 
 
-async def test_a_generation_that_kills_whoever_works_on_it(open_house: OpenHouse) -> None:
+async def test_a_generation_that_kills_whoever_works_on_it(open_gateway: OpenGateway) -> None:
     """After five crashes it is given up; others go on."""
-    async with open_house() as house:
+    async with open_gateway() as running:
         with tripping("fetch.start"):
-            video_id = (await house.video()).json["id"]
-            done = await house.finished(video_id, step_seconds=5)
+            video_id = (await running.video()).json["id"]
+            done = await running.finished(video_id, step_seconds=5)
         assert done["error"]["code"] == "INTERNAL_ERROR"
-        assert len(house.lab.videos) == 1
-        assert await house.money() == UNTOUCHED
-        assert (await house.finished((await house.video()).json["id"]))["status"] == "completed"
+        assert len(running.lab.videos) == 1
+        assert await running.money() == UNTOUCHED
+        assert (await running.finished((await running.video()).json["id"]))["status"] == "completed"
 
 
 @sqlite_only
-async def test_a_restart_in_good_order_is_no_crash(open_house: OpenHouse) -> None:
+async def test_a_restart_in_good_order_is_no_crash(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
         labs[0].videos.next(faults.never_ends)
-        async with open_house(labs=labs) as house:
-            video_id = (await house.video()).json["id"]
+        async with open_gateway(labs=labs) as running:
+            video_id = (await running.video()).json["id"]
             await labs[0].videos.reached(1)
         for _ in range(7):
-            async with open_house(labs=labs):
+            async with open_gateway(labs=labs):
                 pass
         next(iter(labs[0].films.values())).states.append("completed")
-        async with open_house(labs=labs) as house:
-            assert (await house.finished(video_id))["status"] == "completed"
+        async with open_gateway(labs=labs) as running:
+            assert (await running.finished(video_id))["status"] == "completed"
 
 
 # ------------------------------------------------------------------------------------------------------------- one end
 
 
-async def test_two_drivers_and_one_generation(open_house: OpenHouse) -> None:
+async def test_two_drivers_and_one_generation(open_gateway: OpenGateway) -> None:
     """The first was stopped for so long that the second took over; when it wakes, it changes nothing."""
-    async with open_house() as house:
+    async with open_gateway() as running:
         gate = faults.Gate()
-        house.lab.polls.next(gate)
-        video_id = (await house.video(webhook_url=HOOK)).json["id"]
+        running.lab.polls.next(gate)
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
 
         async def polled() -> bool:
-            return len(house.lab.polls) == 1
+            return len(running.lab.polls) == 1
 
-        await house.until(polled)
-        await drive_to_end(house, await taken_over(house, video_id))
+        await running.until(polled)
+        await drive_to_end(running, await taken_over(running, video_id))
         news = "SELECT id, event, body FROM messages"
-        before = await house.shown(video_id), await house.money(), await house.rows(news)
+        before = await running.shown(video_id), await running.money(), await running.rows(news)
         gate.open()
-        await house.idle()
-        assert (await house.shown(video_id), await house.money(), await house.rows(news)) == before
-        assert await once(house, video_id) == "completed"
+        await running.idle()
+        assert (await running.shown(video_id), await running.money(), await running.rows(news)) == before
+        assert await once(running, video_id) == "completed"
 
 
-async def taken_over(house: House, video_id: str) -> Lease:
+async def taken_over(running: RunningGateway, video_id: str) -> Lease:
     """In one stroke, as if its driver had been silent for long."""
 
     async def write(tx: Transaction) -> Lease:
-        values = {"ids": f'["{video_id}"]', "until_ms": house.gateway.jobs.lease_until_ms, "now_ms": 2**62}
+        values = {"ids": f'["{video_id}"]', "until_ms": running.gateway.jobs.lease_until_ms, "now_ms": 2**62}
         row = await tx.one("claim_generations", **values)
         assert row is not None
         return Lease(row["id"], row["lease_token"])
 
-    return await house.gateway.store.write(write)
+    return await running.gateway.store.write(write)
 
 
-async def drive_to_end(house: House, lease: Lease) -> None:
-    driving = asyncio.create_task(run.run_generation(house.gateway, lease))
+async def drive_to_end(running: RunningGateway, lease: Lease) -> None:
+    driving = asyncio.create_task(run.run_generation(running.gateway, lease))
 
     async def met() -> bool:
         return driving.done()
 
-    await house.until(met)
+    await running.until(met)
     await driving
 
 
-async def test_settled_a_hundred_times(open_house: OpenHouse) -> None:
+async def test_settled_a_hundred_times(open_gateway: OpenGateway) -> None:
     """The same good end, and some bad ones, over and over: one counts."""
-    async with open_house() as house:
-        house.lab.videos.next(faults.never_ends)
-        video_id = (await house.video(webhook_url=HOOK)).json["id"]
-        await house.lab.videos.reached(1)
-        row = await house.gateway.store.one("get_generation", id=video_id, org_id=house.caller.org_id)
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.never_ends)
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        await running.lab.videos.reached(1)
+        row = await running.gateway.store.one("get_generation", id=video_id, org_id=running.caller.org_id)
         assert row is not None
         ends = [UpstreamError("no"), Cancelled("stop")] * 50
         outcomes = await asyncio.gather(
-            *(run.fail(house.gateway, row, row["lease_token"], problem) for problem in ends), return_exceptions=True
+            *(run.fail(running.gateway, row, row["lease_token"], problem) for problem in ends), return_exceptions=True
         )
         assert [outcome for outcome in outcomes if outcome is True] == [True]
         assert sum(isinstance(outcome, LeaseLost) for outcome in outcomes) == 99
-        assert await house.transfers(video_id) == {"hold": nanos("0.4"), "void": nanos("0.4")}
-        assert len(await house.rows("SELECT id FROM messages")) == 1
-        await house.idle()
+        assert await running.transfers(video_id) == {"hold": nanos("0.4"), "void": nanos("0.4")}
+        assert len(await running.rows("SELECT id FROM messages")) == 1
+        await running.idle()
 
 
-async def test_a_cancel_against_the_end(open_house: OpenHouse) -> None:
+async def test_a_cancel_against_the_end(open_gateway: OpenGateway) -> None:
     """At every interleaving: one end, one event, the matching charge."""
-    async with open_house() as house:
+    async with open_gateway() as running:
         for turns in range(0, 60, 7):
-            video_id = (await house.video(seconds=1, webhook_url=HOOK)).json["id"]
-            await house.lab.videos.reached(len(house.lab.videos))
-            before = await house.money()
+            video_id = (await running.video(seconds=1, webhook_url=HOOK)).json["id"]
+            await running.lab.videos.reached(len(running.lab.videos))
+            before = await running.money()
 
             async def cancel(video_id: str = video_id, turns: int = turns) -> None:
                 for _ in range(turns):
                     await asyncio.sleep(0)
-                    house.clock.advance(0.5)
-                await house.cancel(video_id)
+                    running.clock.advance(0.5)
+                await running.cancel(video_id)
 
-            await asyncio.gather(cancel(), house.ended(video_id, step_seconds=0.5))
-            record = await house.record(video_id)
-            (event,) = await house.rows(f"SELECT event FROM messages WHERE request_id = '{video_id}'")  # noqa: S608
+            await asyncio.gather(cancel(), running.ended(video_id, step_seconds=0.5))
+            record = await running.record(video_id)
+            (event,) = await running.rows(f"SELECT event FROM messages WHERE request_id = '{video_id}'")  # noqa: S608
             if record["status"] == "completed":
                 assert (record["cost"], event["event"]) == (Decimal("0.1"), "video.completed")
             else:
                 assert (record["status"], record["cost"], event["event"]) == ("cancelled", 0, "video.cancelled")
-            after = await house.money()
+            after = await running.money()
             assert after[1] == 0
             assert after[0] + nanos(record["cost"]) == before[0] + before[1]
 
 
 @sqlite_only
-async def test_a_provider_that_was_taken_away(open_house: OpenHouse) -> None:
+async def test_a_provider_that_was_taken_away(open_gateway: OpenGateway) -> None:
     """Its job cannot be asked about any more, and may have been made: nobody else is asked. What it was never sent is
     made by the next.
     """
     async with neighbours() as (lab, annex):
         lab.videos.next(faults.never_ends)
-        async with open_house(labs=(lab, annex), annex=True) as house:
-            begun = (await house.video()).json["id"]
+        async with open_gateway(labs=(lab, annex), annex=True) as running:
+            begun = (await running.video()).json["id"]
             await lab.videos.reached(1)
-        async with open_house(labs=(lab, annex), annex=True, works=False, worker=False) as house:
-            fresh = (await house.video()).json["id"]
-        async with open_house(labs=(lab, annex), providers={"annex": annex.settings()}) as house:
-            assert (await house.finished(begun))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
-            assert (await house.finished(fresh))["metadata"]["provider"] == "annex"
+        async with open_gateway(labs=(lab, annex), annex=True, works=False, worker=False) as running:
+            fresh = (await running.video()).json["id"]
+        async with open_gateway(labs=(lab, annex), providers={"annex": annex.settings()}) as running:
+            assert (await running.finished(begun))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+            assert (await running.finished(fresh))["metadata"]["provider"] == "annex"
         assert (len(lab.videos), len(annex.videos)) == (1, 1)
 
 
@@ -291,20 +291,20 @@ async def test_a_provider_that_was_taken_away(open_house: OpenHouse) -> None:
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-async def test_a_wall_clock_that_jumps(open_house: OpenHouse, hours: int) -> None:
+async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) -> None:
     """Leases, waits and durations do not follow it."""
-    async with open_house() as house:
-        video_id = (await house.video()).json["id"]
-        await house.lab.videos.reached(1)
-        house.clock.jump(hours * 3600)
-        house.clock.advance(12)
+    async with open_gateway() as running:
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        running.clock.jump(hours * 3600)
+        running.clock.advance(12)
         await asyncio.sleep(0)
-        assert await house.gateway.jobs.claim(video_id) is None, "its driver is alive"
-        record = await house.ended(video_id)
+        assert await running.gateway.jobs.claim(video_id) is None, "its driver is alive"
+        record = await running.ended(video_id)
         assert record["status"] == "completed"
         assert record["duration_ms"] >= 0
-        house.clock.jump(-hours * 3600)
-        assert len(house.lab.videos) == 1
+        running.clock.jump(-hours * 3600)
+        assert len(running.lab.videos) == 1
 
 
 # ---------------------------------------------------------------------------------------------------------- everything
@@ -317,18 +317,18 @@ steps = st.sampled_from(
 class Model:
     """What should be on the account, by the lab's own invoice and our own arithmetic."""
 
-    def __init__(self, house: House, credit: Nanos) -> None:
-        self.house, self.credit = house, credit
+    def __init__(self, running: RunningGateway, credit: Nanos) -> None:
+        self.running, self.credit = running, credit
         self.ids: list[str] = []
 
     async def step(self, step: str) -> None:
         act: Callable[[], Awaitable[None]] = getattr(self, "do_" + step.replace(" ", "_"))
         await act()
-        assert await self.house.breaches() == []
+        assert await self.running.breaches() == []
 
     async def video(self, **body: Any) -> None:
         try:
-            self.ids.append((await self.house.video(seconds=1, **body)).json["id"])
+            self.ids.append((await self.running.video(seconds=1, **body)).json["id"])
         except Problem as problem:
             if problem.status != 402:
                 raise
@@ -338,59 +338,59 @@ class Model:
 
     async def do_image(self) -> None:
         try:
-            await self.house.image()
+            await self.running.image()
         except Problem as problem:
             if problem.status not in (402, 504):
                 raise
 
     async def do_refused(self) -> None:
         with pytest.raises(Problem):
-            await self.house.video(seconds=10**4)
+            await self.running.video(seconds=10**4)
 
     async def do_failing(self) -> None:
-        self.house.lab.videos.next(faults.fails)
+        self.running.lab.videos.next(faults.fails)
         await self.video()
 
     async def do_lost(self) -> None:
-        self.house.lab.videos.next(faults.dropped)
+        self.running.lab.videos.next(faults.dropped)
         await self.video()
 
     async def do_partial(self) -> None:
-        self.house.lab.videos.next(faults.ok, faults.broken)
+        self.running.lab.videos.next(faults.ok, faults.broken)
         await self.video(n=2)
 
     async def do_cancel(self) -> None:
         if self.ids:
-            await self.house.cancel(self.ids[len(self.ids) // 2])
+            await self.running.cancel(self.ids[len(self.ids) // 2])
 
     async def do_top_up(self) -> None:
-        await self.house.give("0.2")
+        await self.running.give("0.2")
         self.credit = Nanos(self.credit + nanos("0.2"))
 
     async def do_purge(self) -> None:
-        rows = await self.house.records()
+        rows = await self.running.records()
         done = [row["id"] for row in rows if row["status"] not in ("pending", "processing")]
         if done:
-            await self.house.purge(done[0])
+            await self.running.purge(done[0])
 
     async def do_crash(self) -> None:
         with tripping("poll.mid", 1):
             for _ in range(10):
                 await asyncio.sleep(0)
-                self.house.clock.advance(1)
+                self.running.clock.advance(1)
 
     async def do_wait(self) -> None:
-        self.house.clock.advance(2)
+        self.running.clock.advance(2)
         await asyncio.sleep(0.002)
 
     async def end(self) -> None:
-        await self.house.give("0")
-        for row in await self.house.records():
-            await self.house.ended(row["id"], step_seconds=3)
-        rows = await self.house.records()
+        await self.running.give("0")
+        for row in await self.running.records():
+            await self.running.ended(row["id"], step_seconds=3)
+        rows = await self.running.records()
         spent = sum(row["cost"] for row in rows)
-        assert await self.house.money() == (self.credit - spent, 0)
-        lab: Lab = self.house.lab
+        assert await self.running.money() == (self.credit - spent, 0)
+        lab: ScriptedProvider = self.running.lab
         assert spent <= nanos(lab.bill_usd), "nobody pays for what the vendor did not make"
         for row in rows:
             assert row["cost"] == 0 or row["status"] == "completed"
@@ -404,8 +404,8 @@ def test_money_is_conserved(plan: list[str], tmp_path_factory: pytest.TempPathFa
 
     async def main() -> None:
         ground = Ground(tmp_path_factory.mktemp("ground"), "")
-        async with ground.open(starting_credit_usd="0.9") as house:
-            model = Model(house, nanos("0.9"))
+        async with ground.open(starting_credit_usd="0.9") as running:
+            model = Model(running, nanos("0.9"))
             for step in plan:
                 await model.step(step)
             await model.end()
@@ -419,13 +419,13 @@ EVENTS = ("show", "complete", "fail", "cancel", "claim", "stale")
 
 
 @sqlite_only
-async def test_states_only_move_forward(open_house: OpenHouse) -> None:
+async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
     """Thousands of events in random order, each through the statements that drivers use."""
     chance = random.Random(3)
-    async with open_house(works=False, worker=False, starting_credit_usd="1000", audited=False) as house:
-        store, org_id = house.gateway.store, house.caller.org_id
+    async with open_gateway(works=False, worker=False, starting_credit_usd="1000", audited=False) as running:
+        store, org_id = running.gateway.store, running.caller.org_id
         for _ in range(30):
-            video_id = (await house.video(seconds=1)).json["id"]
+            video_id = (await running.video(seconds=1)).json["id"]
             state, token = "queued", 0  # nobody has it yet
 
             async def write(tx: Transaction, event: str, token: int, video_id: str = video_id) -> int:
@@ -440,7 +440,7 @@ async def test_states_only_move_forward(open_house: OpenHouse) -> None:
 
             for event in chance.choices(EVENTS, k=40):
                 if event == "claim":
-                    lease = await house.gateway.jobs.claim(video_id)
+                    lease = await running.gateway.jobs.claim(video_id)
                     token = lease.token if lease else token
                     values = {"id": video_id, "lease_token": token}
                     await store.write(lambda tx, values=values: tx.run("release_lease", **values))  # type: ignore[misc]
@@ -458,9 +458,9 @@ async def test_states_only_move_forward(open_house: OpenHouse) -> None:
 
 
 @sqlite_only
-async def test_events_tell_what_happened(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        await house.finished((await house.video(webhook_url=HOOK, n=2)).json["id"])
-        (message,) = await house.rows("SELECT event, url, body FROM messages")
+async def test_events_tell_what_happened(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        await running.finished((await running.video(webhook_url=HOOK, n=2)).json["id"])
+        (message,) = await running.rows("SELECT event, url, body FROM messages")
         assert (message["event"], message["url"]) == ("video.completed", HOOK)
         assert bytes(message["body"]).count(b"/m/med_") == 3

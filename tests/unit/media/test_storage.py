@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import StorageUnavailable
 from penstock.media.storage import Bucket, FileMissing, Folder, Storage, key_of, open_storage
 from penstock.values import new_id
-from tests.buckets import Buckets, serving
+from tests.s3_server import Buckets, serving
 
 KEY = "ab/med_1"
 PNG = "image/png"

@@ -14,9 +14,9 @@ from penstock.media.transfer import DownloadFailed, LoadedInput, Transfer, Unusa
 from penstock.providers.spec import File
 from penstock.schema import Request, UploadedFile
 from penstock.upstream.client import DownloadSource
-from tests.house import House, OpenHouse, sqlite_only
-from tests.upstreams import faults
-from tests.upstreams.lab import mp4, png
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import mp4, png
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 pytestmark = sqlite_only
 IMAGE = Request(task="image", model="picture", values={})
@@ -42,8 +42,8 @@ async def load(gather: Transfer, source: UploadedFile | str) -> LoadedInput:
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
-async def test_pictures_of_each_kind(open_house: OpenHouse, form: str) -> None:
-    async with open_house(works=False) as house:
+async def test_pictures_of_each_kind(open_gateway: OpenGateway, form: str) -> None:
+    async with open_gateway(works=False) as running:
         data = encoded(form)
         for source in (
             UploadedFile(data, "x.gif", "text/plain"),
@@ -51,16 +51,16 @@ async def test_pictures_of_each_kind(open_house: OpenHouse, form: str) -> None:
             uri(data, "image/gif"),
             "DATA:" + uri(data)[5:],
         ):
-            found = await load(house.gateway.transfer, source)
+            found = await load(running.gateway.transfer, source)
             assert (found.content_type, found.width, found.height) == (f"image/{form.lower()}", 8, 4)
 
 
-async def test_what_a_picture_says_about_its_maker_is_removed(open_house: OpenHouse) -> None:
+async def test_what_a_picture_says_about_its_maker_is_removed(open_gateway: OpenGateway) -> None:
     exif = Image.Exif()
     exif[0x010E] = "taken-at-home"
-    async with open_house(works=False) as house:
+    async with open_gateway(works=False) as running:
         for form in ("JPEG", "PNG", "WEBP"):
-            found = await load(house.gateway.transfer, UploadedFile(encoded(form, exif=exif)))
+            found = await load(running.gateway.transfer, UploadedFile(encoded(form, exif=exif)))
             assert b"taken-at-home" not in found.data
 
 
@@ -77,56 +77,58 @@ async def test_what_a_picture_says_about_its_maker_is_removed(open_house: OpenHo
         "data:image/png,plain",
     ],
 )
-async def test_what_is_no_picture(open_house: OpenHouse, source: UploadedFile | str) -> None:
-    async with open_house(works=False) as house:
+async def test_what_is_no_picture(open_gateway: OpenGateway, source: UploadedFile | str) -> None:
+    async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest) as caught:
-            await load(house.gateway.transfer, source)
+            await load(running.gateway.transfer, source)
         assert caught.value.param == "image"
 
 
-async def test_a_picture_that_is_too_large(open_house: OpenHouse) -> None:
-    async with open_house(works=False, picture_bytes=1000) as house:
+async def test_a_picture_that_is_too_large(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, picture_bytes=1000) as running:
         with pytest.raises(InvalidRequest, match="at most 1000 bytes"):
-            await load(house.gateway.transfer, UploadedFile(b"x" * 1001))
+            await load(running.gateway.transfer, UploadedFile(b"x" * 1001))
 
 
-async def test_a_picture_that_would_fill_the_memory(open_house: OpenHouse) -> None:
+async def test_a_picture_that_would_fill_the_memory(open_gateway: OpenGateway) -> None:
     """A small file that unfolds to half a billion pixels; its child says no, and we live on."""
     header = bytearray(png(16, 16))
     header[16:24] = (25_000).to_bytes(4, "big") * 2
-    async with open_house(works=False) as house:
+    async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest):
-            await load(house.gateway.transfer, UploadedFile(bytes(header)))
-        assert (await load(house.gateway.transfer, UploadedFile(png(16, 16)))).width == 16
+            await load(running.gateway.transfer, UploadedFile(bytes(header)))
+        assert (await load(running.gateway.transfer, UploadedFile(png(16, 16)))).width == 16
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1/x.png", "https://localhost/x.png", "https://[::1]/x.png"])
-async def test_addresses_that_are_not_for_strangers(open_house: OpenHouse, url: str) -> None:
-    async with open_house(works=False) as house:
+async def test_addresses_that_are_not_for_strangers(open_gateway: OpenGateway, url: str) -> None:
+    async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match="could not be fetched"):
-            await load(house.gateway.transfer, url)
+            await load(running.gateway.transfer, url)
 
 
-async def test_pictures_are_stored_and_read_back(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        gather = house.gateway.transfer
+async def test_pictures_are_stored_and_read_back(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        gather = running.gateway.transfer
         found = await load(gather, UploadedFile(png(16, 16)))
-        ((described, digest),) = await gather.store_inputs([found], house.clock.now_ms())
+        ((described, digest),) = await gather.store_inputs([found], running.clock.now_ms())
         assert (described.size_bytes, len(digest)) == (len(found.data), 32)
         request = Request(task="edit", model="touch", values={}, inputs=(described,))
         references = await gather.inputs(request)
         assert [one.data for one in references["images"]] == [found.data]
-        await house.shelf.delete(key_of(described.media_id))
+        await running.shelf.delete(key_of(described.media_id))
 
 
 # ------------------------------------------------------------------------------------------------------- from providers
 
 
-async def kept(house: House, file: File, request: Request = IMAGE, source: DownloadSource | None = None) -> bytes:
-    found = await house.gateway.transfer.keep(NAME, file, source, request)
-    data = b"".join([chunk async for chunk in house.shelf.read(key_of(NAME), 0, 10**9)])
+async def kept(
+    running: RunningGateway, file: File, request: Request = IMAGE, source: DownloadSource | None = None
+) -> bytes:
+    found = await running.gateway.transfer.keep(NAME, file, source, request)
+    data = b"".join([chunk async for chunk in running.shelf.read(key_of(NAME), 0, 10**9)])
     assert (found.kept.size_bytes, found.kept.media_id) == (len(data), NAME)
-    await house.shelf.delete(key_of(NAME))
+    await running.shelf.delete(key_of(NAME))
     return data
 
 
@@ -139,9 +141,9 @@ async def kept(house: House, file: File, request: Request = IMAGE, source: Downl
         File(url=uri(png(8, 8))),
     ],
 )
-async def test_bytes_base64_and_data_uris(open_house: OpenHouse, file: File) -> None:
-    async with open_house(works=False) as house:
-        assert await kept(house, file) == png(8, 8)
+async def test_bytes_base64_and_data_uris(open_gateway: OpenGateway, file: File) -> None:
+    async with open_gateway(works=False) as running:
+        assert await kept(running, file) == png(8, 8)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +158,11 @@ async def test_bytes_base64_and_data_uris(open_house: OpenHouse, file: File) -> 
         File(data="zß水🍌"),
     ],
 )
-async def test_what_is_not_what_was_asked_for(open_house: OpenHouse, file: File) -> None:
-    async with open_house(works=False) as house:
+async def test_what_is_not_what_was_asked_for(open_gateway: OpenGateway, file: File) -> None:
+    async with open_gateway(works=False) as running:
         with pytest.raises(UnusableFile):
-            await kept(house, file)
-        assert await house.shelf.keys() == []
+            await kept(running, file)
+        assert await running.shelf.keys() == []
 
 
 TEXT = base64.b64encode(png(8, 8)).decode()
@@ -178,89 +180,89 @@ INLINE = {"response_format": "b64_json"}
     ],
 )
 async def test_what_is_kept_at_hand_for_the_answer(
-    open_house: OpenHouse, sent: bytes | str, values: dict[str, Any], data: bytes | None, text: str | None
+    open_gateway: OpenGateway, sent: bytes | str, values: dict[str, Any], data: bytes | None, text: str | None
 ) -> None:
-    async with open_house(works=False) as house:
+    async with open_gateway(works=False) as running:
         request = Request(task="image", model="picture", values=values)
-        found = await house.gateway.transfer.keep(NAME, File(data=sent), None, request)
+        found = await running.gateway.transfer.keep(NAME, File(data=sent), None, request)
         assert (found.data, found.base64, found.kept.size_bytes) == (data, text, len(png(8, 8)))
-        await house.shelf.delete(key_of(NAME))
+        await running.shelf.delete(key_of(NAME))
 
 
-async def test_what_was_converted_is_not_answered_as_it_came(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
+async def test_what_was_converted_is_not_answered_as_it_came(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
         request = Request(task="image", model="picture", values={**INLINE, "output_format": "gif"})
-        found = await house.gateway.transfer.keep(NAME, File(data=TEXT), None, request)
+        found = await running.gateway.transfer.keep(NAME, File(data=TEXT), None, request)
         assert (found.base64, (found.data or b"")[:4]) == (None, b"GIF8")
-        await house.shelf.delete(key_of(NAME))
+        await running.shelf.delete(key_of(NAME))
 
 
-async def test_long_base64_is_read_in_steps(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_base64_is_read_in_steps(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "_BASE64_STEP", 8)
-    async with open_house(works=False) as house:
-        assert await kept(house, File(data=TEXT)) == png(8, 8)
-        assert await house.gateway.transfer.encoded(png(8, 8)) == TEXT
+    async with open_gateway(works=False) as running:
+        assert await kept(running, File(data=TEXT)) == png(8, 8)
+        assert await running.gateway.transfer.encoded(png(8, 8)) == TEXT
         for broken in (TEXT[:40] + "=" + TEXT[41:], TEXT[:-1], TEXT + "é"):
             with pytest.raises(InvalidRequest, match="not base64"):
-                await load(house.gateway.transfer, f"data:image/png;base64,{broken}")
+                await load(running.gateway.transfer, f"data:image/png;base64,{broken}")
 
 
-async def test_a_picture_is_no_film(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
+async def test_a_picture_is_no_film(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
         with pytest.raises(UnusableFile, match="image/png"):
-            await kept(house, File(data=png(8, 8)), VIDEO)
-        assert await kept(house, File(data=mp4()), VIDEO) == mp4()
+            await kept(running, File(data=png(8, 8)), VIDEO)
+        assert await kept(running, File(data=mp4()), VIDEO) == mp4()
 
 
 @pytest.mark.parametrize(
     ("wanted", "content_type"), [("jpeg", "image/jpeg"), ("webp", "image/webp"), ("png", "image/png")]
 )
-async def test_the_format_that_was_asked_for(open_house: OpenHouse, wanted: str, content_type: str) -> None:
-    async with open_house(works=False) as house:
+async def test_the_format_that_was_asked_for(open_gateway: OpenGateway, wanted: str, content_type: str) -> None:
+    async with open_gateway(works=False) as running:
         request = Request(task="image", model="picture", values={"output_format": wanted, "output_compression": 50})
-        found = await house.gateway.transfer.keep(NAME, File(data=encoded("PNG")), None, request)
+        found = await running.gateway.transfer.keep(NAME, File(data=encoded("PNG")), None, request)
         assert (found.kept.content_type, found.kept.width, found.kept.height) == (content_type, 8, 4)
-        await house.shelf.delete(key_of(NAME))
+        await running.shelf.delete(key_of(NAME))
 
 
-def at(house: House, path: str, *, trusted: bool = True) -> DownloadSource:
-    return DownloadSource(f"http://127.0.0.1:{house.lab.port}{path}", {}, trusted=trusted)
+def at(running: RunningGateway, path: str, *, trusted: bool = True) -> DownloadSource:
+    return DownloadSource(f"http://127.0.0.1:{running.lab.port}{path}", {}, trusted=trusted)
 
 
-async def film(house: House) -> DownloadSource:
-    house.lab.films["v"] = object()  # type: ignore[assignment]
-    return at(house, "/v1/videos/v/content")
+async def film(running: RunningGateway) -> DownloadSource:
+    running.lab.films["v"] = object()  # type: ignore[assignment]
+    return at(running, "/v1/videos/v/content")
 
 
-async def test_a_film_goes_to_the_disk_as_it_comes(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        assert await kept(house, File(url="x", private=True), VIDEO, await film(house)) == mp4()
-        assert house.scratch == []
+async def test_a_film_goes_to_the_disk_as_it_comes(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        assert await kept(running, File(url="x", private=True), VIDEO, await film(running)) == mp4()
+        assert running.scratch == []
 
 
 @pytest.mark.parametrize("act", [faults.broken, faults.missing, faults.dropped, faults.cut(), faults.redirect("/x")])
-async def test_trouble_on_the_way_may_pass(open_house: OpenHouse, act: Any) -> None:
-    async with open_house(works=False) as house:
-        house.lab.contents.always(act)
+async def test_trouble_on_the_way_may_pass(open_gateway: OpenGateway, act: Any) -> None:
+    async with open_gateway(works=False) as running:
+        running.lab.contents.always(act)
         with pytest.raises(DownloadFailed):
-            await kept(house, File(url="x"), VIDEO, await film(house))
-        assert house.scratch == []
+            await kept(running, File(url="x"), VIDEO, await film(running))
+        assert running.scratch == []
 
 
-async def test_a_film_without_end(open_house: OpenHouse) -> None:
+async def test_a_film_without_end(open_gateway: OpenGateway) -> None:
     """It stops at the limit, announced or not, and nothing of it stays."""
-    async with open_house(works=False, video_bytes=3 * 2**20) as house:
+    async with open_gateway(works=False, video_bytes=3 * 2**20) as running:
         for announced in (False, True):
-            house.lab.contents.next(faults.huge(8, announced=announced))
+            running.lab.contents.next(faults.huge(8, announced=announced))
             with pytest.raises(UnusableFile, match="too large"):
-                await kept(house, File(url="x"), VIDEO, await film(house))
-        assert house.scratch == []
+                await kept(running, File(url="x"), VIDEO, await film(running))
+        assert running.scratch == []
 
 
-async def test_a_providers_address_inside_our_network(open_house: OpenHouse) -> None:
+async def test_a_providers_address_inside_our_network(open_gateway: OpenGateway) -> None:
     """Not on the provider's own origin: guarded like a stranger's, and hopeless."""
-    async with open_house(works=False) as house:
+    async with open_gateway(works=False) as running:
         for request in (IMAGE, VIDEO):
             with pytest.raises(UnusableFile, match="does not go"):
-                await kept(house, File(url="x"), request, at(house, "/files/x.png", trusted=False))
-        assert len(house.lab.files) == 0
+                await kept(running, File(url="x"), request, at(running, "/files/x.png", trusted=False))
+        assert len(running.lab.files) == 0

@@ -10,8 +10,8 @@ from penstock.errors import InvalidRequest
 from penstock.imaging.convert import Polarity
 from penstock.media.transfer import LoadedInput, Transfer
 from penstock.schema import Request, UploadedFile
-from tests.house import OpenHouse, sqlite_only
-from tests.upstreams.lab import mask, png
+from tests.fake_providers.scripted import mask, png
+from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -26,23 +26,23 @@ async def loaded(gather: Transfer, data: bytes, role: str = "mask") -> LoadedInp
     return await gather.load(role, UploadedFile(data), role)
 
 
-async def test_mask_is_kept_in_one_form(open_house: OpenHouse) -> None:
+async def test_mask_is_kept_in_one_form(open_gateway: OpenGateway) -> None:
     soft = Image.new("RGBA", (4, 1), (9, 9, 9, 7))
     soft.putpixel((0, 0), (200, 200, 200, 0))
     file = io.BytesIO()
     soft.save(file, "PNG")
-    async with open_house(works=False) as house:
-        made = await loaded(house.gateway.transfer, file.getvalue())
+    async with open_gateway(works=False) as running:
+        made = await loaded(running.gateway.transfer, file.getvalue())
     assert corners(made.data) == ("RGBA", (0, 0, 0, 0), (255, 255, 255, 255)), "only the fully transparent is edited"
     assert (made.content_type, made.width, made.height) == ("image/png", 4, 1)
 
 
-async def test_mask_that_marks_nothing_is_refused_at_the_door(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
+async def test_mask_that_marks_nothing_is_refused_at_the_door(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match="fully transparent pixels mark the area") as caught:
-            await loaded(house.gateway.transfer, png(8, 8))
+            await loaded(running.gateway.transfer, png(8, 8))
         assert caught.value.param == "mask"
-        assert (await loaded(house.gateway.transfer, png(8, 8), "image")).data == png(8, 8)
+        assert (await loaded(running.gateway.transfer, png(8, 8), "image")).data == png(8, 8)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ async def test_mask_that_marks_nothing_is_refused_at_the_door(open_house: OpenHo
         ("black", ("L", 0, 255)),
     ],
 )
-async def test_mask_as_a_provider_wants_it(open_house: OpenHouse, polarity: Polarity, shown: Any) -> None:
-    async with open_house(works=False, audited=False) as house:
-        gather = house.gateway.transfer
+async def test_mask_as_a_provider_wants_it(open_gateway: OpenGateway, polarity: Polarity, shown: Any) -> None:
+    async with open_gateway(works=False, audited=False) as running:
+        gather = running.gateway.transfer
         pictures = [await loaded(gather, png(8, 8), "image"), await loaded(gather, mask(8, 8))]
-        stored = await gather.store_inputs(pictures, house.clock.now_ms())
+        stored = await gather.store_inputs(pictures, running.clock.now_ms())
         request = Request(task="edit", model="touch", values={}, inputs=tuple(one for one, _ in stored))
         found = await gather.inputs(request, polarity)
     assert corners(found["mask"][0].data) == shown

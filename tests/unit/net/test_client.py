@@ -10,8 +10,7 @@ import trustme
 
 from penstock.net.client import HttpClient, NotSent, TooLarge, Unknown
 from penstock.providers.spec import Outgoing, Upload
-from tests.scripted import Peer, chunk, head, serve
-from tests.wiring import (
+from tests.http_client import (
     SECRET,
     against,
     certified,
@@ -19,6 +18,7 @@ from tests.wiring import (
     settled,
     wire,
 )
+from tests.tcp_server import Peer, chunk, head, serve
 
 # -------------------------------------------------------------------------------------------------------------- replies
 

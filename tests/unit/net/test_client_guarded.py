@@ -18,8 +18,7 @@ import trustme
 
 from penstock.net.client import Refused, is_own
 from penstock.net.guard import UNREACHABLE, Egress
-from tests.scripted import Peer, Script, chunk, head, serve
-from tests.wiring import (
+from tests.http_client import (
     LOOPBACK,
     MIB,
     SECRET,
@@ -32,6 +31,7 @@ from tests.wiring import (
     posted,
     wire,
 )
+from tests.tcp_server import Peer, Script, chunk, head, serve
 
 # ----------------------------------------------------------------------------------------------------------- what comes
 

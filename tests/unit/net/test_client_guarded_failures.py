@@ -14,9 +14,7 @@ import trustme
 
 from penstock.net.client import NotSent, Refused, TooLarge, Unknown
 from penstock.net.guard import Egress
-from tests.ports import unused_port
-from tests.scripted import Peer, chunk, head, serve
-from tests.wiring import (
+from tests.http_client import (
     MIB,
     SECRET,
     Names,
@@ -30,6 +28,8 @@ from tests.wiring import (
     settled,
     wire,
 )
+from tests.ports import unused_port
+from tests.tcp_server import Peer, chunk, head, serve
 
 
 @both_ways

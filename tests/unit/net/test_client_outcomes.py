@@ -6,9 +6,7 @@ import pytest
 
 from penstock.net.client import HttpClient, NotSent, Unknown
 from penstock.providers.spec import Outgoing, Upload
-from tests.ports import unused_port
-from tests.scripted import Peer, Script, head
-from tests.wiring import (
+from tests.http_client import (
     SECRET,
     against,
     cuts_a_body_of_known_length,
@@ -20,6 +18,8 @@ from tests.wiring import (
     until,
     wire,
 )
+from tests.ports import unused_port
+from tests.tcp_server import Peer, Script, head
 
 # ------------------------------------------------------------------------------------------------- nothing was sent
 

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.net.client import HttpClient, NotSent, Stream, TooLarge, Unknown
 from penstock.providers.spec import Outgoing
+from tests.http_client import against, cuts_a_body_of_known_length, cuts_a_chunked_body, post, stalls, until, wire
 from tests.ports import unused_port
-from tests.scripted import Peer, Script, Server, chunk, head
-from tests.wiring import against, cuts_a_body_of_known_length, cuts_a_chunked_body, post, stalls, until, wire
+from tests.tcp_server import Peer, Script, Server, chunk, head
 
 
 async def test_the_first_chunk_arrives_before_the_second_is_sent() -> None:

@@ -15,8 +15,8 @@ from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.http import HeaderMap
 
 from penstock.net.reply import STEP_BYTES, Headers, Intake, NotSent, TooLarge, Unknown, outcome
-from tests.scripted import Peer, Script, chunk, head
-from tests.wiring import SECRET, against, everything_told, post
+from tests.http_client import SECRET, against, everything_told, post
+from tests.tcp_server import Peer, Script, chunk, head
 
 MIB = 2**20
 

@@ -11,51 +11,51 @@ import pytest
 from penstock.errors import InvalidRequest, NotFound
 from penstock.generations import endpoints
 from penstock.recordings import files as transcripts
-from tests.house import House, OpenHouse, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
 
 
-async def recorded(house: House) -> Any:
-    made = house.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
-    answer = await endpoints.make_images(house.gateway, made)
-    return await house.gateway.recordings.get(house.caller.org_id, answer.headers["x-service-replay-recording"])
+async def recorded(running: RunningGateway) -> Any:
+    made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
+    answer = await endpoints.make_images(running.gateway, made)
+    return await running.gateway.recordings.get(running.caller.org_id, answer.headers["x-service-replay-recording"])
 
 
 @sqlite_only
-async def test_a_recording_moves_to_another_organization(open_house: OpenHouse, tmp_path: Path) -> None:
-    async with open_house() as house:
-        row = await recorded(house)
-        path = transcripts.save(tmp_path, *await transcripts.written(house.gateway.recordings, row, inline=False))
+async def test_a_recording_moves_to_another_organization(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    async with open_gateway() as running:
+        row = await recorded(running)
+        path = transcripts.save(tmp_path, *await transcripts.written(running.gateway.recordings, row, inline=False))
         assert sorted(one.name for one in tmp_path.glob("rec_*")) == [f"{row['id']}-0.png", f"{row['id']}.json"]
         text = path.read_text()
         assert '"prompt": "a pear"' in text
-        assert house.caller.org_id not in text
-        house.caller = await house.another()
+        assert running.caller.org_id not in text
+        running.caller = await running.another()
         document, beside = transcripts.load(path)
-        now = house.clock.now_ms()
-        gateway, org_id = house.gateway, house.caller.org_id
+        now = running.clock.now_ms()
+        gateway, org_id = running.gateway, running.caller.org_id
         taken = await transcripts.taken_in(gateway.store, gateway.recordings, org_id, document, beside, now)
         assert taken != row["id"]  # somebody else has that one
-        call = house.call(WISH, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
-        answer = await endpoints.make_images(house.gateway, call)
+        call = running.call(WISH, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
+        answer = await endpoints.make_images(running.gateway, call)
         assert answer.headers["x-service-replay-recording"] == taken
         assert answer.json["metadata"]["provider"] == "lab"
 
 
 @sqlite_only
-async def test_inside_the_document(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        row = await recorded(house)
-        transcript, files = await transcripts.written(house.gateway.recordings, row, inline=True)
+async def test_inside_the_document(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        row = await recorded(running)
+        transcript, files = await transcripts.written(running.gateway.recordings, row, inline=True)
         assert files == []
         document = json.loads(msgspec.json.encode(transcript))
-        await house.gateway.recordings.delete(house.caller.org_id, row["id"])
-        gateway, now = house.gateway, house.clock.now_ms()
-        taken = await transcripts.taken_in(gateway.store, gateway.recordings, house.caller.org_id, document, {}, now)
+        await running.gateway.recordings.delete(running.caller.org_id, row["id"])
+        gateway, now = running.gateway, running.clock.now_ms()
+        taken = await transcripts.taken_in(gateway.store, gateway.recordings, running.caller.org_id, document, {}, now)
         assert taken == row["id"]
         again, _ = await transcripts.written(
-            gateway.recordings, await gateway.recordings.get(house.caller.org_id, taken), inline=True
+            gateway.recordings, await gateway.recordings.get(running.caller.org_id, taken), inline=True
         )
         assert msgspec.structs.replace(again, recorded_at="") == msgspec.structs.replace(transcript, recorded_at="")
 
@@ -74,13 +74,15 @@ async def test_inside_the_document(open_house: OpenHouse) -> None:
     ],
 )
 @sqlite_only
-async def test_what_is_not_a_recording_is_refused(open_house: OpenHouse, change: dict[str, Any], words: str) -> None:
-    async with open_house() as house:
-        transcript, _ = await transcripts.written(house.gateway.recordings, await recorded(house), inline=True)
+async def test_what_is_not_a_recording_is_refused(
+    open_gateway: OpenGateway, change: dict[str, Any], words: str
+) -> None:
+    async with open_gateway() as running:
+        transcript, _ = await transcripts.written(running.gateway.recordings, await recorded(running), inline=True)
         document = {**copy.deepcopy(json.loads(msgspec.json.encode(transcript))), **change}
-        gateway = house.gateway
+        gateway = running.gateway
         with pytest.raises(InvalidRequest, match=words):
-            await transcripts.taken_in(gateway.store, gateway.recordings, house.caller.org_id, document, {}, 1)
+            await transcripts.taken_in(gateway.store, gateway.recordings, running.caller.org_id, document, {}, 1)
 
 
 def test_names_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
@@ -93,25 +95,25 @@ def test_names_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
 
 
 @sqlite_only
-async def test_strangers_recordings_do_not_exist(open_house: OpenHouse) -> None:
-    async with open_house() as house:
-        row = await recorded(house)
-        stranger = await house.another()
+async def test_strangers_recordings_do_not_exist(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        row = await recorded(running)
+        stranger = await running.another()
         with pytest.raises(NotFound):
-            await house.gateway.recordings.get(stranger.org_id, row["id"])
+            await running.gateway.recordings.get(stranger.org_id, row["id"])
         with pytest.raises(NotFound):
-            await house.gateway.recordings.delete(stranger.org_id, row["id"])
+            await running.gateway.recordings.delete(stranger.org_id, row["id"])
 
 
 @sqlite_only
-async def test_pages_both_ways(open_house: OpenHouse) -> None:
-    async with open_house() as house:
+async def test_pages_both_ways(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
         ids = []
         for _ in range(5):
-            house.clock.advance(1)
-            ids.append((await recorded(house))["id"])
+            running.clock.advance(1)
+            ids.append((await recorded(running))["id"])
         newest = ids[::-1]
-        replay, org = house.gateway.recordings, house.caller.org_id
+        replay, org = running.gateway.recordings, running.caller.org_id
         first = await replay.page(org, 2)
         assert ([row["id"] for row in first.data], first.previous_cursor) == (newest[:2], None)
         second = await replay.page(org, 2, starting_after=first.next_cursor)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.unit.store import ground
+from tests.unit.store import small_schema
 
 
 @pytest.fixture
@@ -18,31 +18,31 @@ def migrations(tmp_path: Path) -> Path:
     """A folder of migrations that a test may add to."""
     folder = tmp_path / "migrations"
     folder.mkdir()
-    (folder / "0001_begin.sql").write_text(ground.SCHEMA)
+    (folder / "0001_begin.sql").write_text(small_schema.SCHEMA)
     return folder
 
 
 @pytest.fixture
-def sqlite_database(tmp_path: Path, migrations: Path) -> ground.Database:
-    return ground.database("sqlite", str(tmp_path / "penstock.db"), migrations)
+def sqlite_database(tmp_path: Path, migrations: Path) -> small_schema.Database:
+    return small_schema.database("sqlite", str(tmp_path / "penstock.db"), migrations)
 
 
 @pytest.fixture
-def postgres_database(fresh_database: str, migrations: Path) -> ground.Database:
-    return ground.database("postgres", fresh_database, migrations)
+def postgres_database(fresh_database: str, migrations: Path) -> small_schema.Database:
+    return small_schema.database("postgres", fresh_database, migrations)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> ground.Database:
-    found: ground.Database = request.getfixturevalue(f"{request.param}_database")
+def database(request: pytest.FixtureRequest) -> small_schema.Database:
+    found: small_schema.Database = request.getfixturevalue(f"{request.param}_database")
     return found
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[ground.Cluster]:
+def cluster() -> Iterator[small_schema.Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
     try:
-        cluster = ground.Cluster(folder)
+        cluster = small_schema.Cluster(folder)
         cluster.start()
         yield cluster
         cluster.stop(signal.SIGINT)
@@ -51,13 +51,13 @@ def cluster() -> Iterator[ground.Cluster]:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(cluster: ground.Cluster) -> str:
+def postgres_url(cluster: small_schema.Cluster) -> str:
     """Here the server keeps its promises, because the store refuses one that does not."""
     return cluster.address
 
 
 @pytest.fixture
-def fresh_database(cluster: ground.Cluster) -> Iterator[str]:
+def fresh_database(cluster: small_schema.Cluster) -> Iterator[str]:
     """As for all tests, but it does not mind a restart in between."""
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.store.base import ConstraintViolated, QueryMisused, StorageUnavailable, Transaction, single
-from tests.unit.store.ground import Database, Work, adding, noting
+from tests.unit.store.small_schema import Database, Work, adding, noting
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.store.base import StorageMisconfigured
 from penstock.store.migrate import pending, read_migrations
-from tests.unit.store.ground import Database
+from tests.unit.store.small_schema import Database
 
 ROOT = Path(__file__).parents[3]
 

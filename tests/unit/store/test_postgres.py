@@ -12,8 +12,8 @@ import pytest
 
 from penstock.store import postgres
 from penstock.store.base import BackupRefused, StorageMisconfigured, StorageUnavailable, Store, Transaction
-from tests.unit.store import ground
-from tests.unit.store.ground import Cluster, Database, Work, adding, noting
+from tests.unit.store import small_schema
+from tests.unit.store.small_schema import Cluster, Database, Work, adding, noting
 
 
 @asynccontextmanager
@@ -76,13 +76,15 @@ async def test_each_setting_is_missed_by_name(
 
 async def test_a_server_that_is_not_there_is_unavailable(free_port: int, migrations: Path) -> None:
     with pytest.raises(StorageUnavailable, match="Cannot reach Postgres"):
-        async with ground.database("postgres", f"postgresql://postgres@127.0.0.1:{free_port}/x", migrations).open():
+        async with small_schema.database(
+            "postgres", f"postgresql://postgres@127.0.0.1:{free_port}/x", migrations
+        ).open():
             pass
 
 
 async def test_an_address_that_is_none_is_a_mistake(migrations: Path) -> None:
     with pytest.raises(StorageMisconfigured, match="address of the database is not understood"):
-        async with ground.database("postgres", "postgresql://x?nonsense", migrations).open():
+        async with small_schema.database("postgres", "postgresql://x?nonsense", migrations).open():
             pass
 
 

@@ -15,8 +15,8 @@ import pytest
 from penstock.store import sqlite
 from penstock.store.base import BackupRefused, StorageUnavailable
 from penstock.store.sqlite import SqliteStore
-from tests.unit.store import ground
-from tests.unit.store.ground import Database, adding, noting
+from tests.unit.store import small_schema
+from tests.unit.store.small_schema import Database, adding, noting
 
 CANARY = b"canary-7f3a91"
 
@@ -136,7 +136,7 @@ async def test_a_backup_is_whole_while_writing_goes_on(
         assert written > 35
     assert [path.name for path in copy.parent.iterdir()] == ["backup.db"]
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    async with ground.database("sqlite", str(copy), migrations).open() as restored:
+    async with small_schema.database("sqlite", str(copy), migrations).open() as restored:
         kept = [row["id"] for row in await restored.all("list_notes")]
         # A state that was: nothing is missing before the last note it has.
         assert kept == [f"n{number:03}" for number in range(len(kept))]

@@ -15,7 +15,7 @@ import pytest
 from penstock.store import sqlite_writer
 from penstock.store.base import QueryMisused, StorageUnavailable, Store, Transaction, WorkSuspended
 from penstock.store.sqlite import SqliteStore
-from tests.unit.store.ground import Database, Work, adding, noting
+from tests.unit.store.small_schema import Database, Work, adding, noting
 
 
 class WatchedSystem(apsw.VFS):

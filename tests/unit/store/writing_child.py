@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from penstock.store.base import Store, Transaction
-from tests.unit.store import ground
+from tests.unit.store import small_schema
 
 
 async def write(store: Store, note: str) -> None:
@@ -23,10 +23,10 @@ async def main() -> None:
     dialect, address, migrations, *number = sys.argv[1:]
     limit = int(number[0]) if number else 1_000_000
     notes = (f"n{count:06}" for count in itertools.count())
-    async with ground.database(
+    async with small_schema.database(
         "sqlite" if dialect == "sqlite" else "postgres", address, Path(migrations)
     ).open() as store:
-        await store.write(ground.adding("a"))
+        await store.write(small_schema.adding("a"))
         for _ in range(limit // 20):
             await asyncio.gather(*(write(store, next(notes)) for _ in range(20)))
 

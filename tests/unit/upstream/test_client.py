@@ -18,10 +18,10 @@ from penstock.upstream.client import (
     retry_after,
     sound,
 )
-from tests.house import House, OpenHouse
-from tests.upstreams import faults
-from tests.upstreams.lab import KEY
-from tests.upstreams.server import Act
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import Act
+from tests.gateway import OpenGateway, RunningGateway
 
 PICTURE = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
 FILM = Request(task="video", model="film", values={"prompt": "a train", "seconds": 4})
@@ -33,13 +33,13 @@ def dialect() -> Dialect:
     return "sqlite"
 
 
-def option(house: House, model: str = "picture") -> Candidate:
+def option(running: RunningGateway, model: str = "picture") -> Candidate:
     task = "video" if model == "film" else "image"
-    return house.gateway.catalog.route(model, (task,), lambda *_: True).first
+    return running.gateway.catalog.route(model, (task,), lambda *_: True).first
 
 
-async def submitted(house: House, request: Request = PICTURE) -> Result:
-    return await house.gateway.upstream.submit(option(house, request.model), request, 1, {})
+async def submitted(running: RunningGateway, request: Request = PICTURE) -> Result:
+    return await running.gateway.upstream.submit(option(running, request.model), request, 1, {})
 
 
 def provider(**said: Any) -> Provider:
@@ -49,20 +49,20 @@ def provider(**said: Any) -> Provider:
 # ----------------------------------------------------------------------------------------------------------- submitting
 
 
-async def test_a_picture(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        result = await submitted(house)
+async def test_a_picture(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        result = await submitted(running)
         assert (result.status, len(result.files)) == ("completed", 1)
-        heard = house.lab.images.heard[0]
+        heard = running.lab.images.heard[0]
         assert heard.key == KEY
         assert heard.fields == {"model": "easel-1", "prompt": "a pear", "size": "64x64", "n": 1}
 
 
-async def test_a_job(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        upstream, film = house.gateway.upstream, option(house, "film")
-        result = await submitted(house, FILM)
-        assert (result.status, result.ref) == ("queued", {"id": next(iter(house.lab.films))})
+async def test_a_job(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        upstream, film = running.gateway.upstream, option(running, "film")
+        result = await submitted(running, FILM)
+        assert (result.status, result.ref) == ("queued", {"id": next(iter(running.lab.films))})
         assert [(await upstream.poll(film, result.ref)).status for _ in range(2)] == ["in_progress", "completed"]
         source = upstream.source(film, (await upstream.poll(film, result.ref)).files[0])
         assert source.trusted
@@ -86,11 +86,11 @@ async def test_a_job(open_house: OpenHouse) -> None:
         (faults.redirect("https://elsewhere.example/"), "broken", None),
     ],
 )
-async def test_verdicts(open_house: OpenHouse, act: Act, kind: str, retry_after_seconds: float | None) -> None:
-    async with open_house(works=False) as house:
-        house.lab.images.next(act)
+async def test_verdicts(open_gateway: OpenGateway, act: Act, kind: str, retry_after_seconds: float | None) -> None:
+    async with open_gateway(works=False) as running:
+        running.lab.images.next(act)
         with pytest.raises(AttemptFailed) as caught:
-            await submitted(house)
+            await submitted(running)
         assert (caught.value.kind, caught.value.sent) == (kind, True)
         assert caught.value.retry_after_seconds == retry_after_seconds
         assert KEY not in caught.value.message
@@ -109,43 +109,43 @@ async def test_verdicts(open_house: OpenHouse, act: Act, kind: str, retry_after_
         faults.altered(status="dancing"),
     ],
 )
-async def test_doubts_about_a_job(open_house: OpenHouse, act: Act) -> None:
-    async with open_house(works=False) as house:
-        house.lab.videos.next(act)
+async def test_doubts_about_a_job(open_gateway: OpenGateway, act: Act) -> None:
+    async with open_gateway(works=False) as running:
+        running.lab.videos.next(act)
         with pytest.raises(OutcomeUnknown):
-            await submitted(house, FILM)
+            await submitted(running, FILM)
 
 
-async def test_a_gateway_error_that_the_provider_explains(open_house: OpenHouse) -> None:
+async def test_a_gateway_error_that_the_provider_explains(open_gateway: OpenGateway) -> None:
     """Its own words under that status are a verdict."""
-    async with open_house(works=False) as house:
-        house.lab.videos.next(faults.error(502, "No machine is free."))
+    async with open_gateway(works=False) as running:
+        running.lab.videos.next(faults.error(502, "No machine is free."))
         with pytest.raises(AttemptFailed, match="No machine is free"):
-            await submitted(house, FILM)
+            await submitted(running, FILM)
 
 
-async def test_asking_never_ends_a_job(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        result = await submitted(house, FILM)
+async def test_asking_never_ends_a_job(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        result = await submitted(running, FILM)
         for act in (faults.broken, faults.dropped, faults.page, faults.nonsense, faults.missing):
-            house.lab.polls.next(act)
+            running.lab.polls.next(act)
             with pytest.raises(AttemptFailed):
-                await house.gateway.upstream.poll(option(house, "film"), result.ref)
+                await running.gateway.upstream.poll(option(running, "film"), result.ref)
 
 
-async def test_answers_about_a_job_may_be_read_otherwise(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        film = option(house, "film")
+async def test_answers_about_a_job_may_be_read_otherwise(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        film = option(running, "film")
         op = replace(film.model.op, read_later=lambda reply: Result(status="failed", message=reply.json["id"]))
         target = replace(film, model=replace(film.model, op=op))
-        result = await house.gateway.upstream.submit(target, FILM, 1, {})
+        result = await running.gateway.upstream.submit(target, FILM, 1, {})
         assert result.status == "queued"
-        assert (await house.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
+        assert (await running.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
 
 
-async def test_credentials_stay_at_home(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        upstream, film = house.gateway.upstream, option(house, "film")
+async def test_credentials_stay_at_home(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        upstream, film = running.gateway.upstream, option(running, "film")
         assert upstream.source(film, File(url="https://cdn.example/x.mp4")).headers == {}
         with pytest.raises(AttemptFailed, match="outside its own address"):
             upstream.source(film, File(url="https://cdn.example/x.mp4", private=True))
@@ -154,11 +154,11 @@ async def test_credentials_stay_at_home(open_house: OpenHouse) -> None:
             await upstream.poll(moved, {"where": "https://evil.example/steal"})
 
 
-async def test_a_provider_that_cannot_cancel(open_house: OpenHouse) -> None:
-    async with open_house(works=False) as house:
-        film = option(house, "film")
+async def test_a_provider_that_cannot_cancel(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        film = option(running, "film")
         mute = replace(film, model=replace(film.model, op=replace(film.model.op, cancel=None)))
-        assert await house.gateway.upstream.cancel(mute, {"id": "x"}) is False
+        assert await running.gateway.upstream.cancel(mute, {"id": "x"}) is False
 
 
 # -------------------------------------------------------------------------------------------------------------- answers

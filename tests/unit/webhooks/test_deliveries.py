@@ -11,8 +11,8 @@ from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.net.client import NotSent, Unknown
 from penstock.webhooks import deliveries as module
-from tests.mailing import URL, Process, Sent, hang, put, running, started, until
-from tests.stores import BOTH, Database, database_for
+from tests.databases import BOTH, Database, database_for
+from tests.webhook_receivers import URL, Process, Sent, hang, put, running, started, until
 
 
 @pytest.fixture(params=BOTH)

@@ -21,9 +21,9 @@ from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets, event, queue
-from tests.scripted import Peer, Script, Server, head, serve
-from tests.stores import Database, database_for
-from tests.wiring import Names, answering, certified, own_loopback, stalls, until, wire
+from tests.databases import Database, database_for
+from tests.http_client import Names, answering, certified, own_loopback, stalls, until, wire
+from tests.tcp_server import Peer, Script, Server, head, serve
 
 VAULT = Vault("v" * 43)
 ORG = "org_" + "0" * 32

@@ -12,8 +12,8 @@ from penstock.errors import NotFound
 from penstock.store.base import Transaction
 from penstock.vault import Vault
 from penstock.webhooks.events import WebhookSecrets, event, queue, sign
-from tests.mailing import ORG, URL, VAULT, put, started
-from tests.stores import BOTH, Database, database_for
+from tests.databases import BOTH, Database, database_for
+from tests.webhook_receivers import ORG, URL, VAULT, put, started
 
 
 @pytest.fixture(params=BOTH)

@@ -1,0 +1,72 @@
+"""ModelArk on loopback: pictures in OpenAI's shape, films as tasks that only wait for so long to be called off."""
+
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import FakeProvider, Job, route
+
+LEAST_PIXELS = {"seedream-4-0-250828": 1280 * 720, "seedream-4-5-251128": 2560 * 1440}
+
+
+def trouble(code: str, message: str = "No.") -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "param": "", "type": "BadRequest"}}
+
+
+class ModelArk(FakeProvider):
+    credential = ("authorization", f"Bearer {KEY}")
+    usual = ("queued", "running", "succeeded")
+
+    @route("POST /api/v3/images/generations")
+    def pictures(self, call: Exchange) -> Ware:
+        fields = call.heard.fields
+        width, height = (int(side) for side in fields["size"].split("x"))
+        if not LEAST_PIXELS.get(fields["model"], 1) <= width * height <= 4096 * 4096:
+            return Ware(trouble("InvalidParameter", "The parameter `size` is not valid."), 400)
+        url = self.put(png(width // 32, height // 32), "image/png")
+        usage = {"generated_images": 1, "output_tokens": 16384, "total_tokens": 16384}
+        answer = {"model": fields["model"], "created": 1763175600, "data": [{"url": url, "size": fields["size"]}]}
+        return Ware({**answer, "usage": usage}, headers={"x-request-id": "0217"})
+
+    @route("POST /api/v3/contents/generations/tasks")
+    def create(self, call: Exchange) -> Ware:
+        fields = call.heard.fields
+        pictures = [one for one in fields["content"] if one["type"] == "image_url"]
+        if len(pictures) > 1 and not all(one.get("role") for one in pictures):
+            return Ware(trouble("InvalidParameter", "role must be specified"), 400)
+        job = self.begin(dict(fields), prefix="cgt-20261115-")
+        job.fields["state"] = job.turn()
+        return Ware({"id": job.id})
+
+    @route("GET /api/v3/contents/generations/tasks/{id}")
+    def show(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        return Ware(self._shown(job, job.turn())) if job else Ware(trouble("ResourceNotFound"), 404)
+
+    @route("DELETE /api/v3/contents/generations/tasks/{id}")
+    def drop(self, call: Exchange) -> Ware:
+        """What waits is cancelled, what runs is not, and what has ended is forgotten."""
+        job = self.jobs[call.params["id"]]
+        if job.fields["state"] == "running":
+            return Ware(trouble("InvalidAction.RunningTaskDeletion"), 409)
+        if job.fields["state"] == "queued":
+            job.cancel("cancelled")
+        else:
+            del self.jobs[job.id]
+        return Ware({})
+
+    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+        told = state if isinstance(state, dict) else {"status": state}
+        job.fields["state"] = told["status"]
+        made = {}
+        if told["status"] == "succeeded" and "content" not in told:
+            frames = 24 * job.fields["duration"] + 1
+            made = {
+                "content": {"video_url": self.put(mp4(), "video/mp4")},
+                "usage": {"completion_tokens": frames * 1280 * 720 // 1024, "total_tokens": frames * 900},
+            }
+        known = {"model": job.fields["model"], "resolution": job.fields.get("resolution"), "created_at": 1763175600}
+        return {"id": job.id, "updated_at": 1763175660, "error": None, **known, **made, **told}
+
+    def unauthorized(self) -> Ware:
+        return Ware(trouble("AuthenticationError", "The API key is invalid."), 401)

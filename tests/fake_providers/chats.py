@@ -1,0 +1,108 @@
+"""Vendors on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from tests.fake_providers import chat
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY
+from tests.fake_providers.server import FakeProvider, route
+
+
+class Chats(FakeProvider):
+    credential: ClassVar[tuple[str, str] | None] = ("authorization", f"Bearer {KEY}")
+    unknown: tuple[str, ...] = ()  # fields that it answers with an error
+    roles: tuple[str, ...] = ("system", "user", "assistant", "tool")
+    named = True  # messages may say who speaks
+
+    @route("POST /{at*}/chat/completions")
+    def chat(self, call: Exchange) -> Ware:
+        return self._answer(call.heard.fields)
+
+    def _answer(self, fields: dict[str, Any]) -> Ware:
+        found = [*(name for name in self.unknown if name in fields), *self._unheard(fields["messages"])]
+        return self._refusal(found[0]) if found else self._talk(fields)
+
+    def _unheard(self, messages: list[dict[str, Any]]) -> Iterable[str]:
+        for message in messages:
+            if message["role"] not in self.roles:
+                yield "role"
+            if "name" in message and not self.named:
+                yield "name"
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        return chat.answer(fields, self.new_id("chatcmpl-"))[0]
+
+    def _refusal(self, name: str) -> Ware:
+        told = {"message": f"`{name}` is not supported", "type": "invalid_request_error", "param": name, "code": None}
+        return Ware({"error": told}, 400)
+
+
+class Anthropic(Chats):
+    """Reads past what it does not know."""
+
+    roles = (*Chats.roles, "developer")
+
+
+class Mistral(Chats):
+    unknown = ("seed", "user", "stream_options", "max_completion_tokens", "logit_bias")
+    named = False
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        fields = {**fields, "stream_options": {"include_usage": True}}
+        return chat.answer(fields, self.new_id("cmpl-"), joined=True)[0]
+
+    def _refusal(self, name: str) -> Ware:
+        wrong = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": 1}
+        return Ware({"detail": [wrong]}, 422)
+
+
+class DeepSeek(Chats):
+    """Says that it is still there while it thinks, and remembers how a conversation began."""
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        ware = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
+        return Ware(events=[b": keep-alive", b": keep-alive", *ware.events]) if ware.events else ware
+
+
+class Groq(Chats):
+    unknown = ("logprobs", "top_logprobs", "logit_bias")
+    roles = (*Chats.roles, "developer")
+    named = False
+
+
+class Ollama(Chats):
+    """Without a key; knows what it has pulled."""
+
+    credential = None
+    unknown = ("tool_choice", "max_completion_tokens")
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        if fields["model"] != "gpt-oss:20b":
+            told = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
+            return Ware({"error": {**told, "code": None}}, 404)
+        return super()._talk(fields)
+
+
+class VLLM(Chats):
+    """Errors as they were before they had an envelope."""
+
+    credential = None
+    unknown = ("best_of",)
+
+    def _refusal(self, name: str) -> Ware:
+        return Ware(
+            {"object": "error", "message": f"{name} cannot be had", "type": "BadRequestError", "code": 400}, 400
+        )
+
+
+class LlamaCpp(Chats):
+    """Loads its model first."""
+
+    credential = None
+    loading = False
+
+    def _talk(self, fields: dict[str, Any]) -> Ware:
+        if self.loading:
+            return Ware({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
+        return super()._talk(fields)

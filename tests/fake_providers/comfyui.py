@@ -1,0 +1,134 @@
+"""ComfyUI on loopback, as the source of 0.7 has it: it checks a graph's nodes, links and files before it queues it.
+
+There is no client for these routes: comfy-sdk speaks to those under /api/v2, which not every server has.
+"""
+
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import FakeProvider, Job, route
+
+# Required inputs of built-in nodes, and what their outputs are.
+NODES: dict[str, tuple[str, str]] = {
+    "CheckpointLoaderSimple": ("ckpt_name", "MODEL CLIP VAE"),
+    "UNETLoader": ("unet_name weight_dtype", "MODEL"),
+    "CLIPLoader": ("clip_name type", "CLIP"),
+    "VAELoader": ("vae_name", "VAE"),
+    "ModelSamplingSD3": ("model shift", "MODEL"),
+    "CLIPTextEncode": ("text clip", "CONDITIONING"),
+    "EmptyLatentImage": ("width height batch_size", "LATENT"),
+    "Wan22ImageToVideoLatent": ("vae width height length batch_size", "LATENT"),
+    "VAEEncode": ("pixels vae", "LATENT"),
+    "SetLatentNoiseMask": ("samples mask", "LATENT"),
+    "KSampler": (
+        "model seed steps cfg sampler_name scheduler positive negative latent_image denoise", "LATENT",
+    ),
+    "VAEDecode": ("samples vae", "IMAGE"),
+    "LoadImage": ("image", "IMAGE MASK"),
+    "UpscaleModelLoader": ("model_name", "UPSCALE_MODEL"),
+    "ImageUpscaleWithModel": ("upscale_model image", "IMAGE"),
+    "ImageScaleBy": ("image upscale_method scale_by", "IMAGE"),
+    "CreateVideo": ("images fps", "VIDEO"),
+    "SaveVideo": ("video filename_prefix format codec", ""),
+    "PreviewImage": ("images", ""),
+}  # fmt: skip
+TAKES = {
+    "model": "MODEL", "clip": "CLIP", "vae": "VAE", "positive": "CONDITIONING", "negative": "CONDITIONING",
+    "latent_image": "LATENT", "samples": "LATENT", "mask": "MASK", "pixels": "IMAGE", "images": "IMAGE",
+    "start_image": "IMAGE", "upscale_model": "UPSCALE_MODEL", "video": "VIDEO",
+}  # fmt: skip
+
+
+class Comfy(FakeProvider):
+    """Behind something that asks who is there, because it does not."""
+
+    credential = ("authorization", f"Bearer {KEY}")
+    usual = ("pending", "in_progress", "completed")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: dict[str, bytes] = {}
+        self.lacks: set[str] = set()  # files of models
+        self._made: dict[str, bytes] = {}
+
+    @route("POST /upload/image")
+    def upload(self, call: Exchange) -> Ware:
+        body = call.heard.body
+        name = body.partition(b'filename="')[2].partition(b'"')[0].decode()
+        self.pictures[f"{name} [{call.heard.fields['type']}]"] = call.heard.fields["image"]
+        return Ware({"name": name, "subfolder": "", "type": call.heard.fields["type"]})
+
+    @route("POST /prompt")
+    def queue(self, call: Exchange) -> Ware:
+        graph = call.heard.fields["prompt"]
+        wrong = {name: errors for name, node in graph.items() if (errors := self._wrong(node, graph))}
+        if wrong:
+            told = {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"}
+            nodes = {
+                name: {"errors": errors, "class_type": graph[name]["class_type"]} for name, errors in wrong.items()
+            }
+            return Ware({"error": {**told, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
+        job = self.begin({"graph": graph, "seen": "pending"}, prefix="3f9c1c1e-")
+        job.fields["seen"] = job.turn()
+        return Ware({"prompt_id": job.id, "number": len(self.jobs), "node_errors": {}})
+
+    @route("GET /api/jobs/{id}")
+    def show(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        if job is None:
+            return Ware({"error": "Job not found"}, 404)
+        state: Any = job.turn()
+        told = state if isinstance(state, dict) else {"status": state}
+        job.fields["seen"] = told["status"]
+        made = {"outputs": self._outputs(job)} if told["status"] == "completed" and "outputs" not in told else {}
+        return Ware({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **told})
+
+    @route("POST /queue")
+    def forget(self, call: Exchange) -> Ware:
+        for name in call.heard.fields.get("delete", ()):
+            if self.jobs[name].fields["seen"] == "pending":
+                del self.jobs[name]
+        return Ware({})
+
+    @route("POST /interrupt")
+    def interrupt(self, call: Exchange) -> Ware:
+        """Without a name it would stop whatever runs, also what is somebody else's."""
+        name = call.heard.fields.get("prompt_id")
+        for job in self.jobs.values():
+            if job.fields["seen"] == "in_progress" and name in (None, job.id):
+                job.cancel({"status": "failed", "outputs": {}})
+        return Ware({})
+
+    @route("GET /view")
+    def view(self, call: Exchange) -> Ware:
+        name = call.heard.path.partition("filename=")[2].partition("&")[0]
+        data = self._made.get(name)
+        kind = "video/mp4" if name.endswith("mp4") else "image/png"
+        return Ware(file=data, content_type=kind) if data else Ware({}, 404)
+
+    def _wrong(self, node: dict[str, Any], graph: dict[str, Any]) -> list[dict[str, str]]:
+        inputs = node["inputs"]
+        errors = [
+            f"Required input is missing: {name}" for name in NODES[node["class_type"]][0].split() if name not in inputs
+        ]
+        for name, value in inputs.items():
+            if isinstance(value, list):
+                made = NODES[graph[value[0]]["class_type"]][1].split()[value[1]] if value[0] in graph else "nothing"
+                if made != TAKES.get(name, "IMAGE"):
+                    errors.append(f"Return type mismatch: {name}, {made}")
+            elif node["class_type"] == "LoadImage" and value not in self.pictures:
+                errors.append("Invalid image file")
+            elif value in self.lacks:
+                errors.append("Value not in list")
+        return [{"type": "invalid", "message": one, "details": f"not in {sorted(self.pictures)}"} for one in errors]
+
+    def _outputs(self, job: Job) -> dict[str, Any]:
+        graph = job.fields["graph"]
+        size = graph.get("canvas", {}).get("inputs", {})
+        film = graph["result"]["class_type"] == "SaveVideo"
+        data = mp4() if film else png(size.get("width", 96) // 8, size.get("height", 64) // 8)
+        names = [self.new_id("penstock_") + (".mp4" if film else ".png") for _ in range(size.get("batch_size", 1))]
+        self._made |= dict.fromkeys(names, data)
+        folder = {"subfolder": "video", "type": "output"} if film else {"subfolder": "", "type": "temp"}
+        return {"result": {"images": [{"filename": name, **folder} for name in names], "animated": [film]}}

@@ -1,0 +1,91 @@
+"""fal's queue on loopback: jobs that run through their states, and results that are the model's own answer or error."""
+
+from collections import deque
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import FakeProvider, Job, route
+
+UNSAFE = Ware(
+    {
+        "detail": [
+            {"loc": ["body", "prompt"], "msg": "Flagged by a content checker.", "type": "content_policy_violation"}
+        ]
+    },
+    422,
+)
+INVALID = Ware({"detail": [{"loc": ["body", "prompt"], "msg": "Field required", "type": "missing"}]}, 422)
+CRASHED = Ware({"detail": [{"loc": ["body"], "msg": "Internal server error", "type": "internal_server_error"}]}, 500)
+NO_RUNNER = {"status": "COMPLETED", "error": "No runner came up in time.", "error_type": "startup_timeout"}
+
+
+class Fal(FakeProvider):
+    credential = ("authorization", f"Key {KEY}")
+    usual = ("IN_QUEUE", "IN_PROGRESS", "COMPLETED")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.results: deque[Ware] = deque()  # of the next jobs that are asked for theirs
+
+    @route("POST /{model*}")
+    def submit(self, call: Exchange) -> Ware:
+        job = self.begin({**call.heard.fields, "model": call.params["model"]}, prefix="0f1e2d3c-")
+        return Ware(self._shown(job, job.turn()))
+
+    @route("GET /{owner}/{app}/requests/{id}/status")
+    def status(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        if job is None:
+            return self.missing()
+        shown = self._shown(job, job.turn())
+        return Ware(shown, 200 if shown["status"] == "COMPLETED" else 202)
+
+    @route("GET /{owner}/{app}/requests/{id}")
+    def result(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        if job is None:
+            return self.missing()
+        return self.results.popleft() if self.results else Ware(self._made(job))
+
+    @route("PUT /{owner}/{app}/requests/{id}/cancel")
+    def cancel(self, call: Exchange) -> Ware:
+        job = self.jobs[call.params["id"]]
+        if job.states[0] == "COMPLETED":
+            return Ware({"status": "ALREADY_COMPLETED"}, 400)
+        job.cancel({"status": "COMPLETED", "error": "Request cancelled.", "error_type": "client_cancelled"})
+        return Ware({"status": "CANCELLATION_REQUESTED"}, 202)
+
+    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+        """Addresses have the maker's and the app's name, and drop the rest of the path."""
+        owner, app = job.fields["model"].split("/")[:2]
+        address = f"{self.url}/{owner}/{app}/requests/{job.id}"
+        told = state if isinstance(state, dict) else {"status": state}
+        return {
+            "request_id": job.id,
+            "response_url": address,
+            "status_url": f"{address}/status",
+            "cancel_url": f"{address}/cancel",
+            "queue_position": 0,
+            "logs": None,
+            "metrics": {},
+            **told,
+        }
+
+    def _made(self, job: Job) -> dict[str, Any]:
+        wish = job.fields
+        if "-to-video" in wish["model"] or "veo" in wish["model"]:
+            return {"video": {"url": self.put(mp4(), "video/mp4"), "content_type": "video/mp4"}}
+        size = wish.get("image_size") or {"width": 96, "height": 64}
+        shown = {"content_type": "image/png", **size}
+        if "upscale" in wish["model"]:
+            return {"image": {"url": self.put(png(96, 64), "image/png"), **shown}}
+        count = wish.get("num_images", 1)
+        images = [{"url": self.put(png(size["width"], size["height"]), "image/png"), **shown} for _ in range(count)]
+        return {"images": images, "has_nsfw_concepts": [False] * count, "prompt": wish["prompt"], "seed": 7}
+
+    def unauthorized(self) -> Ware:
+        return Ware({"detail": "Cannot access application. Authentication is required."}, 401)
+
+    def missing(self) -> Ware:
+        return Ware({"detail": "Request not found."}, 404)

@@ -1,0 +1,85 @@
+"""Kling on loopback: tasks on two paths that know nothing of each other, for a plain key or a pair's token.
+
+There is no client. The shape is that of klingai.com/document-api; exchanges are compared with Comfy's description of
+it.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Heard, Ware
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import FakeProvider, Job, route
+
+ACCESS, SECRET = "AK-canary", "SK-canary-0123456789"
+
+
+def problem(code: int, message: str) -> dict[str, Any]:
+    return {"code": code, "message": message, "request_id": "CjikY2gHPbcAAAAAAKzGSA"}
+
+
+def failed(words: str) -> dict[str, Any]:
+    return {"task_status": "failed", "task_status_msg": words}
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """What a token says, if it was signed with the secret."""
+    signed, _, signature = token.rpartition(".")
+    expected = hmac.new(SECRET.encode(), signed.encode(), hashlib.sha256).digest()
+    assert hmac.compare_digest(_plain(signature), expected)
+    head, body = (json.loads(_plain(part)) for part in signed.split("."))
+    assert head == {"alg": "HS256", "typ": "JWT"}
+    told: dict[str, Any] = body
+    return told
+
+
+def _plain(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+class Kling(FakeProvider):
+    usual = ("submitted", "processing", "succeed")
+
+    def knows(self, heard: Heard) -> bool:
+        token = heard.headers.get("authorization", "").removeprefix("Bearer ")
+        if token.count(".") != 2:
+            return token == KEY
+        claims = claims_of(token)
+        is_due = claims["nbf"] <= time.time() <= claims["exp"] <= time.time() + 1800
+        return bool(claims["iss"] == ACCESS and is_due)
+
+    @route("POST /v1/videos/text2video")
+    def text(self, call: Exchange) -> Ware:
+        return self._created(call.heard.fields, "text2video")
+
+    @route("POST /v1/videos/image2video")
+    def image(self, call: Exchange) -> Ware:
+        if str(call.heard.fields["image"]).startswith("data:"):
+            return Ware(problem(1201, "image must be plain base64"), 400)
+        return self._created(call.heard.fields, "image2video")
+
+    @route("GET /v1/videos/{path}/{id}")
+    def show(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        if job is None or job.fields["path"] != call.params["path"]:
+            return Ware(problem(1203, "Task not found"), 404)
+        return Ware(self._shown(job, job.turn()))
+
+    def _created(self, fields: dict[str, Any], path: str) -> Ware:
+        job = self.begin({**fields, "path": path}, prefix="84183102")
+        return Ware(self._shown(job, job.turn()))
+
+    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+        told = state if isinstance(state, dict) else {"task_status": state}
+        task = {"task_id": job.id, "task_info": {}, "created_at": 1763173200000, "updated_at": 1763173260000, **told}
+        if told["task_status"] == "succeed" and "task_result" not in told:
+            video = {"id": "v1", "url": self.put(mp4(), "video/mp4"), "duration": "5.1"}
+            task |= {"task_result": {"videos": [video]}, "final_unit_deduction": "0.6"}
+        return {**problem(0, "SUCCEED"), "data": task}
+
+    def unauthorized(self) -> Ware:
+        return Ware(problem(1000, "Authentication failed"), 401)

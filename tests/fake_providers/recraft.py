@@ -1,0 +1,43 @@
+"""Recraft on loopback: OpenAI's images, tools of its own beside them, and the units that each call took.
+
+Its documentation has OpenAI's client do the talking, and so do we; the tools are as recraft.ai/docs shows them.
+"""
+
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, png
+from tests.fake_providers.server import FakeProvider, route
+
+UNITS = {"recraftv4_1": 35, "recraftv4_1_pro": 210, "recraftv3": 40, "crispUpscale": 4, "creativeUpscale": 250}
+NEEDS = {"imageToImage": {"image", "prompt", "strength"}, "inpaint": {"image", "mask", "prompt"}}
+
+
+class Recraft(FakeProvider):
+    credential = ("authorization", f"Bearer {KEY}")
+
+    @route("POST /v1/images/generations")
+    def generate(self, call: Exchange) -> Ware:
+        return self._made(call.heard.fields)
+
+    @route("POST /v1/images/{tool}")
+    def tool(self, call: Exchange) -> Ware:
+        fields, name = call.heard.fields, call.params["tool"]
+        if lacking := sorted(NEEDS.get(name, {"file"}) - fields.keys()):
+            return Ware({"code": "invalid_request", "message": f"{lacking[0]} is required"}, 400)
+        if name in NEEDS:
+            return self._made(fields)
+        return Ware({"created": 1763175600, "credits": UNITS[name], "image": self._picture()})
+
+    def _made(self, fields: dict[str, Any]) -> Ware:
+        count = int(fields.get("n", 1))
+        units = count * UNITS[fields.get("model", "recraftv3")]
+        data = [self._picture(str(fields.get("size", "64x64"))) for _ in range(count)]
+        return Ware({"created": 1763175600, "credits": units, "data": data})
+
+    def _picture(self, size: str = "64x64") -> dict[str, str]:
+        width, height = (int(side) // 16 for side in size.split("x"))
+        return {"image_id": self.new_id("cbb1770e-"), "url": self.put(png(width, height), "image/png")}
+
+    def unauthorized(self) -> Ware:
+        return Ware({"code": "unauthorized", "message": "Invalid token"}, 401)

@@ -1,0 +1,90 @@
+"""Runway on loopback: tasks that cost credits, by the second or by the picture, and can be called off."""
+
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, mp4, png
+from tests.fake_providers.server import FakeProvider, Job, route
+
+CREDITS = {"gen4.5": 12, "gen4_turbo": 5, "veo3.1": 40, "veo3.1_fast": 15, "gen4_image": 8, "gen4_image_turbo": 2}
+UNSAFE = {
+    "status": "FAILED",
+    "failure": "Your input was flagged.",
+    "failureCode": "SAFETY.INPUT.TEXT",
+    "cost": {"credits": 0},
+}
+BAD_OUTPUT = {
+    "status": "FAILED",
+    "failure": "It came out badly.",
+    "failureCode": "INTERNAL.BAD_OUTPUT.CODE01",
+    "cost": {"credits": 0},
+}
+BAD_ASSET = {
+    "status": "FAILED",
+    "failure": "The picture is damaged.",
+    "failureCode": "ASSET.INVALID",
+    "cost": {"credits": 0},
+}
+EMPTY = {"status": "SUCCEEDED", "output": []}
+
+
+class Runway(FakeProvider):
+    credential = ("authorization", f"Bearer {KEY}")
+    usual = ("PENDING", "THROTTLED", "RUNNING", "SUCCEEDED")
+
+    @route("POST /v1/text_to_video")
+    def text_to_video(self, call: Exchange) -> Ware:
+        return self._created(call)
+
+    @route("POST /v1/image_to_video")
+    def image_to_video(self, call: Exchange) -> Ware:
+        return self._created(call)
+
+    @route("POST /v1/text_to_image")
+    def text_to_image(self, call: Exchange) -> Ware:
+        return self._created(call)
+
+    @route("GET /v1/tasks/{id}")
+    def show(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.params["id"])
+        return Ware(self._shown(job, job.turn())) if job else self.missing()
+
+    @route("DELETE /v1/tasks/{id}")
+    def delete(self, call: Exchange) -> Ware:
+        self.jobs[call.params["id"]].cancel({"status": "CANCELLED", "cost": {"credits": 0}})
+        return Ware(status=204)
+
+    def _created(self, call: Exchange) -> Ware:
+        if call.heard.headers.get("x-runway-version") != "2024-11-06":
+            return Ware({"error": "X-Runway-Version is missing.", "docUrl": "https://docs.dev.runwayml.com"}, 400)
+        job = self.begin(call.heard.fields, prefix="17f20503-")
+        job.turn()
+        return Ware({"id": job.id, "estimatedCost": {"credits": self._credits(job)}})
+
+    def _credits(self, job: Job) -> int:
+        return int(CREDITS[job.fields["model"]] * job.fields.get("duration", 1))
+
+    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+        told = state if isinstance(state, dict) else {"status": state}
+        shown: dict[str, Any] = {"id": job.id, "createdAt": "2026-11-15T02:20:00.000Z"}
+        if told["status"] in ("SUCCEEDED", "FAILED", "CANCELLED"):
+            shown["cost"] = {"credits": self._credits(job)}
+        else:
+            shown["estimatedCost"] = {"credits": self._credits(job)}
+        if told["status"] == "RUNNING":
+            shown["progress"] = 0.4
+        if told["status"] == "SUCCEEDED":
+            shown["output"] = [self._made(job)]
+        return {**shown, **told}
+
+    def _made(self, job: Job) -> str:
+        if "image" in job.fields["model"]:
+            width, height = job.fields["ratio"].split(":")
+            return self.put(png(int(width), int(height)), "image/png")
+        return self.put(mp4(), "video/mp4")
+
+    def unauthorized(self) -> Ware:
+        return Ware({"error": "API key is not valid."}, 401)
+
+    def missing(self) -> Ware:
+        return Ware({"error": "No such task."}, 404)

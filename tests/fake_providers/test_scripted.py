@@ -1,0 +1,175 @@
+"""OpenAI's own client completes its journeys against the simulated vendor, and meets each fault as it would outside."""
+
+import base64
+import io
+from collections.abc import Iterator
+from decimal import Decimal
+from urllib.request import urlopen
+
+import openai
+import pytest
+from PIL import Image
+
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import KEY, ScriptedProvider, mp4, png, scripted_provider_in_thread
+from tests.fake_providers.server import Act
+
+pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
+
+
+@pytest.fixture
+def lab() -> Iterator[ScriptedProvider]:
+    with scripted_provider_in_thread() as lab:
+        yield lab
+
+
+@pytest.fixture
+def client(lab: ScriptedProvider) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=lab.base_url, api_key=KEY, max_retries=0, timeout=5) as client:
+        yield client
+
+
+def test_pictures(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    made = client.images.generate(model="easel-1", prompt="a pear", n=2, size="512x512")
+    assert made.data is not None
+    pictures = [Image.open(io.BytesIO(base64.b64decode(one.b64_json or ""))) for one in made.data]
+    assert [picture.size for picture in pictures] == [(512, 512), (512, 512)]
+    assert [(line.kind, line.usd, line.prompt) for line in lab.invoice] == [("image", Decimal("0.08"), "a pear")]
+
+
+def test_pictures_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.gives_addresses = True
+    made = client.images.generate(model="easel-1", prompt="a pear")
+    assert made.data is not None
+    address = made.data[0].url or ""
+    assert address.startswith(f"http://127.0.0.1:{lab.port}/files/")
+    with urlopen(address) as answer:  # noqa: S310
+        assert answer.read() == png(1024, 1024)
+
+
+def test_edits(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    picture, mask = png(64, 64), png(64, 64, "white")
+    client.images.edit(model="easel-1", prompt="add a hat", image=[("a.png", picture)], mask=("m.png", mask))
+    heard = lab.edits.heard[0].fields
+    assert (heard["image"], heard["mask"], heard["prompt"]) == ([picture], mask, "add a hat")
+    with pytest.raises(openai.BadRequestError):
+        client.images.edit(model="easel-1", prompt="add a hat", image=[])
+
+
+def test_film(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    film = client.videos.create(model="sora-2", prompt="a train", seconds="8", size="1280x720")
+    assert (film.status, film.seconds) == ("queued", "8")
+    assert [client.videos.retrieve(film.id).status for _ in range(3)] == ["in_progress", "completed", "completed"]
+    assert client.videos.download_content(film.id).read() == mp4()
+    assert [one.id for one in client.videos.list().data] == [film.id]
+    assert lab.bill_usd == Decimal("0.80")
+    assert client.videos.delete(film.id).deleted
+    assert lab.bill_usd == Decimal("0.80"), "it was finished, and is charged for"
+    with pytest.raises(openai.NotFoundError):
+        client.videos.retrieve(film.id)
+
+
+def test_a_film_cancelled_in_time_is_free(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    film = client.videos.create(model="sora-2", prompt="a train")
+    client.videos.delete(film.id)
+    assert lab.invoice == []
+
+
+@pytest.mark.parametrize(
+    ("act", "seen"),
+    [
+        (faults.never_ends, ["queued", "in_progress", "in_progress", "in_progress"]),
+        (faults.fails, ["queued", "in_progress", "failed", "failed"]),
+        (faults.is_refused, ["queued", "failed", "failed", "failed"]),
+        (faults.changes_its_mind, ["queued", "completed", "failed", "failed"]),
+    ],
+)
+def test_fates_of_films(lab: ScriptedProvider, client: openai.OpenAI, act: Act, seen: list[str]) -> None:
+    lab.videos.next(act)
+    film = client.videos.create(model="sora-2", prompt="a train")
+    assert [film.status, *(client.videos.retrieve(film.id).status for _ in range(3))] == seen
+
+
+def test_two_films_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.videos.next(faults.film("queued", name="video_1"), faults.film("queued", name="video_1"))
+    assert {client.videos.create(model="sora-2", prompt="a train").id for _ in range(2)} == {"video_1"}
+    assert len(lab.invoice) == 2
+
+
+def test_talk(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    said = client.chat.completions.create(model="talk-1", messages=[{"role": "user", "content": "one two three"}])
+    assert said.choices[0].message.content == "one two three"
+    assert said.usage is not None
+    assert said.usage.total_tokens == 6
+    assert lab.bill_usd == Decimal("0.000009")
+
+
+def test_talk_in_pieces(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model="talk-1",
+        messages=[{"role": "user", "content": "one two"}],
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "one two"
+    assert chunks[-1].usage is not None
+
+
+def test_talk_cut_short(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.chats.next(faults.cut_stream(2))
+    stream = client.chat.completions.create(
+        model="talk-1", messages=[{"role": "user", "content": "one two"}], stream=True
+    )
+    with pytest.raises(openai.APIConnectionError):
+        list(stream)
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "lines"),
+    [
+        (faults.busy(7), openai.RateLimitError, 0),
+        (faults.broken, openai.InternalServerError, 0),
+        (faults.blocked, openai.BadRequestError, 0),
+        (faults.unauthorized, openai.AuthenticationError, 0),
+        (faults.missing, openai.NotFoundError, 0),
+        (faults.dropped, openai.APIConnectionError, 1),
+        (faults.truncated(), openai.APIConnectionError, 1),
+        (faults.nonsense, ValueError, 1),
+        (faults.nested, RecursionError, 1),
+    ],
+)
+def test_faults(lab: ScriptedProvider, client: openai.OpenAI, act: Act, kind: type[Exception], lines: int) -> None:
+    """Each is what the client's users know it as; what was accepted is on the invoice."""
+    lab.images.next(act)
+    with pytest.raises(kind):
+        client.images.generate(model="easel-1", prompt="a pear")
+    assert len(lab.invoice) == lines
+    client.images.generate(model="easel-1", prompt="a pear")
+    assert len(lab.invoice) == lines + 1, "and the next one is served again"
+
+
+def test_the_key_is_echoed(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.images.next(faults.unauthorized)
+    with pytest.raises(openai.AuthenticationError, match=KEY):
+        client.images.generate(model="easel-1", prompt="a pear")
+
+
+def test_how_long_to_wait_is_said(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.images.next(faults.busy(7))
+    with pytest.raises(openai.RateLimitError) as caught:
+        client.images.generate(model="easel-1", prompt="a pear")
+    assert caught.value.response.headers["retry-after"] == "7"
+
+
+def test_stalling(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.images.next(faults.stalled)
+    with pytest.raises(openai.APITimeoutError):
+        client.images.generate(model="easel-1", prompt="a pear", timeout=0.2)
+    assert len(lab.invoice) == 1
+
+
+def test_endless_answers(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.images.next(faults.huge(8))
+    answer = client.images.with_raw_response.generate(model="easel-1", prompt="a pear")
+    assert len(answer.content) == 8 * 2**20

@@ -1,0 +1,58 @@
+"""Vertex AI on loopback: operations that are asked after with POST, and films that come along as base64."""
+
+import base64
+from typing import Any
+
+from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.scripted import KEY, mp4
+from tests.fake_providers.server import FakeProvider, Job, route
+
+PLACE = "/v1/projects/acme/locations/us-central1"
+MODEL = PLACE + "/publishers/google/models/{model}"
+FILTERED = {
+    "response": {
+        "raiMediaFilteredCount": 1,
+        "raiMediaFilteredReasons": ["Veo could not generate videos: the input image violates the usage guidelines."],
+    }
+}
+
+
+def ended(code: int, message: str) -> dict[str, Any]:
+    """How an operation ends that comes to nothing."""
+    return {"error": {"code": code, "message": message}}
+
+
+class Vertex(FakeProvider):
+    credential = ("authorization", f"Bearer {KEY}")
+    usual = ("waiting", "done")
+
+    @route(f"POST {MODEL}:predictLongRunning")
+    def create(self, call: Exchange) -> Ware:
+        told = call.heard.fields["parameters"]
+        if told.get("resolution") != "720p" and told.get("durationSeconds") != 8:
+            return error(400, "Unsupported output video duration for this resolution.", "INVALID_ARGUMENT")
+        job = self.begin({**call.heard.fields, "model": call.params["model"]})
+        return Ware({"name": name_of(job)})
+
+    @route(f"POST {MODEL}:fetchPredictOperation")
+    def show(self, call: Exchange) -> Ware:
+        job = self.jobs.get(call.heard.fields["operationName"].rpartition("/")[2])
+        if job is None or job.fields["model"] != call.params["model"]:
+            return error(404, "The operation does not exist.", "NOT_FOUND")
+        state = job.turn()
+        if state == "waiting":
+            return Ware({"name": name_of(job)})
+        film = {"bytesBase64Encoded": base64.b64encode(mp4()).decode(), "mimeType": "video/mp4"}
+        made = {"response": {"@type": "type.googleapis.com/cloud.ai.GenerateVideoResponse", "videos": [film]}}
+        return Ware({"name": name_of(job), "done": True, **(made if state == "done" else state)})
+
+    def unauthorized(self) -> Ware:
+        return error(401, "Request had invalid authentication credentials.", "UNAUTHENTICATED")
+
+
+def name_of(job: Job) -> str:
+    return f"{PLACE.removeprefix('/v1/')}/publishers/google/models/{job.fields['model']}/operations/{job.id}"
+
+
+def error(status: int, message: str, name: str) -> Ware:
+    return Ware({"error": {"code": status, "message": message, "status": name}}, status)

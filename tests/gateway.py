@@ -1,0 +1,342 @@
+"""A whole gateway in the test's own loop: real database, real shelf, a simulated vendor, and time that tests move.
+
+    async with open_gateway() as running:
+        answer = await running.image(prompt="a pear")
+        started = await running.video(prompt="a train", seconds=4)
+        video = await running.ended(started.json["id"])
+
+The audit runs when the gateway is closed; anything it finds fails the test.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import apsw
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from penstock import failpoints
+from penstock.accounts import billing
+from penstock.accounts.audit import audit
+from penstock.app import first_start, opened_gateway, working
+from penstock.clock import ManualClock
+from penstock.gateway import Gateway
+from penstock.generations import endpoints, retrieve
+from penstock.media.storage import Storage, open_storage
+from penstock.schema import Call, Caller, Response
+from penstock.settings import Settings
+from penstock.store import postgres
+from penstock.store.base import Dialect
+from penstock.values import Nanos, nanos, new_id
+from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
+
+MASTER = "m" * 43
+ENDED = ("completed", "upstream_failure", "cancelled", "rejected")
+
+
+@dataclass(slots=True)
+class RunningGateway:
+    """A gateway at work, with a caller to speak for."""
+
+    gateway: Gateway
+    clock: ManualClock
+    lab: ScriptedProvider
+    annex: ScriptedProvider
+    caller: Caller
+    shelf: Storage
+    key: str = field(repr=False)
+    works: bool = True
+
+    # --------------------------------------------------------------------------------------------------------- calling
+
+    def call(
+        self,
+        body: Any = None,
+        *,
+        endpoint: str = "/compat/v1/videos",
+        caller: Caller | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **path: str,
+    ) -> Call:
+        at_ms = self.clock.now_ms()
+        data = b"" if body is None else json.dumps(body).encode()
+        return Call(
+            id=new_id("req", at_ms),
+            caller=caller or self.caller,
+            endpoint=endpoint,
+            at_ms=at_ms,
+            started=self.clock.monotonic(),
+            headers=headers or {},
+            query=query or {},
+            path=path,
+            body=data,
+            json=body,
+            size_bytes=len(data),
+            base_url="http://gateway.test",
+        )
+
+    async def image(
+        self, *, caller: Caller | None = None, headers: Mapping[str, str] | None = None, **body: Any
+    ) -> Any:
+        """The answer's JSON; a small picture from the lab unless said otherwise."""
+        wish = {"model": "picture", "prompt": "a pear", "size": "64x64", **body}
+        made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
+        return (await endpoints.make_images(self.gateway, made)).json
+
+    async def edit(self, **body: Any) -> Any:
+        wish = {"model": "touch", "prompt": "add a hat", "size": "64x64", **body}
+        return (await endpoints.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
+
+    async def video(
+        self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
+    ) -> Response:
+        wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
+        answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
+        if self.works and self.gateway.settings.worker and "id" in answer.json:
+            await self._taken_up(answer.json["id"], (caller or self.caller).org_id)
+        return answer
+
+    async def _taken_up(self, video_id: str, org_id: str) -> None:
+        """In a cluster it goes through the queue, which does not know that time stands still here."""
+        async with asyncio.timeout(45):
+            while True:
+                row = await self.gateway.store.one("get_generation", id=video_id, org_id=org_id)
+                if row is None or row["lease_token"] or row["status"] == "failed":
+                    return
+                await asyncio.sleep(0.002)
+
+    async def shown(self, video_id: str, caller: Caller | None = None) -> Any:
+        return (await retrieve.video(self.gateway, self.call(id=video_id, caller=caller))).json
+
+    async def cancel(self, video_id: str) -> Response:
+        return await endpoints.cancel_video(self.gateway, self.call(id=video_id))
+
+    async def purge(self, request_id: str) -> Any:
+        call = self.call(endpoint="/v1/requests", request_id=request_id)
+        return (await endpoints.purge(self.gateway, call)).json
+
+    # --------------------------------------------------------------------------------------------------------- looking
+
+    async def record(self, request_id: str, caller: Caller | None = None) -> dict[str, Any]:
+        found = await self.gateway.requests.find((caller or self.caller).org_id, request_id)
+        assert found is not None, f"{request_id} has no record"
+        return found
+
+    async def records(self) -> list[dict[str, Any]]:
+        rows = await self.gateway.store.all(
+            "list_newer_requests", org_id=self.caller.org_id, low="req_", high="req_~", limit=10_000
+        )
+        return [dict(row) for row in rows]
+
+    async def money(self, org_id: str | None = None) -> tuple[Nanos, Nanos]:
+        """What is available and what is held."""
+        row = await self.gateway.store.one("get_balance", org_id=org_id or self.caller.org_id)
+        assert row is not None
+        return Nanos(row["available"]), Nanos(row["held"])
+
+    async def rows(self, sql: str) -> list[dict[str, Any]]:
+        """What lies in the database, whatever the store would say of it."""
+        settings = self.gateway.settings
+        return await asyncio.to_thread(_rows, settings.database or settings.data / "penstock.db", sql)
+
+    async def change(self, *statements: str) -> None:
+        """Something that no gateway would do to the database, from outside."""
+        settings = self.gateway.settings
+        await asyncio.to_thread(_change, settings.database or settings.data / "penstock.db", statements)
+
+    async def transfers(self, request_id: str) -> dict[str, int]:
+        """The movements of one request by kind."""
+        found = await self.rows(f"SELECT kind, amount FROM transfers WHERE ref = '{request_id}'")  # noqa: S608
+        return {row["kind"]: row["amount"] for row in found}
+
+    async def attempts(self, request_id: str) -> list[dict[str, Any]]:
+        return await self.gateway.store.all("list_attempts", request_id=request_id)
+
+    @property
+    def scratch(self) -> list[str]:
+        """What lies about in the scratch folder, apart from the locks that say whose it is."""
+        folder = self.gateway.settings.data / "tmp"
+        return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+
+    async def breaches(self) -> list[str]:
+        return await audit(self.gateway.store, self.shelf, self.clock)
+
+    # ---------------------------------------------------------------------------------------------------------- waiting
+
+    async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45) -> None:
+        """Let time pass until something is so; the real clock only bounds how long we look."""
+        async with asyncio.timeout(seconds):
+            while not await met():
+                await asyncio.sleep(0.001)
+                self.clock.advance(step_seconds)
+
+    async def ended(self, request_id: str, step_seconds: float = 1.0) -> dict[str, Any]:
+        """The record of a request once it has ended."""
+
+        async def met() -> bool:
+            return (await self.record(request_id))["status"] in ENDED
+
+        await self.until(met, step_seconds)
+        return await self.record(request_id)
+
+    async def finished(self, video_id: str, step_seconds: float = 1.0) -> Any:
+        """A video once it has ended."""
+        await self.ended(video_id, step_seconds)
+        return await self.shown(video_id)
+
+    async def idle(self) -> None:
+        """Until nothing is driven any more."""
+
+        async def met() -> bool:
+            return self.gateway.jobs.running == 0
+
+        await self.until(met)
+
+    # ----------------------------------------------------------------------------------------------------------- others
+
+    async def another(self, usd: str = "10", **limits: Any) -> Caller:
+        """A caller of another organization."""
+        org = await self.gateway.keys.create_org("Other", "prepaid")
+        await self.give(usd, org.id)
+        return await self.key_for(org.id, **limits)
+
+    async def key_for(self, org_id: str | None = None, **limits: Any) -> Caller:
+        made = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
+        return await self.gateway.keys.caller(f"Bearer {made.key}")
+
+    async def give(self, usd: str, org_id: str | None = None) -> None:
+        org = org_id or self.caller.org_id
+        await self.gateway.store.write(
+            lambda tx: billing.add_credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift")
+        )
+
+
+def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
+    if isinstance(place, str):
+        with psycopg.connect(place, row_factory=dict_row) as connection:
+            return connection.execute(sql.encode()).fetchall()
+    opened = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
+    with closing(opened):
+        cursor = opened.execute(sql)
+        return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+
+
+def _change(place: str | Path, statements: tuple[str, ...]) -> None:
+    if isinstance(place, str):
+        with psycopg.connect(place, autocommit=True) as connection:
+            for one in statements:
+                connection.execute(one.encode())
+        return
+    opened = apsw.Connection(str(place))
+    with closing(opened):
+        opened.set_busy_timeout(5000)
+        for one in statements:
+            opened.execute(one)
+
+
+class OpenGateway(Protocol):
+    """Opens a gateway on the test's database; opening again, with the same labs, is a restart."""
+
+    def __call__(
+        self,
+        *,
+        labs: tuple[ScriptedProvider, ScriptedProvider] | None = None,
+        annex: bool = False,
+        works: bool = True,
+        audited: bool = True,
+        clock: ManualClock | None = None,
+        **said: Any,
+    ) -> AbstractAsyncContextManager[RunningGateway]: ...
+
+
+@dataclass(slots=True)
+class Ground:
+    """Where houses are built: a data folder, a database and a clock that outlive each of them."""
+
+    data: Path
+    database: str
+    clock: ManualClock = field(default_factory=ManualClock)
+    key: str = ""
+    words: dict[str, Any] = field(default_factory=dict)  # more to be said about the lab in penstock.toml
+    environ: dict[str, str] = field(default_factory=lambda: {KEY_ENV: KEY})
+
+    @asynccontextmanager
+    async def open(
+        self,
+        *,
+        labs: tuple[ScriptedProvider, ScriptedProvider] | None = None,
+        annex: bool = False,
+        works: bool = True,
+        audited: bool = True,
+        clock: ManualClock | None = None,
+        **said: Any,
+    ) -> AsyncIterator[RunningGateway]:
+        async with AsyncExitStack() as stack:
+            near: tuple[ScriptedProvider, ScriptedProvider] = (
+                await stack.enter_async_context(neighbours()) if labs is None else labs
+            )
+            chosen = self.settings(near, annex, said)
+            clock = clock or self.clock
+            gateway = await stack.enter_async_context(opened_gateway(chosen, clock, self.environ))
+            self.key = (await first_start(gateway)).key or self.key
+            if works:
+                await stack.enter_async_context(working(gateway))
+            caller = await gateway.keys.caller(f"Bearer {self.key}")
+            shelf = open_storage(chosen.media, chosen.media_options, chosen.data)
+            running = RunningGateway(gateway, clock, *near, caller, shelf, self.key, works)
+            yield running
+            if audited:
+                breaches = await running.breaches()
+                assert not breaches, breaches
+
+    def settings(
+        self, labs: tuple[ScriptedProvider, ScriptedProvider], annex: bool, said: Mapping[str, Any]
+    ) -> Settings:
+        providers = {"lab": labs[0].settings(**self.words)}
+        if annex:
+            providers["annex"] = labs[1].settings(priority=1)
+        usual: dict[str, Any] = {"data": self.data, "database": self.database, "secret": MASTER, "providers": providers}
+        return Settings(**{**usual, "disabled_providers": ("atelier",), **said})
+
+
+def ground_for(request: pytest.FixtureRequest, dialect: Dialect) -> Ground:
+    data: Path = request.getfixturevalue("tmp_path") / "data"
+    if dialect == "sqlite":
+        return Ground(data, "")
+    # The tests' server does not wait for the disk; that the store insists on it has tests of its own.
+    request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
+    return Ground(data, request.getfixturevalue("fresh_database"))
+
+
+def of(caller: Caller, **changes: Any) -> Caller:
+    return replace(caller, **changes)
+
+
+@contextmanager
+def tripping(name: str, passage: int = 0) -> Iterator[None]:
+    """Let a failpoint raise, at every passage or only at one of them."""
+    assert name in failpoints.NAMES
+    before = failpoints._places, failpoints._passed
+    failpoints._places, failpoints._passed = {name: ("raise", passage)}, {}
+    try:
+        yield
+    finally:
+        failpoints._places, failpoints._passed = before
+
+
+@asynccontextmanager
+async def neighbours() -> AsyncIterator[tuple[ScriptedProvider, ScriptedProvider]]:
+    """Two vendors that outlive the houses of a test which restarts."""
+    async with scripted_provider() as lab, scripted_provider("annex") as annex:
+        yield lab, annex
+
+
+sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+postgres_only = pytest.mark.parametrize("dialect", ["postgres"], indirect=True)

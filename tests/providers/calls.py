@@ -1,0 +1,87 @@
+"""A whole gateway in front of a simulated vendor: what a provider's tests let callers do, and how it ended."""
+
+import base64
+import io
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from PIL import Image
+
+from penstock.chat import endpoint
+from penstock.generations import endpoints
+from tests.fake_providers.scripted import KEY_ENV, mask, png
+from tests.fake_providers.server import FakeProvider, serving
+from tests.gateway import OpenGateway, RunningGateway
+
+PICTURE = "data:image/png;base64," + base64.b64encode(png(64, 48)).decode()
+MASK = "data:image/png;base64," + base64.b64encode(mask(64, 48)).decode()  # the left half is to be edited
+LATER = {"prefer": "respond-async"}  # jobs are polled, and time has to pass for that
+
+
+@asynccontextmanager
+async def gateway_for(
+    open_gateway: OpenGateway, slug: str, vendor: FakeProvider, path: str = ""
+) -> AsyncIterator[RunningGateway]:
+    """The provider is as it comes, but for its address; its credential is the lab's."""
+    async with gateways_for(open_gateway, {slug: (vendor, path)}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def gateways_for(
+    open_gateway: OpenGateway, vendors: Mapping[str, tuple[FakeProvider, str]], **settings: Any
+) -> AsyncIterator[RunningGateway]:
+    """Several providers at once, by slug."""
+    async with AsyncExitStack() as stack:
+        for vendor, _ in vendors.values():
+            await stack.enter_async_context(serving(vendor))
+        providers = {
+            slug: {"base_url": vendor.url + path, "key_env": KEY_ENV} for slug, (vendor, path) in vendors.items()
+        }
+        yield await stack.enter_async_context(open_gateway(providers=providers, **settings))
+
+
+async def image(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    """The record of an image that was asked for, once it has ended."""
+    return await running.ended((await running.image(headers=LATER, **body))["id"])
+
+
+async def edit(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    wish = {"image": PICTURE, "prompt": "add a hat", **body}
+    call = running.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
+    return await running.ended((await endpoints.edit_images(running.gateway, call)).json["id"])
+
+
+def mask_seen(data: bytes) -> tuple[str, Any, Any]:
+    """How a provider got the mask: its mode, what is to be edited, and what is not."""
+    with Image.open(io.BytesIO(data)) as image:
+        return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
+
+
+async def film(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    """The video, once it has ended."""
+    started = await running.video(**body)
+    shown: dict[str, Any] = await running.finished(started.json["id"])
+    return shown
+
+
+async def talk(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any]]:
+    """What a chat answered, as it came, and its record."""
+    wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
+    call = running.call(wish, endpoint="/compat/v1/chat/completions")
+    answer = await endpoint.complete(running.gateway, call)
+    text = answer.body or b""
+    if answer.chunks:
+        text = b"".join([chunk async for chunk in answer.chunks])
+    return text.decode(), await noted(running, call.id)
+
+
+async def noted(running: RunningGateway, request_id: str) -> dict[str, Any]:
+    """The record of a chat, which is written beside the answer."""
+
+    async def met() -> bool:
+        return await running.gateway.requests.find(running.caller.org_id, request_id) is not None
+
+    await running.until(met)
+    return await running.ended(request_id)

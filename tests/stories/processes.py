@@ -1,0 +1,154 @@
+"""The gateway as its users run it: `python -m penstock`, one process, its own data folder."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider
+from tests.ports import unused_port
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 30
+
+
+def until(met: Callable[[], bool], seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Serving:
+    """A running server."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    printed: str  # what it said at its start
+    key: str = field(repr=False)
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.url}/compat/v1"
+
+    def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Said:
+        """One call by hand, for what OpenAI's client has no words for."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"authorization": f"Bearer {key or self.key}", "content-type": "application/json"}
+        asked = Request(self.url + path, data, headers, method=method)  # noqa: S310
+        try:
+            with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
+                return Said(answer.status, dict(answer.headers), answer.read())
+        except HTTPError as problem:
+            with problem:
+                return Said(problem.code, dict(problem.headers), problem.read())
+
+    def kill(self) -> None:
+        """As a power cut would, as far as the process is concerned."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to end, and wait for its word on how it did."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+
+@dataclass(slots=True)
+class Ground:
+    """A data folder, a database and a vendor; servers come and go."""
+
+    data: Path
+    database: str
+    lab: ScriptedProvider
+    key: str = field(default="", repr=False)
+    toml: str = ""
+    _logs: int = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        # A story has no day to wait for a vendor, nor half a minute for a process that is dead.
+        ours |= {"PENSTOCK_POLL_SECONDS_MAX": "0.3", "PENSTOCK_LEASE_SECONDS": "3"}
+        ours |= {KEY_ENV: KEY, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT)))}
+        return ours | ({"PENSTOCK_DATABASE": self.database} if self.database else {})
+
+    def penstock(self, *words: str, data: bool = True) -> "subprocess.CompletedProcess[str]":
+        """A command of the command line, to its end."""
+        where = ["--data", str(self.data)] if data else []
+        command = [sys.executable, "-m", "penstock", *words, *where]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    @contextmanager
+    def serving(self, **environment: str) -> Iterator[Serving]:
+        """Start a server and wait until it listens; whoever leaves it running has it stopped."""
+        self._describe()
+        port = unused_port()
+        command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data), "--port", str(port)]
+        self._logs += 1
+        with (self.data.parent / f"log-{self._logs}").open("wb") as log:
+            process = subprocess.Popen(
+                command, env=self.environment | environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        try:
+            printed = self._greeting(process)
+            if found := re.search(r"^    (pk_\S+)$", printed, re.MULTILINE):
+                self.key = found[1]
+            yield Serving(process, f"http://127.0.0.1:{port}", printed, self.key)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(SECONDS)
+            if process.stdout:
+                process.stdout.close()
+
+    def _greeting(self, process: "subprocess.Popen[str]") -> str:
+        """Everything up to the line that says where it listens and, at a first start, the key below it."""
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Penstock listens on "):
+                break
+        assert lines, (self.data.parent / f"log-{self._logs}").read_text()
+        if not self.key:
+            for line in process.stdout:
+                lines.append(line)
+                if line.lstrip().startswith("-d "):
+                    break
+        return "".join(lines)
+
+    def _describe(self) -> None:
+        """penstock.toml as an operator would write it."""
+        self.data.mkdir(exist_ok=True, mode=0o700)
+        provider = self.lab.settings()
+        text = [self.toml, "[providers.lab]"]
+        text += [f"{name} = {json.dumps(provider[name])}" for name in ("speaks", "base_url", "key_env")]
+        for model in provider["models"]:
+            text.append("[[providers.lab.models]]")
+            text += [f"{name} = {json.dumps(model[name])}" for name in ("id", "upstream", "task")]
+            pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in model["price"].items())
+            text.append(f"price = {{ {pairs} }}")
+        (self.data / "penstock.toml").write_text("\n".join(text) + "\n")
