@@ -13,6 +13,7 @@ from docs import generate
 from penstock.metrics import Figures, Metrics
 from penstock.providers import discover
 from penstock.values import Nanos
+from tests import test_layout
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -120,6 +121,20 @@ def reasons(heading: str) -> dict[str, str]:
 
 def test_each_runtime_dependency_has_a_reason() -> None:
     assert reasons("At run time").keys() == names(project()["project"]["dependencies"])
+
+
+# Distributions whose import name is not their own name with underscores.
+IMPORT_NAMES = {"pillow": "PIL"}
+
+
+def imported_libraries() -> set[str]:
+    return {words[0] for module in test_layout.modules() for words in test_layout.imported(module)}
+
+
+def test_each_runtime_dependency_is_imported() -> None:
+    required = names(project()["project"]["dependencies"])
+    libraries = imported_libraries()
+    assert [name for name in sorted(required) if IMPORT_NAMES.get(name, name.replace("-", "_")) not in libraries] == []
 
 
 def test_each_other_dependency_has_a_reason() -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from penstock import settings
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "penstock"
 
@@ -149,6 +151,39 @@ def test_libraries_stay_where_they_belong() -> None:
         for words in imported(module)
         if module.unit not in ONLY_IN.get(words[0], {module.unit})
     )
+
+
+# ------------------------------------------------------------------------------------------------------------- settings
+
+# The names under which modules hold a Settings object.
+SETTINGS_HOLDERS = {"settings", "_settings", "these"}
+# Remove a name from here with the change that reads the setting.
+NOT_YET_READ = {"payloads"}
+
+
+def holder(node: ast.Attribute) -> str:
+    """`settings` for `settings.port` and for `gateway.settings.port`."""
+    if isinstance(node.value, ast.Name):
+        return node.value.id
+    return node.value.attr if isinstance(node.value, ast.Attribute) else ""
+
+
+def settings_read() -> set[str]:
+    """The settings that any module but `settings` itself reads."""
+    return {
+        node.attr
+        for module in modules()
+        if module.words != ("settings",)
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Attribute) and holder(node) in SETTINGS_HOLDERS
+    }
+
+
+def test_settings_are_read() -> None:
+    """A setting that no module reads promises what it does not do."""
+    read = settings_read()
+    none(f"no module reads the setting {name}" for name, *_ in settings.rows() if name not in read | NOT_YET_READ)
+    none(f"{name} is read: remove it from NOT_YET_READ" for name in sorted(NOT_YET_READ & read))
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

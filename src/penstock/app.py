@@ -79,7 +79,7 @@ async def opened_gateway(
         store, vault = await stack.enter_async_context(opened_store(settings))
         wire = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(wire.close)
-        pool = await stack.enter_async_context(WorkerPool(settings.picture_workers or None))
+        pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None))
         unfinished = stack.enter_context(scratch(settings.data / "tmp"))
         workshop = AtelierServer(pool, unfinished)
         stack.push_async_callback(workshop.close)

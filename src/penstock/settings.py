@@ -56,15 +56,15 @@ class Settings:
     chat_output_tokens: int = _setting(4096, "Tokens to set money aside for when a chat call sets no max_tokens.")
     poll_seconds_max: float = _setting(60.0, "Longest pause between two polls.")
     lease_seconds: float = _setting(30.0, "After how long without a sign of life another worker takes a job over.")
-    jobs_at_once: int = _setting(10_000, "Most generations one process drives at a time.")
+    concurrent_jobs: int = _setting(10_000, "Most generations one process drives at a time.")
 
     json_bytes: int = _setting(32 * 1024**2, "Largest JSON body.")
     form_bytes: int = _setting(64 * 1024**2, "Largest multipart body.")
-    picture_bytes: int = _setting(20 * 1024**2, "Largest picture a caller may send or name.")
+    image_bytes: int = _setting(20 * 1024**2, "Largest image a caller may send or name.")
     video_bytes: int = _setting(2 * 1024**3, "Largest video accepted from a provider.")
     body_seconds: float = _setting(120.0, "How long a caller may take to send its body.")
     drain_seconds: float = _setting(30.0, "How long SIGTERM waits for calls under way.")
-    picture_workers: int = _setting(0, "Child processes for pictures and clips; 0: one per core.")
+    image_workers: int = _setting(0, "Child processes for images and videos; 0: one per core.")
 
     router: str = _setting("openrouter", "Provider that gets chat models nobody else serves.")
     disabled_providers: tuple[str, ...] = _setting((), "Slugs of providers to leave out.")
@@ -76,7 +76,6 @@ class Settings:
 
     log_level: str = _setting("info", "debug, info, warning or error.")
     metrics: bool = _setting(True, "Serve /metrics to keys with the admin scope.")
-    tracing: bool = _setting(False, "Send OpenTelemetry traces, as OTEL_* variables say.")
 
     # Tables of penstock.toml; not settable from the environment.
     providers: Mapping[str, Any] = _setting({}, "OpenAI-compatible endpoints and changes to known providers.")
@@ -115,7 +114,7 @@ _ONE_OF = {
 }
 # Everything else that is counted, weighed or timed makes no sense without any of it.
 _MAY_BE_ZERO = {
-    "port", "picture_workers", "image_wait_seconds", "drain_seconds", "webhook_delays_seconds",
+    "port", "image_workers", "image_wait_seconds", "drain_seconds", "webhook_delays_seconds",
 }  # fmt: skip
 
 

@@ -155,7 +155,7 @@ class Cluster:
         return Worker(
             self._app,
             queues=[QUEUE],
-            concurrency=self._settings.jobs_at_once,
+            concurrency=self._settings.concurrent_jobs,
             fetch_job_polling_interval=_LOOK_SECONDS,
             abort_job_polling_interval=_NEVER_SECONDS,
             shutdown_graceful_timeout=0,

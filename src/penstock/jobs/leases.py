@@ -247,7 +247,7 @@ class Jobs:
         now = 2**62 if all_are_free else self._clock.steady_ms()
         started, after = 0, ""
         while (
-            room := self._settings.jobs_at_once - len(self._tasks) - len(self._suspects)
+            room := self._settings.concurrent_jobs - len(self._tasks) - len(self._suspects)
         ) > 0 and not self.is_stopping:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)

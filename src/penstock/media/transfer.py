@@ -74,8 +74,8 @@ class Transfer:
     async def load(self, role: str, source: UploadedFile | str, param: str) -> LoadedInput:
         """A file, data URI or address that a caller sent, as a clean picture; a 400 that names the field otherwise."""
         data = await self._caller_bytes(source, param)
-        if len(data) > self._settings.picture_bytes:
-            raise InvalidRequest(f"`{param}` may have at most {self._settings.picture_bytes} bytes.", param=param)
+        if len(data) > self._settings.image_bytes:
+            raise InvalidRequest(f"`{param}` may have at most {self._settings.image_bytes} bytes.", param=param)
         try:
             made = await self._pool.run("pictures.normalise_input", data=data)
             if role == "mask" and made["content_type"] == "image/png":
@@ -100,7 +100,7 @@ class Transfer:
             found = await self._wire.fetch(
                 source,
                 egress=self._egress,
-                most_bytes=self._settings.picture_bytes,
+                most_bytes=self._settings.image_bytes,
                 total_seconds=_FETCH_SECONDS,
                 redirects=3,
             )

@@ -98,8 +98,8 @@ async def test_what_is_not_accepted_is_not_queued(open_gateway: OpenGateway) -> 
 async def test_two_workers_share(open_gateway: OpenGateway) -> None:
     async with (
         neighbours() as labs,
-        open_gateway(labs=labs, jobs_at_once=3) as one,
-        open_gateway(labs=labs, jobs_at_once=3) as other,
+        open_gateway(labs=labs, concurrent_jobs=3) as one,
+        open_gateway(labs=labs, concurrent_jobs=3) as other,
         door(open_gateway, labs) as running,
     ):
         labs[0].videos.always(faults.never_ends)

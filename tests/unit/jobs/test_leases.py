@@ -268,7 +268,7 @@ async def test_all_that_is_free_is_taken_up(open_gateway: OpenGateway, monkeypat
 
 @sqlite_only
 async def test_not_more_than_one_process_can_bear(open_gateway: OpenGateway) -> None:
-    async with open_gateway(works=False, worker=False, jobs_at_once=3) as running:
+    async with open_gateway(works=False, worker=False, concurrent_jobs=3) as running:
         driver = Drivers()
         async with jobs(running, driver) as ours:
             await promised(running, 5)

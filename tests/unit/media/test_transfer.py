@@ -85,7 +85,7 @@ async def test_what_is_no_picture(open_gateway: OpenGateway, source: UploadedFil
 
 
 async def test_a_picture_that_is_too_large(open_gateway: OpenGateway) -> None:
-    async with open_gateway(works=False, picture_bytes=1000) as running:
+    async with open_gateway(works=False, image_bytes=1000) as running:
         with pytest.raises(InvalidRequest, match="at most 1000 bytes"):
             await load(running.gateway.transfer, UploadedFile(b"x" * 1001))
 
