@@ -113,11 +113,11 @@ def test_who_scheduled_the_process_otherwise_is_not_overruled() -> None:
 
 LIBRARY_THREADS = """
 import asyncio, os, pathlib
-from penstock.net.client import Wire
+from penstock.net.client import HttpClient
 
 async def main():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    wire = Wire()
+    wire = HttpClient()
     print(sorted(os.sched_getscheduler(int(task.name)) for task in pathlib.Path("/proc/self/task").iterdir()))
     await wire.close()
 

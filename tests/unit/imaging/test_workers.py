@@ -304,13 +304,13 @@ def test_a_busy_child_dies_with_its_parent() -> None:
 PARENT = """
 import asyncio, io, random
 from PIL import Image
-from penstock.imaging.workers import Pool
+from penstock.imaging.workers import WorkerPool
 
 buffer = io.BytesIO()
 Image.frombytes("RGBA", (2000, 2000), random.Random(1).randbytes(16_000_000)).save(buffer, "PNG", compress_level=0)
 
 async def main():
-    children = Pool()
+    children = WorkerPool()
     job = asyncio.create_task(children.run("pictures.convert", data=buffer.getvalue(), output_format="webp"))
     while not children.pids:
         await asyncio.sleep(0.01)

@@ -306,10 +306,10 @@ async def test_the_environment_has_no_say_in_where_requests_go(tmp_path: Path) -
         import asyncio, sys
         from penstock.net.guard import Egress
         from penstock.providers.spec import Outgoing
-        from penstock.net.client import Wire
+        from penstock.net.client import HttpClient
 
         async def main(url):
-            wire, egress = Wire(), Egress(("127.0.0.0/8",))
+            wire, egress = HttpClient(), Egress(("127.0.0.0/8",))
             assert (await wire.send(Outgoing("POST", url), total_seconds=10)).status == 200
             assert (await wire.fetch(url, egress=egress, most_bytes=100, total_seconds=10)).status == 200
             assert await wire.post_guarded(url, b"{}", {}, egress=egress, total_seconds=10) == 200
