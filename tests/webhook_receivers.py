@@ -70,7 +70,7 @@ class Process:
     async def state(self, message_id: str) -> dict[str, Any]:
         row = await self.store.one("get_message", id=message_id)
         assert row is not None
-        return {name: row[name] for name in ("state", "tries", "last_result")}
+        return {name: row[name] for name in ("state", "deliveries", "last_result")}
 
 
 @asynccontextmanager

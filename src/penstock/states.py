@@ -24,9 +24,9 @@ REQUEST = _moves(
     cancelled="",
 )
 ATTEMPT = _moves(
-    intent="submitted made failed unknown cancelled",
-    submitted="made failed unknown cancelled",
-    made="",
+    intent="submitted completed failed unknown cancelled",
+    submitted="completed failed unknown cancelled",
+    completed="",
     failed="",
     unknown="",
     cancelled="",

@@ -290,7 +290,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
             "WHERE status IN ('queued', 'in_progress') GROUP BY 1, 2, 3"
         )
         messages = await self.rows(
-            "SELECT tries, last_result, COUNT(*) AS count FROM messages WHERE state = 'waiting' GROUP BY 1, 2"
+            "SELECT deliveries, last_result, COUNT(*) AS count FROM messages WHERE state = 'waiting' GROUP BY 1, 2"
         )
         return f"{generations} {messages}"
 

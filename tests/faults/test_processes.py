@@ -175,7 +175,7 @@ async def facts(rig: Rig) -> dict[str, Any]:
     kinds = await rig.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
     files = sorted(path.name for path in (rig.data / "media").rglob("med_*") if path.suffix != ".part")
     messages = await rig.rows("SELECT id, event FROM messages ORDER BY id")
-    ended = await rig.rows("SELECT id, status, settled, completed_at_ms FROM generations ORDER BY id")
+    ended = await rig.rows("SELECT id, status, result, completed_at_ms FROM generations ORDER BY id")
     return {row["kind"]: row["count"] for row in kinds} | {"files": files, "messages": messages, "ended": ended}
 
 

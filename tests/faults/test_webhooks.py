@@ -118,7 +118,7 @@ def answering_in_turn(*statuses: int) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("place", "statuses", "before", "tries"),
+    ("place", "statuses", "before", "deliveries"),
     [
         ("hook.sent", (500, 200), 0, 1),  # how it went was not written down: it does not count
         ("hook.after_2xx", (200,), 0, 1),  # one duplicate
@@ -133,7 +133,7 @@ async def test_killed_between_sending_and_recording(
         async with rig.deliverer(failpoints=f"{place}=kill") as process:
             assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
         (row,) = await rig.messages()
-        assert (row["state"], row["tries"]) == ("waiting", before)
+        assert (row["state"], row["deliveries"]) == ("waiting", before)
 
         async def delivered() -> bool:
             return bool((await rig.messages())[0]["state"] == "delivered")
@@ -141,7 +141,7 @@ async def test_killed_between_sending_and_recording(
         async with rig.deliverer(later_seconds=60):
             await until(delivered)
         (row,) = await rig.messages()
-        assert (row["state"], row["tries"]) == ("delivered", tries)
+        assert (row["state"], row["deliveries"]) == ("delivered", tries)
         arrived = [read(request) for request in rig.server.requests]
         assert len(arrived) == 2
         assert len({(each[0], each[2]) for each in arrived}) == 1
@@ -191,14 +191,14 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
             bodies[message_id].add(body)
         assert rows.keys() == set(ids)
         for message_id, row in rows.items():
-            assert row["tries"] <= 4
+            assert row["deliveries"] <= 4
             assert len(answers[message_id]) <= 4 + 12, "more often than it was tried and cut short"
             assert len(bodies[message_id]) <= 1
             success = any(200 <= status < 300 for status in answers[message_id])
             if row["state"] == "delivered":
                 assert success
             else:
-                assert (row["state"], row["tries"]) == ("exhausted", 4)
+                assert (row["state"], row["deliveries"]) == ("exhausted", 4)
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ async def test_out_of_file_descriptors(tmp_path: Path) -> None:
         async with rig.deliverer(200, spare_files=12) as process:
 
             async def starved() -> bool:
-                return any(row["tries"] == 0 and row["last_result"] for row in await rig.messages())
+                return any(row["deliveries"] == 0 and row["last_result"] for row in await rig.messages())
 
             await until(starved)
             watched = psutil.Process(process.pid)
@@ -224,7 +224,7 @@ async def test_out_of_file_descriptors(tmp_path: Path) -> None:
             await asyncio.sleep(5)
             after = watched.cpu_times()
             assert process.returncode is None
-            assert max(row["tries"] for row in await rig.messages()) == 1
+            assert max(row["deliveries"] for row in await rig.messages()) == 1
             assert (after.user + after.system - before.user - before.system) / 5 < 0.2
             process.send_signal(signal.SIGUSR1)
 
@@ -232,7 +232,7 @@ async def test_out_of_file_descriptors(tmp_path: Path) -> None:
                 return all(row["state"] == "delivered" for row in await rig.messages())
 
             await until(delivered)
-        assert {row["tries"] for row in await rig.messages()} == {1}
+        assert {row["deliveries"] for row in await rig.messages()} == {1}
 
 
 @pytest.mark.slow

@@ -260,7 +260,7 @@ async def test_unwell_vendor_is_better_than_none(open_gateway: OpenGateway) -> N
         later = await start(running, first, "create", 2)
         ended = [await running.finished(video) for video in (waiting, later)]
         assert [one["metadata"]["provider"] for one in ended] == ["fal", "vidu"]
-        assert {one["provider"]: one["choice"] for one in await running.attempts(later)} == {"fal": 0, "vidu": 1}
+        assert {one["provider"]: one["candidate"] for one in await running.attempts(later)} == {"fal": 0, "vidu": 1}
 
 
 # --------------------------------------------------------------------------------------------------------- a new vendor

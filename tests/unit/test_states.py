@@ -26,7 +26,7 @@ def test_states_are_those_of_the_interface(moves: Moves, names: str) -> None:
     [
         (VIDEO, "completed failed"),
         (REQUEST, "completed upstream_failure rejected cancelled"),
-        (ATTEMPT, "made failed unknown cancelled"),
+        (ATTEMPT, "completed failed unknown cancelled"),
         (MESSAGE, ""),  # an operator may send any message again
         (KEY, "revoked"),
     ],

@@ -30,11 +30,11 @@ def list_messages(
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
         rows = await _deliveries(store, vault, these).list_messages(state, limit)
         return [
-            [row["id"], row["event"], row["state"], row["tries"], iso(row["created_at_ms"]), row["last_result"]]
+            [row["id"], row["event"], row["state"], row["deliveries"], iso(row["created_at_ms"]), row["last_result"]]
             for row in rows
         ]
 
-    show("Messages", ["id", "event", "state", "tries", "created", "last result"], with_store(these, work))
+    show("Messages", ["id", "event", "state", "deliveries", "created", "last result"], with_store(these, work))
 
 
 @app.command()

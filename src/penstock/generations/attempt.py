@@ -43,7 +43,9 @@ async def attempt(gateway: Gateway, job: Job, share: Part) -> AttemptResult | Fa
     """Try once, or carry on with what an earlier process began."""
     before = job.attempts.get((share.number, share.part))
     if before is not None and before["state"] in ("failed", "unknown", "cancelled"):
-        return Failure(before["kind"], before["message"] or "", share.count, unknown=before["state"] == "unknown")
+        return Failure(
+            before["failure_kind"], before["failure_message"] or "", share.count, unknown=before["state"] == "unknown"
+        )
     attempt_id = before["id"] if before else new_id("att", gateway.clock.now_ms())
     slug, upstream = share.option.provider.slug, share.option.model.upstream
     try:
@@ -130,7 +132,7 @@ async def _intend(gateway: Gateway, job: Job, share: Part, attempt_id: str) -> N
             request_id=job.id,
             org_id=job.org_id,
             part=share.part,
-            choice=share.number,
+            candidate=share.number,
             count=share.count,
             provider=share.option.provider.slug,
             at_ms=gateway.clock.now_ms(),

@@ -82,7 +82,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     now = gateway.clock.now_ms()
 
     async def write(tx: Transaction) -> bool:
-        asked = await tx.one("ask_cancel", id=row["id"], org_id=call.caller.org_id)
+        asked = await tx.one("request_cancel", id=row["id"], org_id=call.caller.org_id)
         sent = await tx.one("count_sent_attempts", request_id=row["id"])
         if asked is None or sent is None or sent["count"]:
             await gateway.jobs.tell(tx, row["id"])
@@ -128,10 +128,9 @@ async def purge(gateway: Gateway, call: Call) -> Response:
     row = await gateway.store.one("get_generation", id=request_id, org_id=org_id)
 
     async def write(tx: Transaction) -> None:
-        await tx.run("purge_payload", request_id=request_id, org_id=org_id)
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         if row:
-            await tx.run("purge_generation", id=request_id, org_id=org_id, settled=_bare(row["settled"]))
+            await tx.run("purge_generation", id=request_id, org_id=org_id, result=_bare(row["result"]))
         if row and row["status"] == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=_wordless(row))
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())

@@ -63,8 +63,8 @@ class AttemptResult:
 
 
 async def cancel_asked(store: Store | Transaction, job: Job) -> bool:
-    row = await store.one("is_cancel_asked", id=job.id)
-    return bool(row and row["cancel_asked"])
+    row = await store.one("is_cancel_requested", id=job.id)
+    return bool(row and row["cancel_requested"])
 
 
 async def check_lease(tx: Transaction, job: Job, *, moves: bool = False) -> None:
@@ -131,8 +131,8 @@ async def set_attempt(
         state=state,
         upstream_id=result.upstream_id if result and result.ref else None,
         ref=msgspec.json.encode(dict(result.ref)) if result else None,
-        kind=kind,
-        message=message,
+        failure_kind=kind,
+        failure_message=message,
         cost=cost,
         at_ms=at_ms,
     )

@@ -44,7 +44,7 @@ async def ask(gateway: Gateway) -> int:
 async def _ask(gateway: Gateway, attempt: Row) -> bool:
     row = await gateway.store.one("get_generation", id=attempt["request_id"], org_id=attempt["org_id"])
     assert row is not None, "generations are never deleted"
-    choice = msgspec.json.decode(row["plan"], type=Plan).choices[attempt["choice"]]
+    choice = msgspec.json.decode(row["plan"], type=Plan).choices[attempt["candidate"]]
     option = gateway.catalog.option(choice, row["task"])
     if option is None or attempt["ref"] is None:  # not set up any more; purged
         return False
@@ -73,7 +73,7 @@ def _loss(row: Row, attempt: Row, choice: PlannedCandidate, option: Candidate, r
 
 async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, choice: PlannedCandidate) -> bool:
     """The books only: the generation stays failed, its caller is neither charged nor told."""
-    state = {"completed": "made", "failed": "failed"}.get(result.status, "cancelled")
+    state = {"completed": "completed", "failed": "failed"}.get(result.status, "cancelled")
     now = gateway.clock.now_ms()
 
     async def write(tx: Transaction) -> bool:
@@ -83,6 +83,6 @@ async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, c
         return bool(ended)
 
     ended = await gateway.store.write(write)
-    if ended and state == "made":
+    if ended and state == "completed":
         log.warning("orphan", request_id=attempt["request_id"], provider=choice.provider, loss_nanos=loss)
     return ended

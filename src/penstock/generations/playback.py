@@ -32,8 +32,8 @@ async def wait_until(gateway: Gateway, job: Job, due_ms: int) -> None:
     with job.lease.bell() as bell:
         while True:
             bell.clear()
-            row = await gateway.store.one("is_cancel_asked", id=job.id)
-            if row and row["cancel_asked"]:
+            row = await gateway.store.one("is_cancel_requested", id=job.id)
+            if row and row["cancel_requested"]:
                 raise Cancelled("The generation was cancelled.")
             left = (due_ms - gateway.clock.now_ms()) / 1000
             if left <= 0:

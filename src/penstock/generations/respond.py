@@ -105,7 +105,7 @@ def video_created(row: Row, plan: Plan, names: Mapping[str, str]) -> dict[str, A
 def video(row: Row, plan: Plan, names: Mapping[str, str], urls: Sequence[str] | None) -> dict[str, Any]:
     """The full object. `names` are the display names of providers; `urls` belong to the settled files, in order."""
     request = msgspec.json.decode(row["request"], type=Request) if row["request"] else None
-    settled = msgspec.json.decode(row["settled"], type=GenerationResult) if row["settled"] else None
+    settled = msgspec.json.decode(row["result"], type=GenerationResult) if row["result"] else None
     shown: dict[str, Any] = {
         "id": row["id"],
         "object": "video",

@@ -37,7 +37,7 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[StoredOut
         raise unfinished(call.id)
     if row["request"] is None or row["expires_at_ms"] <= gateway.clock.now_ms():
         raise NotFound("The images of this request are gone.")
-    settled = msgspec.json.decode(row["settled"], type=GenerationResult)
+    settled = msgspec.json.decode(row["result"], type=GenerationResult)
     request = msgspec.json.decode(row["request"], type=Request)
     data = []
     for number, kept in enumerate(settled.files):
@@ -82,7 +82,7 @@ def _family(kind: type[Problem]) -> list[type[Problem]]:
 
 async def video(gateway: Gateway, call: Call) -> Response:
     row = await video_row(gateway, call)
-    settled = msgspec.json.decode(row["settled"], type=GenerationResult) if row["settled"] else None
+    settled = msgspec.json.decode(row["result"], type=GenerationResult) if row["result"] else None
     signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
     return Response(json=await _shown(gateway, call, row), headers={**respond.poll_headers(row), **signals})
 
@@ -171,7 +171,7 @@ async def _shown(gateway: Gateway, call: Call, row: Row) -> dict[str, object]:
     plan = msgspec.json.decode(row["plan"], type=Plan)
     urls = None
     if row["status"] == "completed" and row["expires_at_ms"] > gateway.clock.now_ms():
-        settled = msgspec.json.decode(row["settled"], type=GenerationResult)
+        settled = msgspec.json.decode(row["result"], type=GenerationResult)
         urls = [
             await gateway.media.address(kept.media_id, row["expires_at_ms"], call.base_url) for kept in settled.files
         ]

@@ -86,7 +86,7 @@ async def _load(gateway: Gateway, lease: Lease) -> Job | None:
         row=row,  # without what is kept beside it: there are thousands of these
         request=msgspec.json.decode(row.pop("request"), type=Request),
         plan=msgspec.json.decode(row.pop("plan"), type=Plan),
-        attempts={(one["choice"], one["part"]): one for one in attempts},
+        attempts={(one["candidate"], one["part"]): one for one in attempts},
     )
 
 
@@ -176,7 +176,7 @@ async def _complete(
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job)
         for one in made:
-            await set_attempt(tx, one.attempt_id, "made", now, result=one.result, cost=nanos(one.cost_usd))
+            await set_attempt(tx, one.attempt_id, "completed", now, result=one.result, cost=nanos(one.cost_usd))
         await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         charged = await billing.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
@@ -186,7 +186,7 @@ async def _complete(
             "complete_generation",
             id=job.id,
             lease_token=job.lease.token,
-            settled=msgspec.json.encode(settled),
+            result=msgspec.json.encode(settled),
             at_ms=now,
             expires_at_ms=until,
         )

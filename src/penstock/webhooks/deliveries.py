@@ -34,7 +34,7 @@ _JITTER = 0.18  # up to a fifth is promised; the rest is for being late
 _LOCAL_PAUSE_SECONDS = 1.0
 _LATE_SECONDS = 0.25  # the wire keeps the time of an attempt; this is for when it is held up itself
 _LEASE_EXTRA = 0.5  # of an attempt's time and beyond it, to write down how it went
-_MOST_BEGUN = 10  # attempts in a row of which nobody knows how they went; then it may be the message that kills
+_UNRECORDED_MAX = 10  # attempts in a row of which nobody knows how they went; then it may be the message that kills
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _MOST_RESULT_CHARS = 200
 
@@ -47,8 +47,8 @@ class Claim:
     org_id: str
     url: str
     body: bytes
-    tries: int  # attempts whose outcome was written down
-    begun: int  # attempts since the last of those, this one included; the others ended with their processes
+    deliveries: int  # attempts whose outcome was written down
+    unrecorded: int  # attempts since the last of those, this one included; the others ended with their processes
     lease_token: int
 
     @property
@@ -217,7 +217,7 @@ class Deliveries:
         failpoint("hook.between")
 
     async def _send(self, claim: Claim) -> Outcome:
-        if claim.begun > _MOST_BEGUN:
+        if claim.unrecorded > _UNRECORDED_MAX:
             return _BROKEN_OFF
         try:
             url = check_webhook_url(claim.url, self._egress)
@@ -264,18 +264,18 @@ class Deliveries:
     async def _record(self, claim: Claim, outcome: Outcome) -> None:
         """Write down how it went, unless the lease has passed to somebody else in the meantime."""
         held = {"id": claim.id, "lease_token": claim.lease_token, "result": outcome.result[:_MOST_RESULT_CHARS]}
-        tries = claim.tries + outcome.counts
-        if outcome.delivered or tries > len(self._delays) or claim.begun > _MOST_BEGUN:
+        deliveries = claim.deliveries + outcome.counts
+        if outcome.delivered or deliveries > len(self._delays) or claim.unrecorded > _UNRECORDED_MAX:
             state = "delivered" if outcome.delivered else "exhausted"
-            ended = {"state": state, "tries": tries, "at_ms": self._clock.now_ms(), **held}
+            ended = {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms(), **held}
             written = await self._store.write(lambda tx: tx.run("end_message", **ended))
         else:
-            seconds = self._delays[tries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
+            seconds = self._delays[deliveries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
             wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
-            begun, next_at_ms = 0 if outcome.known else claim.begun, self._clock.steady_ms() + round(wait_ms)
-            moved = {"tries": tries, "begun": begun, "next_at_ms": next_at_ms, **held}
+            unrecorded, next_at_ms = 0 if outcome.known else claim.unrecorded, self._clock.steady_ms() + round(wait_ms)
+            moved = {"deliveries": deliveries, "unrecorded": unrecorded, "next_at_ms": next_at_ms, **held}
             written = await self._store.write(lambda tx: tx.run("postpone_message", **moved))
-        _log.info("webhook %s, attempt %d: %s%s", claim.id, tries, outcome.result, "" if written else " (fenced)")
+        _log.info("webhook %s, attempt %d: %s%s", claim.id, deliveries, outcome.result, "" if written else " (fenced)")
 
     # ------------------------------------------------------------------------------------------------------- operators
 

@@ -24,7 +24,7 @@ def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
 
     old, new = asyncio.run(work())
     with closing(apsw.Connection(str(data / "penstock.db"))) as connection:
-        words = "state = 'exhausted', last_result = 'answered 500', tries = 4"
+        words = "state = 'exhausted', last_result = 'answered 500', deliveries = 4"
         connection.execute(f"UPDATE messages SET {words} WHERE request_id = ?", (old,))  # noqa: S608
     return old, new
 

@@ -76,7 +76,11 @@ async def test_an_ended_attempt_stays_as_it_is(open_gateway: OpenGateway) -> Non
             running.gateway, job, row["id"], "submitted", result=Result(ref={"id": "x"}, upstream_id="x")
         )
         (after,) = await running.attempts(video_id)
-        assert (after["state"], after["message"], after["upstream_id"]) == ("failed", "first", row["upstream_id"])
+        assert (after["state"], after["failure_message"], after["upstream_id"]) == (
+            "failed",
+            "first",
+            row["upstream_id"],
+        )
 
 
 async def test_a_cancel_is_seen_inside_and_outside_a_transaction(open_gateway: OpenGateway) -> None:
@@ -84,7 +88,7 @@ async def test_a_cancel_is_seen_inside_and_outside_a_transaction(open_gateway: O
         video_id = await video(running)
         job = await job_of(running, video_id, 1)
         assert not await cancel_asked(running.gateway.store, job)
-        await running.change("UPDATE generations SET cancel_asked = 1")
+        await running.change("UPDATE generations SET cancel_requested = 1")
         assert await cancel_asked(running.gateway.store, job)
         assert await running.gateway.store.write(lambda tx: cancel_asked(tx, job))
 

@@ -54,7 +54,7 @@ async def test_a_late_success(open_gateway: OpenGateway) -> None:
             await running.rows("SELECT * FROM messages"),
         )
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "made"), step_seconds=10)
+        await running.until(is_now(running, video_id, "completed"), step_seconds=10)
         assert (await running.shown(video_id), await running.record(video_id)) == before[:2]
         news = await running.rows("SELECT * FROM messages")
         assert [(row["id"], row["event"], row["body"]) for row in news] == [
@@ -95,7 +95,7 @@ async def test_questions_are_few(open_gateway: OpenGateway) -> None:
         labs[0].polls.next(faults.ok, faults.broken, faults.nonsense)
         before, pauses = len(labs[0].polls), []
         async with open_gateway(labs=labs, works=False) as running:
-            while (due := (await running.rows("SELECT ask_at_ms FROM attempts"))[0]["ask_at_ms"]) is not None:
+            while (due := (await running.rows("SELECT check_at_ms FROM attempts"))[0]["check_at_ms"]) is not None:
                 pauses.append(round((due - running.clock.steady_ms()) / 60_000))
                 running.clock.advance((due - running.clock.steady_ms() - 1) / 1000)
                 await late.ask(running.gateway)
@@ -114,7 +114,7 @@ async def test_each_of_several_is_a_loss_of_its_own(open_gateway: OpenGateway) -
         running.lab.videos.next(faults.never_ends, faults.never_ends)
         video_id = await given_up(running, n=3)
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "made", "made", "made"), step_seconds=10)
+        await running.until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
         assert await orphans(running.gateway.store) == (3, nanos("1.2"))
 
 
@@ -129,7 +129,7 @@ async def test_a_cancel_that_was_taken_and_not_kept(open_gateway: OpenGateway) -
         await running.cancel(video_id)
         assert (await running.finished(video_id))["error"]["code"] == "CANCELLED"
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "made"), step_seconds=10)
+        await running.until(is_now(running, video_id, "completed"), step_seconds=10)
         assert (await running.shown(video_id))["error"]["code"] == "CANCELLED"
         assert await running.money() == UNTOUCHED
         assert await orphans(running.gateway.store) == (1, nanos("0.4"))

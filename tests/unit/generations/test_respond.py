@@ -39,7 +39,7 @@ def row(
         "expires_at_ms": 1_700_086_460_999 if ended else None,
         "progress": 100 if ended else 0,
         "request": msgspec.json.encode(request) if request else None,
-        "settled": msgspec.json.encode(done) if done else None,
+        "result": msgspec.json.encode(done) if done else None,
         "error_code": None,
         "error_message": None,
         **said,

@@ -88,7 +88,7 @@ async def test_struck_down_where_sending_again_is_safe(open_gateway: OpenGateway
                 await running.idle()
         async with open_gateway(labs=labs, disabled_providers=()) as running:
             assert (await running.finished(video_id))["status"] == "completed"
-            assert [row["state"] for row in await running.attempts(video_id)] == ["made"]
+            assert [row["state"] for row in await running.attempts(video_id)] == ["completed"]
 
 
 @pytest.mark.parametrize("place", ["submit.id_committed", "media.after_fsync", "settle.in_tx"])
@@ -433,9 +433,9 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
                 if event == "show":
                     return await tx.run("show_progress", **values, progress=chance.randrange(100))
                 if event == "complete":
-                    return await tx.run("complete_generation", **values, settled=b"{}", at_ms=1, expires_at_ms=2)
+                    return await tx.run("complete_generation", **values, result=b"{}", at_ms=1, expires_at_ms=2)
                 if event == "cancel":
-                    return int(await tx.one("ask_cancel", id=video_id, org_id=org_id) is not None)
+                    return int(await tx.one("request_cancel", id=video_id, org_id=org_id) is not None)
                 return await tx.run("fail_generation", **values, error_code="X", error_message="x")
 
             for event in chance.choices(EVENTS, k=40):
@@ -453,7 +453,7 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
                 assert now == state or may_move(VIDEO, state, now), (state, event, now)
                 assert not (event == "stale" and changed), "whoever lost its lease changes nothing"
                 ended = now == "completed"
-                assert all((row[name] is not None) == ended for name in ("completed_at_ms", "expires_at_ms", "settled"))
+                assert all((row[name] is not None) == ended for name in ("completed_at_ms", "expires_at_ms", "result"))
                 state = now
 
 

@@ -145,16 +145,16 @@ async def test_a_callback_after_the_end(told: Ground) -> None:
         running.lab.cancels.always(faults.rejected)
         video_id, address = await begun(running)
         await running.ended(video_id, step_seconds=10)
-        (before,) = await running.rows("SELECT ask_at_ms FROM attempts")
+        (before,) = await running.rows("SELECT check_at_ms FROM attempts")
         await running.gateway.callbacks.receive(*parts(address), {}, b"{}")
-        (after,) = await running.rows("SELECT ask_at_ms FROM attempts")
-        assert after["ask_at_ms"] == running.clock.steady_ms() <= before["ask_at_ms"]
+        (after,) = await running.rows("SELECT check_at_ms FROM attempts")
+        assert after["check_at_ms"] == running.clock.steady_ms() <= before["check_at_ms"]
 
         made, address = await begun(running)
         finish(running)
         await running.ended(made)
         await running.gateway.callbacks.receive(*parts(address), {}, b"{}")
-        assert [row["ask_at_ms"] for row in await running.attempts(made)] == [None]
+        assert [row["check_at_ms"] for row in await running.attempts(made)] == [None]
 
 
 # ---------------------------------------------------------------------------------------------------------- signatures

@@ -37,14 +37,14 @@ async def test_four_attempts_on_schedule_then_kept(database: Database) -> None:
         (message_id,) = await put(one.store)
         await one.deliveries.deliver_due()
         for tries, delay in enumerate((5, 15, 45), 1):
-            assert await one.state(message_id) == {"state": "waiting", "tries": tries, "last_result": "status 500"}
+            assert await one.state(message_id) == {"state": "waiting", "deliveries": tries, "last_result": "status 500"}
             one.clock.advance(delay - 0.01)
             await one.deliveries.deliver_due()
             assert len(one.receiver.sent) == tries, "too early"
             one.clock.advance(0.2 * delay + 0.01)
             await one.deliveries.deliver_due()
             assert len(one.receiver.sent) == tries + 1, "too late"
-        assert await one.state(message_id) == {"state": "exhausted", "tries": 4, "last_result": "status 500"}
+        assert await one.state(message_id) == {"state": "exhausted", "deliveries": 4, "last_result": "status 500"}
         one.clock.advance(86_400)
         await one.deliveries.deliver_due()
         assert len(one.receiver.sent) == 4
@@ -58,7 +58,7 @@ async def test_only_2xx_is_success(sqlite: Database, status: int) -> None:
         (message_id,) = await put(one.store)
         await one.deliveries.deliver_due()
         expected = "delivered" if 200 <= status < 300 else "waiting"
-        assert await one.state(message_id) == {"state": expected, "tries": 1, "last_result": f"status {status}"}
+        assert await one.state(message_id) == {"state": expected, "deliveries": 1, "last_result": f"status {status}"}
 
 
 async def test_what_the_network_does_counts_as_an_attempt(sqlite: Database) -> None:
@@ -88,11 +88,15 @@ async def test_our_own_shortage_counts_as_none(database: Database) -> None:
             await one.deliveries.deliver_due()
             one.clock.advance(1.2)
         assert len(one.receiver.sent) == 10
-        assert await one.state(message_id) == {"state": "waiting", "tries": 0, "last_result": "too many open files"}
+        assert await one.state(message_id) == {
+            "state": "waiting",
+            "deliveries": 0,
+            "last_result": "too many open files",
+        }
         assert one.deliveries._at_once == 8, "fewer at once while we are short"
         one.receiver.answer = 200
         await one.deliveries.deliver_due()
-        assert await one.state(message_id) == {"state": "delivered", "tries": 1, "last_result": "status 200"}
+        assert await one.state(message_id) == {"state": "delivered", "deliveries": 1, "last_result": "status 200"}
         assert one.deliveries._at_once == 9
 
 
@@ -158,7 +162,7 @@ async def test_an_attempt_that_a_crash_cut_short_is_made_again(database: Databas
         for tries in range(4):
             for _ in range(9):
                 (claim,) = await one.deliveries._claim(10)  # and then the process is killed, before or after sending
-                assert claim.tries == tries
+                assert claim.deliveries == tries
                 one.clock.advance(44)
                 await one.deliveries.deliver_due()
                 assert len(one.receiver.sent) == tries, "the lease still runs"
@@ -166,7 +170,7 @@ async def test_an_attempt_that_a_crash_cut_short_is_made_again(database: Databas
             await one.deliveries.deliver_due()
             assert len(one.receiver.sent) == tries + 1
             one.clock.advance(54)
-        assert await one.state(message_id) == {"state": "exhausted", "tries": 4, "last_result": "status 500"}
+        assert await one.state(message_id) == {"state": "exhausted", "deliveries": 4, "last_result": "status 500"}
 
 
 async def test_who_is_alone_need_not_wait_for_the_leases_of_the_dead(database: Database) -> None:
@@ -199,10 +203,10 @@ async def test_a_message_that_kills_whoever_sends_it(database: Database) -> None
             one.clock.advance(45)
         await one.deliveries.deliver_due()
         assert one.receiver.sent == []
-        assert await one.state(message_id) == {"state": "exhausted", "tries": 0, "last_result": "interrupted"}
+        assert await one.state(message_id) == {"state": "exhausted", "deliveries": 0, "last_result": "interrupted"}
         await one.deliveries.redeliver(message_id)
         await one.deliveries.deliver_due()
-        assert await one.state(message_id) == {"state": "delivered", "tries": 1, "last_result": "status 200"}
+        assert await one.state(message_id) == {"state": "delivered", "deliveries": 1, "last_result": "status 200"}
 
 
 @pytest.mark.parametrize(("answer", "state"), [(200, "delivered"), (503, "waiting")])
@@ -221,7 +225,7 @@ async def test_whoever_lost_the_lease_writes_nothing(database: Database, answer:
         await two.deliveries.deliver_due()
         go.set()
         await paused
-        assert await one.state(message_id) == {"state": state, "tries": 1, "last_result": f"status {answer}"}
+        assert await one.state(message_id) == {"state": state, "deliveries": 1, "last_result": f"status {answer}"}
 
 
 async def test_a_database_that_is_away_after_a_2xx_is_waited_for(
@@ -382,7 +386,7 @@ async def test_stopping_lets_attempts_end(sqlite: Database) -> None:
         go.set()
         await task
         assert (await one.state(message_id))["state"] == "delivered"
-        assert (await one.state(later))["tries"] == 0
+        assert (await one.state(later))["deliveries"] == 0
 
 
 async def test_cancelling_gives_back_what_was_begun(database: Database) -> None:
@@ -392,10 +396,10 @@ async def test_cancelling_gives_back_what_was_begun(database: Database) -> None:
         for times in range(1, 4):
             async with running(one):
                 await until(lambda times=times: len(one.receiver.sent) == times)  # type: ignore[misc]
-            assert await one.state(message_id) == {"state": "waiting", "tries": 0, "last_result": "interrupted"}
+            assert await one.state(message_id) == {"state": "waiting", "deliveries": 0, "last_result": "interrupted"}
             one.clock.advance(2)
         (claim,) = await one.deliveries._claim(1)
-        assert claim.begun == 4
+        assert claim.unrecorded == 4
         one.receiver.answer = 200
         one.clock.advance(45)
         await one.deliveries.deliver_due()
@@ -452,7 +456,12 @@ async def test_an_operator_sends_a_message_again(database: Database) -> None:
             await one.deliveries.deliver_due()
             one.clock.advance(60)
         (listed,) = await one.deliveries.list_messages("exhausted")
-        assert (listed["id"], listed["event"], listed["url"], listed["tries"]) == (message_id, "video.failed", URL, 4)
+        assert (listed["id"], listed["event"], listed["url"], listed["deliveries"]) == (
+            message_id,
+            "video.failed",
+            URL,
+            4,
+        )
         assert await one.deliveries.list_messages("delivered") == []
         one.receiver.answer = 200
         for attempt in (5, 6):  # a delivered one may be sent again as well

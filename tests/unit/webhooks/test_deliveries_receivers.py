@@ -103,7 +103,7 @@ async def test_what_arrives_verifies(database: Database, tmp_path: Path) -> None
     async with rigged(database, tmp_path, answering(), webhook_timeout_seconds=10) as rig:
         row, _ = await rig.attempt()
         secret = await WebhookSecrets(rig.store, VAULT, Clock()).secret(ORG)
-    assert (row["state"], row["tries"], row["last_result"]) == ("delivered", 1, "status 200")
+    assert (row["state"], row["deliveries"], row["last_result"]) == ("delivered", 1, "status 200")
     first, headers, body = read(rig.server.requests[0])
     assert first == "POST /in?a=b HTTP/1.1"
     assert headers["host"] == f"{HOST}:{rig.server.port}"
@@ -158,7 +158,7 @@ async def never_reads(peer: Peer) -> None:
 async def test_a_bad_receiver_costs_an_attempt_and_its_time(database: Database, tmp_path: Path, script: Script) -> None:
     async with rigged(database, tmp_path, script) as rig:
         row, seconds = await rig.attempt()
-    assert (row["state"], row["tries"]) == ("waiting", 1)
+    assert (row["state"], row["deliveries"]) == ("waiting", 1)
     assert seconds < SECONDS + 0.5
     assert HOST not in row["last_result"]
     assert rig.server.connections == 1
@@ -196,7 +196,7 @@ async def test_a_certificate_must_be_the_hosts_and_trusted(
     authority = trustme.CA()  # a stranger's
     async with rigged(database, tmp_path, answering(), tls=certified(authority, *(names or (HOST,)))) as rig:
         row, _ = await rig.attempt()
-    assert (row["state"], row["tries"]) == ("waiting", 1)
+    assert (row["state"], row["deliveries"]) == ("waiting", 1)
     assert rig.server.requests == []
 
 
@@ -212,7 +212,7 @@ async def test_a_name_of_ours_is_not_reached(database: Database, tmp_path: Path)
     ) as rig:
         for asked in (1, 2):
             row, _ = await rig.attempt(f"https://{HOST}:8443/in")
-            assert (row["state"], row["tries"]) == ("waiting", 1)
+            assert (row["state"], row["deliveries"]) == ("waiting", 1)
             assert address not in row["last_result"]
             assert len(names.asked) == asked
         assert rig.server.connections == 0

@@ -75,8 +75,7 @@ SELECT id FROM generations WHERE status IN ('queued', 'in_progress') AND deadlin
 -- name: audit_purged
 -- Traces of requests that were to be forgotten.
 SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (
-    EXISTS (SELECT 1 FROM payloads p WHERE p.request_id = r.id)
-    OR EXISTS (SELECT 1 FROM media m WHERE m.request_id = r.id)
+    EXISTS (SELECT 1 FROM media m WHERE m.request_id = r.id)
     OR EXISTS (SELECT 1 FROM generations g WHERE g.id = r.id AND g.request IS NOT NULL)
 );
 
@@ -94,11 +93,12 @@ WHERE counted <> records OR cost <> spent;
 
 -- name: audit_attempts
 -- Work that was sent to somebody else although the first may have done it.
-SELECT DISTINCT b.request_id AS id FROM attempts a JOIN attempts b ON b.request_id = a.request_id AND b.choice > a.choice
+SELECT DISTINCT b.request_id AS id FROM attempts a
+JOIN attempts b ON b.request_id = a.request_id AND b.candidate > a.candidate
 WHERE a.state = 'unknown';
 
 -- name: audit_losses
 -- What a provider made for nobody, and nobody booked.
 SELECT a.id, a.cost FROM attempts a JOIN generations g ON g.id = a.request_id
-WHERE g.status = 'failed' AND a.state = 'made' AND a.cost > 0
+WHERE g.status = 'failed' AND a.state = 'completed' AND a.cost > 0
     AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost);

@@ -92,7 +92,7 @@ WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progr
 
 -- name: complete_generation
 -- The one good end.
-UPDATE generations SET status = 'completed', settled = :settled, completed_at_ms = :at_ms,
+UPDATE generations SET status = 'completed', result = :result, completed_at_ms = :at_ms,
     expires_at_ms = :expires_at_ms, progress = 100, lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
@@ -102,9 +102,9 @@ UPDATE generations SET status = 'failed', error_code = :error_code, error_messag
     completed_at_ms = NULL, lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
--- name: ask_cancel
+-- name: request_cancel
 -- Leave word for the driver; returns the generation while it is unfinished.
-UPDATE generations SET cancel_asked = 1
+UPDATE generations SET cancel_requested = 1
 WHERE id = :id AND org_id = :org_id AND status IN ('queued', 'in_progress')
 RETURNING *;
 
@@ -114,19 +114,19 @@ UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = 0
 WHERE id = :id AND status IN ('queued', 'in_progress')
 RETURNING lease_token;
 
--- name: is_cancel_asked
+-- name: is_cancel_requested
 -- Whether somebody left word.
-SELECT cancel_asked FROM generations WHERE id = :id;
+SELECT cancel_requested FROM generations WHERE id = :id;
 
 -- name: add_attempt
 -- Intent, before anything is sent.
-INSERT INTO attempts (id, request_id, org_id, part, choice, count, provider, state, created_at_ms, updated_at_ms)
-VALUES (:id, :request_id, :org_id, :part, :choice, :count, :provider, 'intent', :at_ms, :at_ms);
+INSERT INTO attempts (id, request_id, org_id, part, candidate, count, provider, state, created_at_ms, updated_at_ms)
+VALUES (:id, :request_id, :org_id, :part, :candidate, :count, :provider, 'intent', :at_ms, :at_ms);
 
 -- name: set_attempt
 -- What became of an attempt; an ended one stays as it is.
 UPDATE attempts SET state = :state, upstream_id = COALESCE(:upstream_id, upstream_id), ref = COALESCE(:ref, ref),
-    kind = :kind, message = :message, cost = :cost, updated_at_ms = :at_ms
+    failure_kind = :failure_kind, failure_message = :failure_message, cost = :cost, updated_at_ms = :at_ms
 WHERE id = :id AND state IN ('intent', 'submitted');
 
 -- name: list_attempts
@@ -143,15 +143,16 @@ SELECT id, request_id FROM attempts WHERE provider = :provider AND upstream_id =
 
 -- name: count_sent_attempts
 -- How many attempts may be known to a provider.
-SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state IN ('intent', 'submitted', 'made');
+SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state IN ('intent', 'submitted', 'completed');
 
 -- name: purge_generation
 -- Forget what was asked and what was said; keep when, how long and how much.
-UPDATE generations SET request = NULL, settled = :settled, error_message = NULL WHERE id = :id AND org_id = :org_id;
+UPDATE generations SET request = NULL, result = :result, error_message = NULL WHERE id = :id AND org_id = :org_id;
 
 -- name: purge_attempts
 -- Providers' words may quote the request.
-UPDATE attempts SET message = NULL, ref = NULL, ask_at_ms = NULL WHERE request_id = :request_id AND org_id = :org_id;
+UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL
+WHERE request_id = :request_id AND org_id = :org_id;
 
 -- name: get_driven_generation
 -- The generation of a driver that still holds its lease.

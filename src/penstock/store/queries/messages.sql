@@ -29,7 +29,7 @@ ON CONFLICT (request_id) DO NOTHING;
 -- name: claim_messages [sqlite]
 -- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
 -- ends. However many wait, only as many are looked at as the index brings up first.
-UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 WHERE id IN (
     SELECT id FROM messages INDEXED BY messages_waiting
     WHERE state = 'waiting' AND next_at_ms <= :now_ms
@@ -37,7 +37,7 @@ WHERE id IN (
         NOT IN (SELECT value FROM json_each(:busy_hosts))
     ORDER BY next_at_ms LIMIT :limit
 )
-RETURNING id, org_id, url, body, tries, begun, lease_token;
+RETURNING id, org_id, url, body, deliveries, unrecorded, lease_token;
 
 -- name: claim_messages [postgres]
 -- Take messages that are due and whose hosts are not busy. Whoever dies with one leaves it to the next when the lease
@@ -49,13 +49,14 @@ WITH due AS MATERIALIZED (
     ORDER BY next_at_ms LIMIT :limit
     FOR UPDATE SKIP LOCKED
 )
-UPDATE messages SET begun = begun + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
+UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
-RETURNING messages.id, org_id, url, body, tries, begun, lease_token;
+RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token;
 
 -- name: free_messages
 -- Whoever leased them is gone. Those that this happened to several times wait for their lease to end all the same.
-UPDATE messages SET next_at_ms = :now_ms WHERE state = 'waiting' AND begun BETWEEN 1 AND 3 AND next_at_ms > :now_ms;
+UPDATE messages SET next_at_ms = :now_ms
+WHERE state = 'waiting' AND unrecorded BETWEEN 1 AND 3 AND next_at_ms > :now_ms;
 
 -- name: recall_messages [sqlite]
 -- A moment further off than any wait can be was written by a clock that has been set back since.
@@ -77,17 +78,17 @@ SELECT MIN(next_at_ms) AS at_ms FROM messages WHERE state = 'waiting' AND next_a
 
 -- name: end_message
 -- Delivered, or given up; only by whoever holds the lease.
-UPDATE messages SET state = :state, tries = :tries, last_result = :result, ended_at_ms = :at_ms
+UPDATE messages SET state = :state, deliveries = :deliveries, last_result = :result, ended_at_ms = :at_ms
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: postpone_message
 -- Not delivered yet; only by whoever holds the lease.
-UPDATE messages SET tries = :tries, begun = :begun, next_at_ms = :next_at_ms, last_result = :result
+UPDATE messages SET deliveries = :deliveries, unrecorded = :unrecorded, next_at_ms = :next_at_ms, last_result = :result
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
 -- name: requeue_message
 -- Deliver an ended message again, from the beginning.
-UPDATE messages SET state = 'waiting', tries = 0, begun = 0, next_at_ms = 0, ended_at_ms = NULL
+UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
 WHERE id = :id AND state IN ('delivered', 'exhausted');
 
 -- name: purge_message
@@ -96,12 +97,12 @@ UPDATE messages SET body = :body WHERE request_id = :request_id AND org_id = :or
 
 -- name: get_message
 -- One message, for operators.
-SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, created_at_ms, ended_at_ms
 FROM messages WHERE id = :id;
 
 -- name: list_messages
 -- The newest messages in a state, for operators.
-SELECT id, org_id, request_id, event, url, state, tries, last_result, created_at_ms, ended_at_ms
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, created_at_ms, ended_at_ms
 FROM messages WHERE CAST(:state AS TEXT) IS NULL OR state = :state ORDER BY id DESC LIMIT :limit;
 
 -- name: count_messages

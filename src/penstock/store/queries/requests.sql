@@ -129,22 +129,6 @@ SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND id > :low
     AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'cancelled');
 
--- name: add_payload
--- Keep what a request said.
-INSERT INTO payloads (request_id, org_id, request) VALUES (:request_id, :org_id, :request);
-
--- name: set_response_payload
--- Keep what was answered, unless it was purged meanwhile.
-UPDATE payloads SET response = :response WHERE request_id = :request_id AND org_id = :org_id;
-
--- name: get_payload
--- What is stored of a request's bodies.
-SELECT request, response FROM payloads WHERE request_id = :request_id AND org_id = :org_id;
-
--- name: purge_payload
--- Forget both bodies.
-DELETE FROM payloads WHERE request_id = :request_id AND org_id = :org_id;
-
 -- name: mark_purged
 -- Remember that a request's payloads are gone.
 UPDATE requests SET purged_at_ms = :at_ms, error_message = NULL
