@@ -88,8 +88,8 @@ async def _moved_out(gateway: Gateway, org_id: str, folder: Path) -> None:
     """The folder holds exactly what this run recorded."""
     from penstock.recordings import files as transcripts
 
-    page = await gateway.recordings.page(org_id, 1000)
-    written = [await transcripts.written(gateway.recordings, row, inline=False) for row in page.data]
+    rows = await gateway.recordings.all(org_id)
+    written = [await transcripts.written(gateway.recordings, row, inline=False) for row in rows]
 
     def save() -> None:
         for old in folder.glob("rec_*"):

@@ -1,4 +1,4 @@
-"""Small values: ids, moments, pages, money, frames, references, durations."""
+"""Small values: ids, moments, money, frames, references, durations."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from math import gcd
-from typing import Any, NewType
+from typing import NewType
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
@@ -39,31 +39,12 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(f"{prefix}_") and _ID.fullmatch(text) is not None
 
 
-# ---------------------------------------------------------------------------------------------------- moments and pages
+# ------------------------------------------------------------------------------------------------------------ moments
 
 
 def iso(at_ms: int) -> str:
     """A moment as answers show it."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows of a list, newest first, and where the next and previous ones begin."""
-
-    data: list[dict[str, Any]]
-    next_cursor: str | None = None
-    previous_cursor: str | None = None
-    summary: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls, data: list[dict[str, Any]], *, older: object, newer: object, summary: dict[str, Any] | None = None
-    ) -> "Page":
-        """With cursors on the sides where there is more."""
-        if not data:
-            return cls(data, summary=summary)
-        return cls(data, data[-1]["id"] if older else None, data[0]["id"] if newer else None, summary)
 
 
 # -------------------------------------------------------------------------------------------------------------- money

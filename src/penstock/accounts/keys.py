@@ -4,7 +4,7 @@ import re
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
@@ -15,7 +15,8 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound
 from penstock.schema import Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import ZERO, Nanos, Page, is_id, iso, nanos, new_id
+from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
+from penstock.values import ZERO, Nanos, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
 ADMIN = "admin"
@@ -30,10 +31,8 @@ _BEARER = "bearer "
 _CHECK_CHARS = 6
 _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
 _HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECK_CHARS
-_NEWEST = "key_" + 32 * "z"  # after every id, so that the first page is one like the others
 _MOST_NAME_CHARS = 200
 _MOST_COUNT = 2**31 - 1
-_MOST_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,7 @@ class Keys:
         self._store = store
         self._vault = vault
         self._clock = clock
+        self._pager = Pager(store, "key", "key")
         # Callers seen just now, under a keyed digest of the whole header: the key itself stays in no table, and no part
         # of it can stand for the whole. This digest costs a third of the one that is stored.
         self._known: dict[bytes, tuple[float, Caller]] = {}
@@ -201,40 +201,20 @@ class Keys:
     async def keys_page(
         self,
         org_id: str,
-        limit: int = 20,
+        limit: int = DEFAULT_LIMIT,
         starting_after: str | None = None,
         ending_before: str | None = None,
         status: str | None = None,
     ) -> Page:
+        """Return records of keys, newest first; `status` leaves out the others."""
         if status is not None and status not in KEY:
             raise InvalidRequest(f"status must be one of: {', '.join(KEY)}.", param="status")
-        if not 1 <= limit <= _MOST_PAGE:
-            raise InvalidRequest(f"limit must be from 1 to {_MOST_PAGE}.", param="limit")
-        if starting_after is not None and ending_before is not None:
-            raise InvalidRequest("starting_after and ending_before cannot be combined.", param="ending_before")
-        cursor = ending_before if starting_after is None else starting_after
-        if cursor is not None:
-            await self._check_cursor(org_id, cursor)
-        upwards = ending_before is not None
-        rows = await self._rows(org_id, cursor or _NEWEST, status, limit + 1, upwards=upwards)
-        more, rows = len(rows) > limit, rows[:limit]
-        if not rows:
-            return Page([])
-        # Whether there is anything on the side we came from depends on the filter, which the cursor need not match.
-        came_from = cursor is not None and await self._rows(org_id, rows[0]["id"], status, 1, upwards=not upwards)
-        if upwards:
-            rows.reverse()
-        data = [key_record(row) for row in rows]
-        older, newer = (came_from, more) if upwards else (more, came_from)
-        return Page.of(data, older=older, newer=newer)
+        page = await self._pager.page(org_id, limit, starting_after, ending_before, status=status)
+        return replace(page, data=[key_record(row) for row in page.data])
 
-    async def _rows(self, org_id: str, key_id: str, status: str | None, limit: int, *, upwards: bool) -> list[Row]:
-        name = "list_newer_keys" if upwards else "list_older_keys"
-        return await self._store.all(name, org_id=org_id, id=key_id, status=status, limit=limit)
-
-    async def _check_cursor(self, org_id: str, cursor: str) -> None:
-        if not is_id(cursor, "key") or await self._store.one("get_key", id=cursor, org_id=org_id) is None:
-            raise NotFound(f"No such key: {cursor}.")
+    async def all_keys(self, org_id: str) -> list[dict[str, Any]]:
+        """Return the record of every key, newest first."""
+        return [key_record(row) for row in await self._pager.all(org_id, status=None)]
 
     # -------------------------------------------------------------------------------------------------- organizations
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.clock import Clock
-from penstock.errors import NotFound, Problem
+from penstock.errors import Problem
 from penstock.schema import MODALITY, SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import ZERO, Nanos, Page, dollars, first_id, iso
+from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
+from penstock.values import ZERO, Nanos, dollars, first_id, iso
 
 OPEN = ("pending", "processing")
 STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
@@ -21,7 +22,7 @@ _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-
 class Filters:
     """What a caller wants listed; times are inclusive."""
 
-    limit: int = 20
+    limit: int = DEFAULT_LIMIT
     starting_after: str | None = None
     ending_before: str | None = None
     created_after_ms: int | None = None
@@ -31,18 +32,26 @@ class Filters:
     summary: bool = False
 
     @property
-    def low(self) -> str:
-        return _LOWEST if self.created_after_ms is None else first_id("req", self.created_after_ms)
+    def low(self) -> str | None:
+        """The id above which the rows lie."""
+        return None if self.created_after_ms is None else first_id("req", self.created_after_ms)
 
     @property
-    def high(self) -> str:
-        return _HIGHEST if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
+    def high(self) -> str | None:
+        """The id below which the rows lie."""
+        return None if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
+
+    @property
+    def equal(self) -> dict[str, str]:
+        """Columns that must have one value."""
+        wanted = {"key_id": self.key_id, "status": self.status}
+        return {name: value for name, value in wanted.items() if value is not None}
 
     @property
     def suffix(self) -> str:
         """Which of the four index-shaped queries serves these filters."""
-        by = [name for name in ("key_id", "status") if getattr(self, name) is not None]
-        return "_of_" + "_and_".join(name.removesuffix("_id") for name in by) if by else ""
+        by = [name.removesuffix("_id") for name in self.equal]
+        return "_of_" + "_and_".join(by) if by else ""
 
 
 def record(row: Row) -> dict[str, Any]:
@@ -184,6 +193,7 @@ class Requests:
     def __init__(self, store: Store, clock: Clock, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._pager = Pager(store, "request", "req")
         self._catch_up = catch_up  # writes what waits to be written, so that who looks finds the call just made
 
     async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
@@ -217,48 +227,35 @@ class Requests:
         return record(row) if row else None
 
     async def page(self, org_id: str, filters: Filters) -> Page:
+        """Return records that match, newest first, and their summary if the filters ask for one."""
         if self._catch_up:
             await self._catch_up()
-        for cursor in (filters.starting_after, filters.ending_before):
-            if cursor and await self._store.one("get_request", id=cursor, org_id=org_id) is None:
-                raise NotFound(f"No such request: {cursor}.")
-        upwards = filters.ending_before is not None
-        low, high = max(filters.low, filters.ending_before or ""), min(filters.high, filters.starting_after or _HIGHEST)
-        rows = await self._rows(org_id, filters, low, high, filters.limit + 1, upwards=upwards)
-        more, rows = len(rows) > filters.limit, rows[: filters.limit]
+        page = await self._pager.page(
+            org_id,
+            filters.limit,
+            filters.starting_after,
+            filters.ending_before,
+            low=filters.low,
+            high=filters.high,
+            query_suffix=filters.suffix,
+            **filters.equal,
+        )
         summary = await self._summary(org_id, filters) if filters.summary else None
-        if not rows:
-            return Page([], summary=summary)
-        before = False
-        if upwards or filters.starting_after:
-            # Whether there is anything on the side we came from depends on the filters, which the cursor need not meet.
-            low, high = (filters.low, rows[0]["id"]) if upwards else (rows[0]["id"], filters.high)
-            before = bool(await self._rows(org_id, filters, low, high, 1, upwards=not upwards))
-        if upwards:
-            rows.reverse()
-        data = [record(row) for row in rows]
-        older, newer = (before, more) if upwards else (more, before)
-        return Page.of(data, older=older, newer=newer, summary=summary)
-
-    async def _rows(
-        self, org_id: str, filters: Filters, low: str, high: str, limit: int, *, upwards: bool
-    ) -> list[Row]:
-        name = ("list_newer_requests" if upwards else "list_older_requests") + filters.suffix
-        by = {one: getattr(filters, one) for one in ("key_id", "status") if getattr(filters, one) is not None}
-        return await self._store.slow(name, org_id=org_id, low=low, high=high, limit=limit, **by)
+        return replace(page, data=[record(row) for row in page.data], summary=summary)
 
     async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
         """Whole slots from their counts, the edges from the rows; the page plays no part."""
         first = -(-(filters.created_after_ms or 0) // SLOT_MS)
         until = filters.created_before_ms
         end = (self._clock.now_ms() if until is None else until + 1) // SLOT_MS
+        low, high = filters.low or _LOWEST, filters.high or _HIGHEST
         chosen = {"key_id": filters.key_id or "", "status": filters.status or ""}
         if first < end:
             left, right = first_id("req", first * SLOT_MS), first_id("req", end * SLOT_MS)
-            edges = {"low": filters.low, "left": left, "right": right, "high": filters.high}
+            edges = {"low": low, "left": left, "right": right, "high": high}
             parts = await self._store.slow("sum_requests", org_id=org_id, first=first, end=end, **edges, **chosen)
         else:
-            parts = await self._store.slow("sum_range", org_id=org_id, low=filters.low, high=filters.high)
+            parts = await self._store.slow("sum_range", org_id=org_id, low=low, high=high)
         fitting = [part for part in parts if all(name in ("", part[word]) for word, name in chosen.items())]
         spent = Nanos(sum(int(part["cost"]) for part in fitting))
         return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in fitting)}

@@ -1,33 +1,29 @@
-"""Lists that are read a page at a time: cursors in, addresses of the neighbours out."""
+"""Query parameters and response bodies of lists that are read page by page."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from penstock.api import query
 from penstock.api.route import Query
-from penstock.errors import InvalidRequest, NotFound
+from penstock.errors import NotFound
 from penstock.schema import Call
+from penstock.store.paging import DEFAULT_LIMIT, MAX_LIMIT, Page
 from penstock.values import is_id
 
-LIMIT = Query(name="limit", type="integer", default=20, low=1, high=100, about="How many to return.")
+LIMIT = Query(
+    name="limit", type="integer", default=DEFAULT_LIMIT, low=1, high=MAX_LIMIT, about="How many rows to return."
+)
 
 
-def cursors(what: str) -> tuple[Query, Query]:
+def cursors(noun: str) -> tuple[Query, Query]:
+    """Return the rows of the two cursors of a list of requests, keys or recordings."""
     return (
-        Query(name="starting_after", about=f"Id of a {what}; returns what is older."),
-        Query(name="ending_before", about=f"Id of a {what}; returns what is newer. Not with `starting_after`."),
+        Query(name="starting_after", about=f"Id of a {noun}; returns what is older."),
+        Query(name="ending_before", about=f"Id of a {noun}; returns what is newer. Not with `starting_after`."),
     )
 
 
-def check_cursors(asked: Mapping[str, Any], prefix: str, what: str) -> None:
-    if asked["starting_after"] and asked["ending_before"]:
-        raise InvalidRequest("`starting_after` and `ending_before` cannot be combined.", param="ending_before")
-    cursor = asked["starting_after"] or asked["ending_before"]
-    if cursor and not is_id(cursor, prefix):
-        raise NotFound(f"No such {what}: {cursor[:64]}.")
-
-
-def listed(call: Call, rows: tuple[Query, ...], page: Any) -> dict[str, Any]:
+def page_body(call: Call, rows: tuple[Query, ...], page: Page) -> dict[str, Any]:
+    """Return the JSON body of a page, with the URLs of the next and the previous page."""
     return {
         "object": "list",
         "data": page.data,
@@ -36,9 +32,9 @@ def listed(call: Call, rows: tuple[Query, ...], page: Any) -> dict[str, Any]:
     }
 
 
-def path_id(call: Call, name: str, prefix: str, what: str) -> str:
-    """An id out of the path. What cannot be one is as unknown as any other, and reaches no database."""
+def path_id(call: Call, name: str, prefix: str, noun: str) -> str:
+    """Return an id from the path; raise NotFound for a text that cannot be one, without a query."""
     value = call.path[name]
     if not is_id(value, prefix):
-        raise NotFound(f"No such {what}: {value[:64]}.")
+        raise NotFound(f"No such {noun}: {value[:64]}.")
     return value

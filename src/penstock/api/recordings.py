@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.api import query
-from penstock.api.paging import LIMIT, check_cursors, cursors, listed, path_id
+from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.gateway import Gateway
 from penstock.recordings import files
 from penstock.schema import Call, Field, Response
@@ -40,10 +40,9 @@ TRANSCRIPT_FIELDS: Mapping[str, Field] = {
 
 async def list_recordings(gateway: Gateway, call: Call) -> Response:
     asked = query.read(RECORDINGS_QUERY, call.query)
-    check_cursors(asked, "rec", "recording")
     page = await gateway.recordings.page(call.caller.org_id, **asked)
     page = replace(page, data=[files.summary(row) for row in page.data])
-    return Response(json=listed(call, RECORDINGS_QUERY, page))
+    return Response(json=page_body(call, RECORDINGS_QUERY, page))
 
 
 async def retrieve_recording(gateway: Gateway, call: Call) -> Response:

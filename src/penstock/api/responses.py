@@ -18,6 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS = (204, 304)
+NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains a secret
 _LINGER_SECONDS = 5.0
 _LINGER_BYTES = 64 * 1024**2
 _STALL_SECONDS = 60.0

@@ -4,11 +4,26 @@ from functools import cache
 
 import msgspec
 
-from penstock.api import account, callbacks, files, health, metrics, models, openapi, pages, providers, recordings
-from penstock.api.account import KEY_FIELDS, KEYS_QUERY, REQUESTS_QUERY
-from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
+from penstock.api import (
+    balance,
+    callbacks,
+    files,
+    health,
+    keys,
+    metrics,
+    models,
+    openapi,
+    pages,
+    providers,
+    recordings,
+    requests,
+    webhooks,
+)
+from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
+from penstock.api.keys import KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.recordings import RECORDINGS_QUERY, TRANSCRIPT_FIELDS
+from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
 from penstock.chat import endpoint
 from penstock.gateway import Gateway
@@ -45,17 +60,17 @@ ROUTES: tuple[Route, ...] = (
           query=MODELS_QUERY, gives="Model"),
 
     # The native account API
-    Route("GET", "/v1/requests", account.list_requests, "List request records",
+    Route("GET", "/v1/requests", requests.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
-    Route("GET", "/v1/requests/{request_id}", account.retrieve_request, "Retrieve a request record", gives="Request"),
+    Route("GET", "/v1/requests/{request_id}", requests.retrieve_request, "Retrieve a request record", gives="Request"),
     Route("DELETE", "/v1/requests/{request_id}/payloads", endpoints.purge, "Purge what a request said and made",
           gives="Purged"),
-    Route("GET", "/v1/keys", account.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
-    Route("POST", "/v1/keys", account.create_key, "Create a key",
+    Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
+    Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),
-    Route("DELETE", "/v1/keys/{key_id}", account.revoke_key, "Revoke a key", access="admin", gives="Key"),
-    Route("GET", "/v1/balance", account.balance, "Read the balance", gives="Balance"),
-    Route("GET", "/v1/webhooks/secret", account.webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
+    Route("DELETE", "/v1/keys/{key_id}", keys.revoke_key, "Revoke a key", access="admin", gives="Key"),
+    Route("GET", "/v1/balance", balance.retrieve_balance, "Read the balance", gives="Balance"),
+    Route("GET", "/v1/webhooks/secret", webhooks.retrieve_webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
 
     Route("GET", "/v1/providers", providers.list_providers, "List providers and how they are",
           access="admin", gives="ProviderList"),

@@ -54,13 +54,8 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        auth, rows = Keys(store, vault, Clock()), []
-        cursor: str | None = None
-        while True:
-            page = await auth.keys_page(await org_id(store, org, these), limit=100, starting_after=cursor)
-            rows += [[one["id"], one["name"], one["last_four"], one["status"], one["created_at"]] for one in page.data]
-            if (cursor := page.next_cursor) is None:
-                return rows
+        keys = await Keys(store, vault, Clock()).all_keys(await org_id(store, org, these))
+        return [[key["id"], key["name"], key["last_four"], key["status"], key["created_at"]] for key in keys]
 
     rows = with_store(these, work)
     show("Keys", ["id", "name", "ends in", "status", "created"], rows)

@@ -12,7 +12,7 @@ from penstock.media.storage import open_storage
 from penstock.recordings import files
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
-from penstock.store.base import Row, Store
+from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
 
@@ -25,7 +25,7 @@ def list_recordings(data: Data = None, config: Config = None, org: Org = None) -
     these = chosen(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        rows = await _all(_replay(store, these), await org_id(store, org, these))
+        rows = await _replay(store, these).all(await org_id(store, org, these))
         return [[row["id"], row["kind"], row["model"], iso(row["created_at_ms"]), row["duration_ms"]] for row in rows]
 
     show("Recordings", ["id", "kind", "model", "recorded", "took ms"], with_store(these, work))
@@ -73,7 +73,7 @@ def export_recordings(
         if recording_ids:
             rows = [await replay.get(owner, one) for one in recording_ids]
         else:
-            rows = await _all(replay, owner)
+            rows = await replay.all(owner)
         return [files.save(folder, *await files.written(replay, row, inline=False)) for row in rows]
 
     for path in with_store(these, work):
@@ -102,13 +102,3 @@ def import_recordings(
 
 def _replay(store: Store, these: Settings) -> Recordings:
     return Recordings(store, open_storage(these.media, these.media_options, these.data), Clock())
-
-
-async def _all(replay: Recordings, owner: str) -> list[Row]:
-    rows: list[Row] = []
-    cursor: str | None = None
-    while True:
-        page = await replay.page(owner, 100, cursor)
-        rows += page.data
-        if (cursor := page.next_cursor) is None:
-            return rows

@@ -12,6 +12,7 @@ from penstock.generations import respond
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Plan, Request, Response, StoredOutput
 from penstock.store.base import Row
+from penstock.store.paging import Pager
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -92,12 +93,14 @@ async def list_videos(gateway: Gateway, call: Call) -> Response:
     limit, order, after = _video_page(call)
     if after:
         await video_row(gateway, msgspec.structs.replace(call, path={"id": after}))
-    low, high = (after or "req_", "req_~") if order == "asc" else ("req_", after or "req_~")
-    name = "list_newer_generations" if order == "asc" else "list_older_generations"
-    rows = await gateway.store.slow(name, org_id=call.caller.org_id, low=low, high=high, limit=limit + 1)
-    data = [await _shown(gateway, call, row) for row in rows[:limit]]
+    pager = Pager(gateway.store, "generation", "req")
+    if order == "asc":
+        rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
+    else:
+        rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
+    data = [await _shown(gateway, call, row) for row in rows]
     first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-    page = {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": len(rows) > limit}
+    page = {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": has_more}
     return Response(json=page)
 
 

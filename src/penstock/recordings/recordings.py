@@ -13,7 +13,8 @@ from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.media.storage import Storage, key_of
 from penstock.schema import TABLES, Call, Fingerprint, GenerationResult, Output, Request, StoredOutput, UploadedFile
 from penstock.store.base import Row, Store, Transaction
-from penstock.values import Page, is_id, new_id
+from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
+from penstock.values import is_id, new_id
 
 MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
 MATCHES = ("standard", "strict", "specific", "pinned")
@@ -135,6 +136,7 @@ class Recordings:
 
     def __init__(self, store: Store, shelf: Storage, clock: Clock) -> None:
         self._store, self._shelf, self._clock = store, shelf, clock
+        self._pager = Pager(store, "recording", "rec")
 
     async def find(self, org_id: str, wish: ReplayOptions, like: Fingerprint) -> Row | None:
         """The newest match."""
@@ -162,21 +164,18 @@ class Recordings:
         return row
 
     async def page(
-        self, org_id: str, limit: int = 20, starting_after: str | None = None, ending_before: str | None = None
+        self,
+        org_id: str,
+        limit: int = DEFAULT_LIMIT,
+        starting_after: str | None = None,
+        ending_before: str | None = None,
     ) -> Page:
-        """Newest first, in either direction from a cursor."""
-        for cursor in (starting_after, ending_before):
-            if cursor:
-                await self.get(org_id, cursor)
-        upwards = ending_before is not None
-        name = "list_newer_recordings" if upwards else "list_older_recordings"
-        low, high = ending_before or "rec_", starting_after or "rec_~"
-        rows = await self._store.slow(name, org_id=org_id, low=low, high=high, limit=limit + 1)
-        more, rows = len(rows) > limit, rows[:limit]
-        if upwards:
-            rows.reverse()
-        older, newer = (True, more) if upwards else (more, starting_after is not None)
-        return Page.of(rows, older=older, newer=newer)
+        """Return rows, newest first."""
+        return await self._pager.page(org_id, limit, starting_after, ending_before)
+
+    async def all(self, org_id: str) -> list[Row]:
+        """Return every row, newest first."""
+        return await self._pager.all(org_id)
 
     async def files(self, recording_id: str) -> list[Row]:
         return await self._store.all("list_recording_files", recording_id=recording_id)

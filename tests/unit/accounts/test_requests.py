@@ -15,7 +15,8 @@ from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
-from penstock.values import ZERO, Nanos, Page, dollars, iso, new_id
+from penstock.store.paging import Page
+from penstock.values import ZERO, Nanos, dollars, iso, new_id
 from tests.databases import Database, database_for
 
 NOW = 1_700_000_000_000

@@ -13,7 +13,7 @@ import structlog
 from penstock import errors
 from penstock.accounts.requests import Filters
 from penstock.api.asgi import AsgiApp
-from penstock.api.generation import DRY_RUN
+from penstock.api.generations import DRY_RUN
 from penstock.api.route import Endpoint, Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response, UploadedFile

@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 
 from penstock.api import request_schemas
-from penstock.api.account import KEY_FIELDS
+from penstock.api.keys import KEY_FIELDS
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Table
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

@@ -30,7 +30,7 @@ SELECT org_id FROM keys WHERE id = :id;
 -- name: list_{older|newer}_keys
 -- A page {downwards|upwards} from an id.
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
-WHERE org_id = :org_id AND id {<|>} :id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: lock_key [sqlite]

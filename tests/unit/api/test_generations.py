@@ -1,6 +1,6 @@
 """The headers and parameters that generations share are the interface's."""
 
-from penstock.api.generation import DRY_RUN, REPLAY, VIDEOS_QUERY
+from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
 
 
 def test_a_dry_run_is_off_unless_asked_for() -> None:

@@ -1,0 +1,69 @@
+"""List, create and revoke API keys."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from penstock.accounts.keys import ADMIN, REPLAY_MODES
+from penstock.api import query
+from penstock.api.paging import LIMIT, cursors, page_body, path_id
+from penstock.api.responses import NO_STORE
+from penstock.api.route import Query
+from penstock.errors import InvalidRequest
+from penstock.fields import check_field
+from penstock.gateway import Gateway
+from penstock.schema import Call, Field, Response
+from penstock.states import KEY
+
+KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
+
+_MAX_COUNT = 2**31 - 1
+KEY_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(name="name", types=("string",), about="Name of the key.", longest=200),
+        Field(name="scopes", types=("array",), about=f"`{ADMIN}` lets the key create and revoke keys."),
+        Field(name="calls_a_minute", types=("integer",), about="Most calls in a minute.", low=1, high=_MAX_COUNT),
+        Field(name="calls_at_once", types=("integer",), about="Most calls at a time.", low=1, high=_MAX_COUNT),
+        Field(name="usd_a_day", types=("number",), about="Most dollars to spend in a day.", low=0, high=1_000_000),
+        Field(name="replay_mode", types=("string",), about="Replay mode of calls that name none.", one_of=REPLAY_MODES),
+    )
+}
+
+
+async def list_keys(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(KEYS_QUERY, call.query)
+    page = await gateway.keys.keys_page(call.caller.org_id, **asked)
+    return Response(json=page_body(call, KEYS_QUERY, page))
+
+
+async def create_key(gateway: Gateway, call: Call) -> Response:
+    """Create a key. No other response ever contains the whole key."""
+    new = await gateway.keys.create_key(call.caller.org_id, **_key_options(call.json))
+    return Response(json={**new.record, "key": new.key}, headers=NO_STORE)
+
+
+async def revoke_key(gateway: Gateway, call: Call) -> Response:
+    key_id = path_id(call, "key_id", "key", "key")
+    return Response(json=await gateway.keys.revoke_key(call.caller.org_id, key_id))
+
+
+def _key_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a new key, checked; raise InvalidRequest for an unknown field or a bad value."""
+    options = {}
+    for name, value in body.items():
+        row = KEY_FIELDS.get(name)
+        if row is None:
+            known = ", ".join(f"`{field}`" for field in KEY_FIELDS)
+            raise InvalidRequest(f"`{name[:64]}` is not a field of a key; allowed are {known}.", param=name[:64])
+        if value is None:
+            continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # in JSON, 3.0 is the same number as 3
+        check_field(row, value)
+        options[name] = value
+    if "usd_a_day" in options:
+        options["usd_a_day"] = Decimal(str(options["usd_a_day"]))
+    if not all(isinstance(scope, str) for scope in options.get("scopes", ())):
+        raise InvalidRequest("`scopes` must be an array of strings.", param="scopes")
+    return options

@@ -1,0 +1,55 @@
+"""A served gateway with two organizations."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.api.asgi import AsgiApp
+from penstock.clock import ManualClock
+from penstock.gateway import Gateway
+from tests.api.accounts import Account, another_account, first_account, opened
+from tests.api.raw_http import Said, Server, serving
+
+
+class RunningGateway:
+    """A served gateway with two organizations."""
+
+    def __init__(self, served: Server, gateway: Gateway, mine: Account, theirs: Account) -> None:
+        self.served, self.gateway, self.mine, self.theirs = served, gateway, mine, theirs
+
+    async def get(self, path: str, account: Account | None = None) -> Said:
+        return await self.served.ask("GET", path, key=(account or self.mine).plain.key)
+
+    async def admin(self, method: str, path: str, body: Any = None) -> Said:
+        return await self.served.ask(method, path, key=self.mine.admin.key, body=body)
+
+    async def refused(self, count: int, account: Account | None = None) -> list[str]:
+        """As many records, newest first: calls for a model that does not exist."""
+        found: list[str] = []
+        for _ in range(count):
+            said = await self.served.ask(
+                "POST",
+                "/compat/v1/images/generations",
+                key=(account or self.mine).plain.key,
+                body={"prompt": "fox", "model": "no/such"},
+            )
+            assert said.code == "MODEL_NOT_FOUND"
+            found.insert(0, said.headers["x-request-id"])
+            assert isinstance(self.gateway.clock, ManualClock)
+            self.gateway.clock.advance(60)
+        return found
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[RunningGateway]:
+    async with opened(folder, clock=ManualClock()) as gateway:
+        mine, theirs = await first_account(gateway), await another_account(gateway)
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
+            yield RunningGateway(served, gateway, mine, theirs)
+
+
+def ids(said: Said) -> list[str]:
+    assert said.status == 200, said
+    assert said.json["object"] == "list"
+    return [one["id"] for one in said.json["data"]]

@@ -1,0 +1,82 @@
+"""API keys over HTTP."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.values import new_id
+from tests.api.running import ids, running
+
+
+async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        said = await here.get("/v1/keys?limit=1")
+        assert ids(said) == [here.mine.plain.record["id"]]
+        assert said.json["data"][0]["last_four"] == here.mine.plain.key[-4:]
+        assert here.mine.plain.key not in said.body.decode()
+        second = await here.get(said.json["next_page_url"])
+        assert ids(second) == [here.mine.admin.record["id"]]
+        assert second.json["next_page_url"] is None
+        assert ids(await here.get(second.json["previous_page_url"])) == ids(said)
+        assert (await here.get("/v1/keys?status=lost")).code == "INVALID_REQUEST"
+
+
+async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        made = await here.admin(
+            "POST", "/v1/keys", {"name": "new", "calls_at_once": 3, "usd_a_day": 1.25, "scopes": []}
+        )
+        assert (made.status, made.headers["cache-control"]) == (200, "no-store")
+        key, key_id = made.json["key"], made.json["id"]
+        assert (made.json["name"], made.json["status"], made.json["last_four"]) == ("new", "active", key[-4:])
+        caller = await here.gateway.keys.caller(f"Bearer {key}")
+        assert (caller.calls_at_once, caller.nanos_a_day, caller.scopes) == (3, 1_250_000_000, frozenset())
+        assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 200
+
+        gone = await here.admin("DELETE", f"/v1/keys/{key_id}")
+        assert (gone.status, gone.json["status"]) == (200, "revoked")
+        assert gone.json["revoked_at"] is not None
+        assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 401
+        assert ids(await here.get("/v1/keys?status=revoked")) == [key_id]
+        again = await here.admin("DELETE", f"/v1/keys/{key_id}")
+        assert again.json == gone.json
+
+
+async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        plain = here.mine.plain
+        for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.record['id']}")):
+            said = await here.served.ask(method, path, key=plain.key, body={})
+            assert (said.status, said.code) == (403, "PERMISSION_DENIED")
+        assert len(ids(await here.get("/v1/keys"))) == 2
+
+
+async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        for key_id in (here.theirs.plain.record["id"], new_id("key", 1), "key_x", "x"):
+            assert (await here.admin("DELETE", f"/v1/keys/{key_id}")).code == "NOT_FOUND"
+        assert (await here.get("/v1/balance", here.theirs)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"name": 7}, "name"),
+        ({"name": "x" * 201}, "name"),
+        ({"scopes": "admin"}, "scopes"),
+        ({"scopes": ["root"]}, "scopes"),
+        ({"scopes": [["admin"]]}, "scopes"),
+        ({"calls_a_minute": 0}, "calls_a_minute"),
+        ({"calls_at_once": 1.5}, "calls_at_once"),
+        ({"usd_a_day": -1}, "usd_a_day"),
+        ({"usd_a_day": "1"}, "usd_a_day"),
+        ({"replay_mode": "rewind"}, "replay_mode"),
+        ({"org_id": "org_other"}, "org_id"),
+        ({"key": "pk_mine"}, "key"),
+    ],
+)
+async def test_a_key_has_no_other_fields_and_no_other_values(tmp_path: Path, body: Any, param: str) -> None:
+    async with running(tmp_path) as here:
+        said = await here.admin("POST", "/v1/keys", body)
+        assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)

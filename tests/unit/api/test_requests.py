@@ -1,0 +1,116 @@
+"""Request records over HTTP."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.values import new_id
+from tests.api.running import ids, running
+
+
+async def test_requests_are_listed_newest_first_and_paged_by_their_addresses(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        made = await here.refused(5)
+        await here.refused(2, here.theirs)
+        assert ids(await here.get("/v1/requests")) == made
+
+        first = await here.get("/v1/requests?limit=2&status=rejected")
+        assert ids(first) == made[:2]
+        assert first.json["previous_page_url"] is None
+        assert first.json["next_page_url"] == f"/v1/requests?limit=2&status=rejected&starting_after={made[1]}"
+        second = await here.get(first.json["next_page_url"])
+        assert ids(second) == made[2:4]
+        last = await here.get(second.json["next_page_url"])
+        assert (ids(last), last.json["next_page_url"]) == (made[4:], None)
+        back = await here.get(last.json["previous_page_url"])
+        assert ids(back) == made[2:4]
+        start = await here.get(back.json["previous_page_url"])
+        assert (ids(start), start.json["previous_page_url"]) == (made[:2], None)
+
+
+async def test_requests_are_filtered(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        made = await here.refused(3)
+        second = (await here.get(f"/v1/requests/{made[1]}")).json["created_at"]
+        assert ids(await here.get(f"/v1/requests?created_after={second}")) == made[:2]
+        assert ids(await here.get(f"/v1/requests?created_before={second}")) == made[1:]
+        assert ids(await here.get(f"/v1/requests?created_after={second}&created_before={second}")) == [made[1]]
+        assert ids(await here.get("/v1/requests?status=completed")) == []
+        assert ids(await here.get(f"/v1/requests?key_id={here.mine.plain.record['id']}")) == made
+        assert ids(await here.get(f"/v1/requests?key_id={here.mine.admin.record['id']}")) == []
+        assert ids(await here.get("/v1/requests?key_id=%25")) == []
+
+
+async def test_a_summary_counts_all_that_matches_and_not_the_page(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        await here.refused(3)
+        said = await here.get("/v1/requests?limit=1&summary=true")
+        assert said.json["summary"] == {"total_cost": 0, "currency": "usd", "count": 3}
+        assert "summary=true" in said.json["next_page_url"]
+        assert "summary" not in (await here.get("/v1/requests")).json
+        assert "summary" not in (await here.get("/v1/requests?summary=false")).json
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=x", "limit"),
+        ("status=done", "status"),
+        ("summary=1", "summary"),
+        ("created_after=yesterday", "created_after"),
+        ("created_before=", "created_before"),
+        ("key_id=", "key_id"),
+        ("limit=1&limit=2", "limit"),
+    ],
+)
+async def test_bad_parameters_are_named(tmp_path: Path, query: str, param: str) -> None:
+    async with running(tmp_path) as here:
+        said = await here.get(f"/v1/requests?{query}")
+        assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
+
+
+async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        [made] = await here.refused(1)
+        for path in (
+            f"/v1/requests?starting_after={made}&ending_before={made}",
+            "/v1/keys?starting_after=x&ending_before=y",
+        ):
+            said = await here.get(path)
+            assert (said.status, said.code) == (400, "INVALID_REQUEST")
+            assert "cannot be combined" in said.json["error"]["message"]
+
+
+async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        [theirs] = await here.refused(1, here.theirs)
+        never, key = new_id("req", 1), here.theirs.plain.record["id"]
+        never_key = new_id("key", 1)
+        for foreign, missing, path in (
+            (theirs, never, "/v1/requests/{}"),
+            (theirs, never, "/v1/requests?starting_after={}"),
+            (theirs, never, "/v1/requests?ending_before={}"),
+            (theirs, never, "/compat/v1/videos/{}"),
+            (theirs, never, "/compat/v1/images/{}"),
+            (key, never_key, "/v1/keys?starting_after={}"),
+            (key, never_key, "/v1/keys?ending_before={}"),
+            (theirs, "req_x", "/v1/requests/{}"),
+            (theirs, "%C3%A9", "/v1/requests/{}"),
+        ):
+            one, other = await here.get(path.format(foreign)), await here.get(path.format(missing))
+            assert (one.status, one.code) == (404, "NOT_FOUND"), path
+            assert one.status == other.status
+            assert one.body.replace(foreign.encode(), b"ID") == other.body.replace(
+                missing.replace("%C3%A9", "é").encode(), b"ID"
+            )
+        assert ids(await here.get(f"/v1/requests?key_id={key}")) == []
+
+
+async def test_one_request_is_retrieved(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        [made] = await here.refused(1)
+        said = await here.get(f"/v1/requests/{made}")
+        assert (said.json["id"], said.json["object"], said.json["status"]) == (made, "request", "rejected")
+        assert said.json["created_at"] == "2023-11-14T22:13:22.000Z"

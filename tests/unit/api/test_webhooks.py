@@ -1,0 +1,14 @@
+"""The webhook secret over HTTP."""
+
+from pathlib import Path
+
+from tests.api.running import running
+
+
+async def test_the_webhook_secret_is_made_once_and_kept_by_nobody_on_the_way(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        said = await here.get("/v1/webhooks/secret")
+        assert said.json["key"].startswith("whsec_")
+        assert said.headers["cache-control"] == "no-store"
+        assert (await here.get("/v1/webhooks/secret")).json == said.json
+        assert (await here.get("/v1/webhooks/secret", here.theirs)).json != said.json
