@@ -1,23 +1,18 @@
 """A generation in the hands of its driver: what it works with, and what it may write down."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 import msgspec
-import structlog
 
-from penstock.errors import StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.jobs.leases import Lease, LeaseLost
 from penstock.providers.spec import Result
 from penstock.schema import AttemptSummary, Plan, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
 from penstock.values import Nanos
-
-log = structlog.get_logger()
-_STORE_PAUSE_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -100,17 +95,7 @@ async def record_attempt(
         await check_lease(tx, job, moves=moves)
         await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
 
-    await write_when_available(gateway, write)
-
-
-async def write_when_available(gateway: Gateway, write: Callable[[Transaction], Awaitable[None]]) -> None:
-    """What only this process knows is written down however long the store is away; harmless when it was already."""
-    while True:
-        try:
-            return await gateway.store.write(write)
-        except StorageUnavailable:
-            log.warning("storage unavailable, what was made waits")
-        await gateway.clock.sleep(_STORE_PAUSE_SECONDS)
+    await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
 
 
 async def set_attempt(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 
 import msgspec
 import structlog
@@ -14,7 +15,7 @@ from penstock.gateway import Gateway
 from penstock.generations import orphans
 from penstock.generations.attempt import attempt
 from penstock.generations.batches import batches
-from penstock.generations.job import AttemptResult, Job, Part, check_lease, set_attempt, write_when_available
+from penstock.generations.job import AttemptResult, Job, Part, check_lease, set_attempt
 from penstock.generations.playback import follow, stand_in
 from penstock.jobs.leases import Lease, LeaseLost
 from penstock.media.transfer import StorageFull
@@ -22,6 +23,7 @@ from penstock.metrics import NOBODY
 from penstock.recordings import recordings
 from penstock.schema import AttemptSummary, GenerationResult, Output, Plan, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Transaction
+from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.outcome import Failure, error_for
 from penstock.values import ZERO, Nanos, nanos
 from penstock.webhooks import events
@@ -33,12 +35,8 @@ _OPEN = ("intent", "submitted")
 
 async def run_generation(gateway: Gateway, lease: Lease) -> None:
     """From wherever it stands to `completed` or `failed`; a store that is away is waited for."""
-    while True:
-        try:
-            return await _drive(gateway, lease)
-        except StorageUnavailable:
-            log.warning("storage unavailable, job waits", request_id=lease.id)
-        await gateway.clock.sleep(_RETRY_STORE_SECONDS)
+    drive = partial(_drive, gateway, lease)
+    await retry_while_unavailable(gateway.clock, drive, pause_seconds=_RETRY_STORE_SECONDS, request_id=lease.id)
 
 
 async def _drive(gateway: Gateway, lease: Lease) -> None:
@@ -197,7 +195,7 @@ async def _complete(
         await _announce(gateway, tx, job.row, "completed", now, outputs=outputs)
         failpoint("settle.in_tx")
 
-    await write_when_available(gateway, write)
+    await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
     failpoint("settle.after_commit")
     source = settled.provider if made else settled.stand
     gateway.metrics.ended(source, job.request.task, "completed", min(cost, Nanos(job.row["hold"])))
