@@ -181,7 +181,7 @@ class Rig:
         log = self.data.parent / f"log-{self._logs}"
         with log.open("wb") as sink:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.faults.at_home", *words, "--data", str(self.data)),
+                *(sys.executable, "-m", "tests.faults.loopback_names", *words, "--data", str(self.data)),
                 env=self.environment | environ | {"PENSTOCK_FAILPOINTS": failpoints},
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
