@@ -191,14 +191,14 @@ class Caller:
     key_id: str
     scopes: frozenset[str] = frozenset()
     prepaid: bool = True
-    calls_a_minute: int | None = None
-    calls_at_once: int | None = None
-    nanos_a_day: int | None = None
+    requests_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    nanos_per_day: int | None = None
     replay_mode: str | None = None
 
     @property
     def is_limited(self) -> bool:
-        return not (self.calls_a_minute is None and self.calls_at_once is None and self.nanos_a_day is None)
+        return (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day) != (None, None, None)
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -123,7 +123,7 @@ async def test_what_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway
 async def test_a_limit_of_ours_is_waited_for(open_gateway: OpenGateway) -> None:
     """A 429 with x-should-retry makes the client try again, and it says how long to wait."""
     async with visiting(open_gateway) as visit:
-        made = await visit.running.gateway.keys.create_key(visit.running.caller.org_id, calls_a_minute=1)
+        made = await visit.running.gateway.keys.create_key(visit.running.caller.org_id, requests_per_minute=1)
         async with AsyncOpenAI(api_key=made.key, base_url=visit.base_url, max_retries=0) as ours:
             await ours.images.generate(model="picture", prompt="x", response_format="b64_json")
             with pytest.raises(openai.RateLimitError) as problem:

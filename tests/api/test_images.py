@@ -142,8 +142,8 @@ class Studio:
         record = await self.visit.running.record(request_id)
         assert (record["status"], record["cost"]) == ("completed", usd)
         moved = await self.visit.running.transfers(request_id)
-        assert set(moved) == {"hold", "post"}
-        assert moved["post"] == nanos(usd) <= moved["hold"]
+        assert set(moved) == {"hold", "capture"}
+        assert moved["capture"] == nanos(usd) <= moved["hold"]
 
 
 @asynccontextmanager

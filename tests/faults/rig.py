@@ -347,8 +347,8 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
         """Each is billed once, or not at all."""
         balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
         assert Decimal(str(balance)) == CREDIT - FILM_USD * completed
-        posted = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'post'")
-        assert posted[0]["count"] == completed
+        captured = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'capture'")
+        assert captured[0]["count"] == completed
 
     def _check_vendor(self, videos: list[dict[str, Any]]) -> None:
         """Nothing was sent twice, and nobody pays for what was not made."""

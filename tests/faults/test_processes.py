@@ -141,7 +141,7 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
             promised += await rig.promise(served, 10)
             assert await rig.check(served, promised) == {"completed": 30}
         assert await first.stop() == 0
-    assert (await facts(rig))["post"] == 30
+    assert (await facts(rig))["capture"] == 30
 
 
 @postgres_only
@@ -162,7 +162,7 @@ async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database
             first.process.send_signal(signal.SIGCONT)
             await until(lambda: "lease fenced" in first.said)
             before = await facts(rig)
-            assert (before.get("post"), before["messages"]) == (None, [])
+            assert (before.get("capture"), before["messages"]) == (None, [])
             assert [row["status"] for row in before["ended"]] == ["in_progress"]
             second.process.send_signal(signal.SIGCONT)
             assert await rig.check(served, [video_id]) == {"completed": 1}

@@ -50,8 +50,8 @@ async def picture(running: RunningGateway, **body: Any) -> dict[str, Any]:
 async def billed(running: RunningGateway, request_id: str, cost: int) -> None:
     """Once, at this price, and nothing is held any more."""
     moved = await running.transfers(request_id)
-    assert {"hold", "post"} == moved.keys()
-    assert moved["post"] == cost
+    assert {"hold", "capture"} == moved.keys()
+    assert moved["capture"] == cost
     assert await running.money() == (WHOLE - cost, 0)
 
 

@@ -217,7 +217,7 @@ def test_d3_a_dry_run_is_asked_for(query: dict[str, str], dry: bool) -> None:
     assert msgspec.structs.replace(CALL, query=query).dry_run is dry
 
 
-@pytest.mark.parametrize("limit", ["calls_a_minute", "calls_at_once", "nanos_a_day"])
+@pytest.mark.parametrize("limit", ["requests_per_minute", "concurrent_requests", "nanos_per_day"])
 def test_d13_a_key_has_no_limits_unless_one_is_set(limit: str) -> None:
     assert not Caller("org_1", "key_1").is_limited
     said: dict[str, Any] = {limit: 0}

@@ -13,10 +13,10 @@ _OVERDUE_MS = 10 * 60 * 1000
 RULES = {
     "audit_balances": "{id}: balance {available}/{held} differs from its transfers {sum_available}/{sum_held}",
     "audit_overdrafts": "{id}: prepaid balance below zero: {available}",
-    "audit_open_holds": "{id}: ended as {status} but its hold was neither posted nor voided",
+    "audit_open_holds": "{id}: ended as {status} but its hold was neither captured nor released",
     "audit_early_ends": "{id}: {status} but its hold is already settled",
     "audit_missing_holds": "{id}: {status} without the transfer that goes with it",
-    "audit_costs": "{id}: record says {cost}, ledger posted {posted}",
+    "audit_costs": "{id}: the record says {cost}, the transfers captured {captured}",
     "audit_refunds": "{id}: {moved} came out of a hold of {hold}",
     "audit_states": "{id}: generation {generation} but request {status}",
     "audit_messages": "{id}: ended with a webhook_url but has no message",

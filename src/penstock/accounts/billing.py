@@ -208,7 +208,7 @@ async def capture(tx: Transaction, org_id: str, request_id: str, held_amount: Na
     charged = min(cost, held_amount)
     rest = Nanos(held_amount - charged)
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=charged)
-    await _move(tx, _transfer(org_id, request_id, "post", held(org_id), REVENUE, charged, at_ms, returned=rest))
+    await _move(tx, _transfer(org_id, request_id, "capture", held(org_id), REVENUE, charged, at_ms, returned=rest))
     if cost > charged:
         await record_loss(tx, org_id, request_id, Nanos(cost - charged), at_ms)
     return charged
@@ -223,7 +223,7 @@ async def charge_directly(tx: Transaction, charges: Sequence[tuple[str, str, Nan
         await tx.run("spend_amount", org_id=org_id, amount=amount)
     accounts = {org_id: available(org_id) for org_id in spent}
     moves = [
-        _transfer(org_id, request_id, "post", accounts[org_id], REVENUE, cost, at_ms)
+        _transfer(org_id, request_id, "capture", accounts[org_id], REVENUE, cost, at_ms)
         for org_id, request_id, cost in charges
     ]
     await tx.run_many("add_transfer", moves)
@@ -231,7 +231,7 @@ async def charge_directly(tx: Transaction, charges: Sequence[tuple[str, str, Nan
 
 async def release(tx: Transaction, org_id: str, request_id: str, held_amount: Nanos, at_ms: int) -> None:
     await tx.run("settle_hold", org_id=org_id, held=held_amount, charged=ZERO)
-    await _move(tx, _transfer(org_id, request_id, "void", held(org_id), available(org_id), held_amount, at_ms))
+    await _move(tx, _transfer(org_id, request_id, "release", held(org_id), available(org_id), held_amount, at_ms))
 
 
 async def record_loss(tx: Transaction, org_id: str, request_id: str, amount: Nanos, at_ms: int) -> None:
@@ -257,7 +257,7 @@ def _transfer(
 ) -> Row:
     return {
         "ref": ref,
-        "step": "end" if kind in ("post", "void") else kind,
+        "step": "end" if kind in ("capture", "release") else kind,
         "kind": kind,
         "org_id": org_id,
         "source": source,

@@ -147,18 +147,18 @@ class Keys:
         *,
         name: str | None = None,
         scopes: Iterable[str] = (),
-        calls_a_minute: int | None = None,
-        calls_at_once: int | None = None,
-        usd_a_day: Decimal | str | int | None = None,
+        requests_per_minute: int | None = None,
+        concurrent_requests: int | None = None,
+        usd_per_day: Decimal | str | int | None = None,
         replay_mode: str | None = None,
     ) -> NewKey:
         row = {
             "org_id": org_id,
             "name": _name(name),
             "scopes": _scopes(scopes),
-            "calls_a_minute": _count("calls_a_minute", calls_a_minute),
-            "calls_at_once": _count("calls_at_once", calls_at_once),
-            "nanos_a_day": _nanos_a_day(usd_a_day),
+            "requests_per_minute": _count("requests_per_minute", requests_per_minute),
+            "concurrent_requests": _count("concurrent_requests", concurrent_requests),
+            "nanos_per_day": _nanos_per_day(usd_per_day),
             "replay_mode": _replay_mode(replay_mode),
         }
         key, row = self._draft(row)
@@ -239,7 +239,7 @@ class Keys:
         """
         at_ms = self._clock.now_ms()
         org = Org(new_id("org", at_ms), "First organization", billing, ZERO, ZERO, at_ms)
-        limits = dict.fromkeys(("calls_a_minute", "calls_at_once", "nanos_a_day", "replay_mode"))
+        limits = dict.fromkeys(("requests_per_minute", "concurrent_requests", "nanos_per_day", "replay_mode"))
         key, row = self._draft({"org_id": org.id, "name": "First key", "scopes": ADMIN, **limits})
 
         async def work(tx: Transaction) -> bool:
@@ -265,9 +265,9 @@ def _caller(row: Row) -> Caller:
         key_id=row["key_id"],
         scopes=frozenset(row["scopes"].split()),
         prepaid=row["billing"] == "prepaid",
-        calls_a_minute=row["calls_a_minute"],
-        calls_at_once=row["calls_at_once"],
-        nanos_a_day=row["nanos_a_day"],
+        requests_per_minute=row["requests_per_minute"],
+        concurrent_requests=row["concurrent_requests"],
+        nanos_per_day=row["nanos_per_day"],
         replay_mode=row["replay_mode"],
     )
 
@@ -300,7 +300,7 @@ def _count(field: str, count: Any) -> int | None:
     return count
 
 
-def _nanos_a_day(usd: Any) -> int | None:
+def _nanos_per_day(usd: Any) -> int | None:
     if usd is None:
         return None
     try:
@@ -308,7 +308,7 @@ def _nanos_a_day(usd: Any) -> int | None:
         if not 0 <= amount < 2**63:
             raise ValueError
     except (ValueError, TypeError, ArithmeticError):
-        raise InvalidRequest('usd_a_day must be an amount in dollars such as "2.50".', param="usd_a_day") from None
+        raise InvalidRequest('usd_per_day must be an amount in dollars such as "2.50".', param="usd_per_day") from None
     return amount
 
 

@@ -12,14 +12,14 @@ _DAY_MS = 86_400_000
 async def check(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> None:
     """Inside the transaction that accepts, and one call of a key at a time: parallel calls cannot pass together."""
     await tx.one("lock_key", id=caller.key_id)
-    if caller.calls_a_minute is not None:
-        await _check_rate(tx, caller, caller.calls_a_minute, now_ms)
-    if caller.calls_at_once is not None:
+    if caller.requests_per_minute is not None:
+        await _check_rate(tx, caller, caller.requests_per_minute, now_ms)
+    if caller.concurrent_requests is not None:
         row = await tx.one("count_open_of_key", org_id=caller.org_id, key_id=caller.key_id)
-        if row and row["count"] >= caller.calls_at_once:
-            raise _limited(f"This key may have {caller.calls_at_once} requests under way at a time.", 1)
-    if caller.nanos_a_day is not None:
-        await _check_spend(tx, caller, Nanos(caller.nanos_a_day), hold, now_ms)
+        if row and row["count"] >= caller.concurrent_requests:
+            raise _limited(f"This key may have {caller.concurrent_requests} requests under way at a time.", 1)
+    if caller.nanos_per_day is not None:
+        await _check_spend(tx, caller, Nanos(caller.nanos_per_day), hold, now_ms)
 
 
 async def _check_rate(tx: Transaction, caller: Caller, most: int, now_ms: int) -> None:

@@ -23,9 +23,13 @@ KEY_FIELDS: Mapping[str, Field] = {
     for row in (
         Field(name="name", types=("string",), about="Name of the key.", longest=200),
         Field(name="scopes", types=("array",), about=f"`{ADMIN}` lets the key create and revoke keys."),
-        Field(name="calls_a_minute", types=("integer",), about="Most calls in a minute.", low=1, high=_MAX_COUNT),
-        Field(name="calls_at_once", types=("integer",), about="Most calls at a time.", low=1, high=_MAX_COUNT),
-        Field(name="usd_a_day", types=("number",), about="Most dollars to spend in a day.", low=0, high=1_000_000),
+        Field(
+            name="requests_per_minute", types=("integer",), about="Maximum requests per minute.", low=1, high=_MAX_COUNT
+        ),
+        Field(
+            name="concurrent_requests", types=("integer",), about="Maximum requests at once.", low=1, high=_MAX_COUNT
+        ),
+        Field(name="usd_per_day", types=("number",), about="Maximum spend per UTC day.", low=0, high=1_000_000),
         Field(name="replay_mode", types=("string",), about="Replay mode of calls that name none.", one_of=REPLAY_MODES),
     )
 }
@@ -62,8 +66,8 @@ def _key_options(body: Mapping[str, Any]) -> dict[str, Any]:
             value = int(value)  # in JSON, 3.0 is the same number as 3
         check_field(row, value)
         options[name] = value
-    if "usd_a_day" in options:
-        options["usd_a_day"] = Decimal(str(options["usd_a_day"]))
+    if "usd_per_day" in options:
+        options["usd_per_day"] = Decimal(str(options["usd_per_day"]))
     if not all(isinstance(scope, str) for scope in options.get("scopes", ())):
         raise InvalidRequest("`scopes` must be an array of strings.", param="scopes")
     return options

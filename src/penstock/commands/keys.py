@@ -21,9 +21,11 @@ def create_key(
     name: Annotated[str | None, typer.Option(help="What the key is for.")] = None,
     admin: Annotated[bool, typer.Option(help="May create and revoke keys.")] = False,
     org: Org = None,
-    calls_a_minute: Annotated[int | None, typer.Option(help="Most calls a minute.")] = None,
-    calls_at_once: Annotated[int | None, typer.Option(help="Most calls under way.")] = None,
-    usd_a_day: Annotated[str | None, typer.Option(help="Most to spend a day.")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(help="Maximum number of requests per minute.")] = None,
+    concurrent_requests: Annotated[
+        int | None, typer.Option(help="Maximum number of requests running at the same time.")
+    ] = None,
+    usd_per_day: Annotated[str | None, typer.Option(help="Maximum spend per UTC day, in USD.")] = None,
     replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls that name none.")] = None,
 ) -> None:
     """Create a key and print it, this once."""
@@ -35,9 +37,9 @@ def create_key(
             await org_id(store, org, these),
             name=name,
             scopes=["admin"] if admin else [],
-            calls_a_minute=calls_a_minute,
-            calls_at_once=calls_at_once,
-            usd_a_day=usd_a_day,
+            requests_per_minute=requests_per_minute,
+            concurrent_requests=concurrent_requests,
+            usd_per_day=usd_per_day,
             replay_mode=replay_mode,
         )
         return made.key

@@ -16,7 +16,7 @@ DEEDS = {
     "UPDATE orgs SET available = available + 1": "balances: ",
     "UPDATE orgs SET held = held + 5": "balances: ",
     "DELETE FROM transfers WHERE kind = 'credit'": "balances: ",
-    "DELETE FROM transfers WHERE kind IN ('post', 'void')": "open_holds: ",
+    "DELETE FROM transfers WHERE kind IN ('capture', 'release')": "open_holds: ",
     "DELETE FROM transfers WHERE kind = 'hold'": "balances: ",
     "UPDATE requests SET status = 'processing' WHERE status = 'completed'": "early_ends: ",
     "UPDATE requests SET cost = cost + 1 WHERE status = 'completed'": "costs: ",

@@ -244,13 +244,13 @@ async def test_nothing_is_sent_while_nothing_can_be_written_down(open_gateway: O
 
 async def test_limited_keys_hold_in_the_store(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        entry = await opened(running, 1_000_000, calls_at_once=1)
+        entry = await opened(running, 1_000_000, concurrent_requests=1)
         assert entry.in_store
         with pytest.raises(RateLimited):
-            await opened(running, 1_000_000, calls_at_once=1)
+            await opened(running, 1_000_000, concurrent_requests=1)
         close(running, entry, 1000)
         await written(running, 1)
-        again = await opened(running, 1_000_000, calls_at_once=1)
+        again = await opened(running, 1_000_000, concurrent_requests=1)
         close(running, again, 0, "upstream_failure")
         await written(running, 2)
 
@@ -258,7 +258,7 @@ async def test_limited_keys_hold_in_the_store(open_gateway: OpenGateway) -> None
 async def test_a_process_that_died_gives_its_holds_back(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         before = await running.money()
-        await opened(running, 1_000_000, calls_at_once=5)
+        await opened(running, 1_000_000, concurrent_requests=5)
         assert (await running.money())[1] == 1_000_000
         running.clock.advance(10_000)
         assert await running.gateway.chat_settlement.recover(running.clock.now_ms()) == 1

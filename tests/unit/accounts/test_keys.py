@@ -100,15 +100,15 @@ async def test_a_new_key_calls_for_its_organization(database: Database) -> None:
             org.id,
             name="ci",
             scopes=["admin"],
-            calls_a_minute=60,
-            calls_at_once=4,
-            usd_a_day="2.50",
+            requests_per_minute=60,
+            concurrent_requests=4,
+            usd_per_day="2.50",
             replay_mode="replay-or-record",
         )
         caller = await auth.caller(bearer(new))
         assert (caller.org_id, caller.key_id, caller.prepaid) == (org.id, new.record["id"], False)
         assert caller.scopes == {"admin"}
-        assert (caller.calls_a_minute, caller.calls_at_once, caller.nanos_a_day) == (60, 4, 2_500_000_000)
+        assert (caller.requests_per_minute, caller.concurrent_requests, caller.nanos_per_day) == (60, 4, 2_500_000_000)
         assert caller.replay_mode == "replay-or-record"
         assert caller == await auth.caller(f"bearer {new.key}")
 
@@ -347,18 +347,18 @@ async def test_cursors_are_keys_of_the_organization(database: Database) -> None:
         ("scopes", [{}]),
         ("scopes", "admin"),
         ("scopes", None),
-        ("calls_a_minute", 0),
-        ("calls_a_minute", True),
-        ("calls_a_minute", 1.5),
-        ("calls_at_once", -1),
-        ("calls_at_once", 2**31),
-        ("usd_a_day", "-1"),
-        ("usd_a_day", "much"),
-        ("usd_a_day", "NaN"),
-        ("usd_a_day", "Infinity"),
-        ("usd_a_day", "1e999999"),
-        ("usd_a_day", "1e12"),
-        ("usd_a_day", [1]),
+        ("requests_per_minute", 0),
+        ("requests_per_minute", True),
+        ("requests_per_minute", 1.5),
+        ("concurrent_requests", -1),
+        ("concurrent_requests", 2**31),
+        ("usd_per_day", "-1"),
+        ("usd_per_day", "much"),
+        ("usd_per_day", "NaN"),
+        ("usd_per_day", "Infinity"),
+        ("usd_per_day", "1e999999"),
+        ("usd_per_day", "1e12"),
+        ("usd_per_day", [1]),
         ("replay_mode", "sometimes"),
         ("replay_mode", ["off"]),
     ],

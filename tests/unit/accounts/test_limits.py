@@ -26,9 +26,9 @@ async def tried(running: RunningGateway, caller: Caller, **body: Any) -> str:
     return "accepted"
 
 
-async def test_calls_a_minute(open_gateway: OpenGateway) -> None:
+async def test_requests_per_minute(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(calls_a_minute=3)
+        caller = await running.key_for(requests_per_minute=3)
         assert [await tried(running, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
         running.clock.advance(59)
         assert await tried(running, caller) == "RATE_LIMITED"
@@ -39,7 +39,7 @@ async def test_calls_a_minute(open_gateway: OpenGateway) -> None:
 
 async def test_what_a_refusal_says(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(calls_a_minute=1)
+        caller = await running.key_for(requests_per_minute=1)
         await running.image(caller=caller)
         with pytest.raises(RateLimited) as caught:
             await running.image(caller=caller)
@@ -53,10 +53,10 @@ async def test_what_a_refusal_says(open_gateway: OpenGateway) -> None:
         }
 
 
-async def test_calls_at_once(open_gateway: OpenGateway) -> None:
+async def test_concurrent_requests(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
-        caller = await running.key_for(calls_at_once=2)
+        caller = await running.key_for(concurrent_requests=2)
         assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
         unlimited = running.caller
         assert await tried(running, unlimited) == "accepted", "another key of the same organization is not concerned"
@@ -71,7 +71,7 @@ async def test_spending_a_day(open_gateway: OpenGateway) -> None:
     """What is held counts as spent, what was given back does not; at midnight all is well again."""
     async with open_gateway() as running:
         midnight = DAY_MS - running.clock.now_ms() % DAY_MS
-        caller = await running.key_for(usd_a_day="1.00")
+        caller = await running.key_for(usd_per_day="1.00")
         running.lab.videos.next(faults.ok, faults.fails)
         assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
         await running.idle()
@@ -90,7 +90,7 @@ async def test_all_at_once(open_gateway: OpenGateway) -> None:
         running.lab.videos.always(faults.never_ends)
         by_rate, by_number, by_money = [
             await running.key_for(**limit)
-            for limit in ({"calls_a_minute": 4}, {"calls_at_once": 4}, {"usd_a_day": "1.60"})
+            for limit in ({"requests_per_minute": 4}, {"concurrent_requests": 4}, {"usd_per_day": "1.60"})
         ]
         for caller in (by_rate, by_number, by_money):
             outcomes = await asyncio.gather(*(tried(running, caller) for _ in range(12)))
@@ -100,7 +100,7 @@ async def test_all_at_once(open_gateway: OpenGateway) -> None:
 
 async def test_limits_leave_the_balance_alone(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(usd_a_day="0.01")
+        caller = await running.key_for(usd_per_day="0.01")
         before = await running.money()
         assert await tried(running, caller) == "RATE_LIMITED"
         assert await running.money() == before

@@ -25,13 +25,13 @@ async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path
 async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         made = await here.admin(
-            "POST", "/v1/keys", {"name": "new", "calls_at_once": 3, "usd_a_day": 1.25, "scopes": []}
+            "POST", "/v1/keys", {"name": "new", "concurrent_requests": 3, "usd_per_day": 1.25, "scopes": []}
         )
         assert (made.status, made.headers["cache-control"]) == (200, "no-store")
         key, key_id = made.json["key"], made.json["id"]
         assert (made.json["name"], made.json["status"], made.json["last_four"]) == ("new", "active", key[-4:])
         caller = await here.gateway.keys.caller(f"Bearer {key}")
-        assert (caller.calls_at_once, caller.nanos_a_day, caller.scopes) == (3, 1_250_000_000, frozenset())
+        assert (caller.concurrent_requests, caller.nanos_per_day, caller.scopes) == (3, 1_250_000_000, frozenset())
         assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 200
 
         gone = await here.admin("DELETE", f"/v1/keys/{key_id}")
@@ -67,10 +67,10 @@ async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
         ({"scopes": "admin"}, "scopes"),
         ({"scopes": ["root"]}, "scopes"),
         ({"scopes": [["admin"]]}, "scopes"),
-        ({"calls_a_minute": 0}, "calls_a_minute"),
-        ({"calls_at_once": 1.5}, "calls_at_once"),
-        ({"usd_a_day": -1}, "usd_a_day"),
-        ({"usd_a_day": "1"}, "usd_a_day"),
+        ({"requests_per_minute": 0}, "requests_per_minute"),
+        ({"concurrent_requests": 1.5}, "concurrent_requests"),
+        ({"usd_per_day": -1}, "usd_per_day"),
+        ({"usd_per_day": "1"}, "usd_per_day"),
         ({"replay_mode": "rewind"}, "replay_mode"),
         ({"org_id": "org_other"}, "org_id"),
         ({"key": "pk_mine"}, "key"),

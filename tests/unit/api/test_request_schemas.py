@@ -70,7 +70,7 @@ GOOD: list[tuple[Table, Any]] = [
         },
     ),
     (KEY_FIELDS, {}),
-    (KEY_FIELDS, {"name": "k", "scopes": ["admin"], "usd_a_day": 1.5}),
+    (KEY_FIELDS, {"name": "k", "scopes": ["admin"], "usd_per_day": 1.5}),
 ]
 BAD: list[tuple[Table, Any]] = [
     (IMAGE, {"prompt": "fox"}),

@@ -30,9 +30,9 @@ def test_newest_first_and_more_than_one_page(tmp_path: Path) -> None:
     [
         (("revoke", "key_nonesuch"), "No such key: key_nonesuch"),
         (("create", "--org", "org_nonesuch"), "org_nonesuch"),
-        (("create", "--usd-a-day", "lots"), "usd_a_day"),
-        (("create", "--calls-a-minute", "0"), "calls_a_minute"),
-        (("create", "--calls-at-once", "-1"), "calls_at_once"),
+        (("create", "--usd-per-day", "lots"), "usd_per_day"),
+        (("create", "--requests-per-minute", "0"), "requests_per_minute"),
+        (("create", "--concurrent-requests", "-1"), "concurrent_requests"),
         (("create", "--name", "x" * 201), "name"),
     ],
 )

@@ -89,19 +89,19 @@ async def empty_purse(running: RunningGateway) -> Caller:
 
 
 async def one_at_a_time(running: RunningGateway) -> Caller:
-    caller = await running.key_for(calls_at_once=1)
+    caller = await running.key_for(concurrent_requests=1)
     await promise(running, caller)
     return caller
 
 
 async def one_a_minute(running: RunningGateway) -> Caller:
-    caller = await running.key_for(calls_a_minute=1)
+    caller = await running.key_for(requests_per_minute=1)
     await promise(running, caller)
     return caller
 
 
 async def a_cent_a_day(running: RunningGateway) -> Caller:
-    return await running.key_for(usd_a_day="0.01")
+    return await running.key_for(usd_per_day="0.01")
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ async def test_a_key_belongs_to_its_organization(open_gateway: OpenGateway) -> N
 @sqlite_only
 async def test_refused_calls_burn_no_key(open_gateway: OpenGateway) -> None:
     async with open_gateway(starting_credit_usd="0.5") as running:
-        poor = await running.key_for(usd_a_day="0.01")
+        poor = await running.key_for(usd_per_day="0.01")
         for body, caller in (
             ({"prompt": ""}, running.caller),
             ({"model": "nonesuch"}, running.caller),
@@ -517,7 +517,7 @@ async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGate
         assert made["metadata"]["cost"] == Decimal("0.1")
         assert await running.money() == (0, 0)
         assert await running.transfers(made["id"]) == {
-            "hold": nanos("0.1"), "post": nanos("0.1"), "loss": nanos("0.2")
+            "hold": nanos("0.1"), "capture": nanos("0.1"), "loss": nanos("0.2")
         }  # fmt: skip
 
 

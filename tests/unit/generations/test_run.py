@@ -56,10 +56,10 @@ async def once(running: RunningGateway, video_id: str) -> str:
     outcome: str = done["error"]["code"] if done["error"] else done["status"]
     transfers = await running.transfers(video_id)
     if outcome == "completed":
-        assert transfers == {"hold": nanos("0.4"), "post": nanos("0.4")}
+        assert transfers == {"hold": nanos("0.4"), "capture": nanos("0.4")}
         assert await running.money() == (nanos("9.6"), 0)
     else:
-        assert transfers == {"hold": nanos("0.4"), "void": nanos("0.4")}
+        assert transfers == {"hold": nanos("0.4"), "release": nanos("0.4")}
         assert await running.money() == UNTOUCHED
     events = [row["event"] for row in await running.rows("SELECT event FROM messages")]
     assert events == ["video.completed" if outcome == "completed" else "video.failed"]
@@ -238,7 +238,7 @@ async def test_settled_a_hundred_times(open_gateway: OpenGateway) -> None:
         )
         assert [outcome for outcome in outcomes if outcome is True] == [True]
         assert sum(isinstance(outcome, LeaseLost) for outcome in outcomes) == 99
-        assert await running.transfers(video_id) == {"hold": nanos("0.4"), "void": nanos("0.4")}
+        assert await running.transfers(video_id) == {"hold": nanos("0.4"), "release": nanos("0.4")}
         assert len(await running.rows("SELECT id FROM messages")) == 1
         await running.idle()
 

@@ -16,19 +16,19 @@ CREATE TABLE orgs (
 );
 
 CREATE TABLE keys (
-    id              {id} PRIMARY KEY,
-    org_id          {id} NOT NULL REFERENCES orgs (id),
-    name            TEXT,
-    last_four       TEXT NOT NULL,
-    digest          {blob} NOT NULL UNIQUE,
-    scopes          TEXT NOT NULL DEFAULT '',
-    status          TEXT NOT NULL CHECK (status IN ('active', 'revoked')),
-    calls_a_minute  BIGINT,
-    calls_at_once   BIGINT,
-    nanos_a_day     BIGINT,
-    replay_mode     TEXT,
-    created_at_ms   BIGINT NOT NULL,
-    revoked_at_ms   BIGINT
+    id                  {id} PRIMARY KEY,
+    org_id              {id} NOT NULL REFERENCES orgs (id),
+    name                TEXT,
+    last_four           TEXT NOT NULL,
+    digest              {blob} NOT NULL UNIQUE,
+    scopes              TEXT NOT NULL DEFAULT '',
+    status              TEXT NOT NULL CHECK (status IN ('active', 'revoked')),
+    requests_per_minute BIGINT,
+    concurrent_requests BIGINT,
+    nanos_per_day       BIGINT,
+    replay_mode         TEXT,
+    created_at_ms       BIGINT NOT NULL,
+    revoked_at_ms       BIGINT
 );
 CREATE INDEX keys_by_org ON keys (org_id, id);
 
@@ -79,7 +79,7 @@ CREATE TABLE usage_slots (
 CREATE TABLE transfers (
     ref           {id} NOT NULL,             -- id of the request, attempt or credit
     step          TEXT NOT NULL CHECK (step IN ('credit', 'hold', 'end', 'loss')),
-    kind          TEXT NOT NULL CHECK (kind IN ('credit', 'hold', 'post', 'void', 'loss')),
+    kind          TEXT NOT NULL CHECK (kind IN ('credit', 'hold', 'capture', 'release', 'loss')),
     org_id        {id} NOT NULL REFERENCES orgs (id),
     source        TEXT NOT NULL,
     target        TEXT NOT NULL,

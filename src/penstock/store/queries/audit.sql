@@ -29,17 +29,17 @@ SELECT r.id, r.status FROM requests r JOIN transfers t ON t.ref = r.id AND t.ste
 WHERE r.status IN ('pending', 'processing');
 
 -- name: audit_missing_holds
--- Accepted requests under way without a hold, and completed ones that were never posted.
+-- Accepted requests under way without a hold, and completed ones that were never captured.
 SELECT r.id, r.status FROM requests r
 WHERE (r.status IN ('pending', 'processing')
         AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.step = 'hold'))
     OR (r.status = 'completed'
-        AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'post'));
+        AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'capture'));
 
 -- name: audit_costs
--- Records whose cost is not what was posted.
-SELECT r.id, r.cost, COALESCE(t.amount, 0) AS posted FROM requests r
-LEFT JOIN transfers t ON t.ref = r.id AND t.kind = 'post'
+-- Records whose cost is not what was captured.
+SELECT r.id, r.cost, COALESCE(t.amount, 0) AS captured FROM requests r
+LEFT JOIN transfers t ON t.ref = r.id AND t.kind = 'capture'
 WHERE r.cost <> COALESCE(t.amount, 0);
 
 -- name: audit_refunds

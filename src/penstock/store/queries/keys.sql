@@ -2,16 +2,16 @@
 
 -- name: get_caller
 -- The active key with this digest, and how its organization pays.
-SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.calls_a_minute, keys.calls_at_once, keys.nanos_a_day,
+SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.replay_mode, orgs.billing
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
 
 -- name: add_key
 -- A new key; of the key itself only its digest and last four characters are kept.
-INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, calls_a_minute, calls_at_once, nanos_a_day,
+INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, requests_per_minute, concurrent_requests, nanos_per_day,
     replay_mode, created_at_ms)
-VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :calls_a_minute, :calls_at_once, :nanos_a_day,
+VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :requests_per_minute, :concurrent_requests, :nanos_per_day,
     :replay_mode, :created_at_ms);
 
 -- name: revoke_key

@@ -4,7 +4,7 @@ import { ask, explain, isAdmin, ownId } from "./gateway.js";
 import { Pages, at, button, copy, element, fill, moment, money, row, say, show, sure } from "./paint.js";
 
 const MODES = ["off", "record", "replay-or-record", "replay-or-live", "replay-or-error", "replay-or-mock", "mock"];
-const LIMITS = { calls_a_minute: "key-minute", calls_at_once: "key-once", usd_a_day: "key-day" };
+const LIMITS = { requests_per_minute: "key-minute", concurrent_requests: "key-once", usd_per_day: "key-day" };
 
 export function keys(refresh) {
   const pages = new Pages(
