@@ -18,7 +18,6 @@ from penstock.accounts.billing import Billing
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
-from penstock.atelier.server import AtelierServer
 from penstock.clock import Clock, end
 from penstock.gateway import Gateway
 from penstock.generations import orphans
@@ -35,6 +34,7 @@ from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
+from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
@@ -79,13 +79,15 @@ async def opened_gateway(
         store, vault = await stack.enter_async_context(opened_store(settings))
         wire = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(wire.close)
-        pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None))
+        catalog = Catalog(providers.discover(), settings, environ)
+        tasks = local.child_tasks(catalog.known.values())
+        pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None, tasks=tasks))
         unfinished = stack.enter_context(scratch(settings.data / "tmp"))
-        workshop = AtelierServer(pool, unfinished)
-        stack.push_async_callback(workshop.close)
+        local_servers = local.start_servers(catalog.known.values(), pool, unfinished)
+        for server in local_servers.values():
+            stack.push_async_callback(server.close)
         shelf = open_storage(settings.media, settings.media_options, settings.data)
         await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
-        catalog = Catalog(providers.discover(), settings, environ)
         jobs = Jobs(store, clock, settings)
         settling = ChatSettlement(store, clock)
         yield Gateway(
@@ -98,7 +100,7 @@ async def opened_gateway(
             billing=Billing(store, settling.catch_up),
             catalog=catalog,
             health=Health(clock),
-            upstream=Upstream(wire, workshop, settings),
+            upstream=Upstream(wire, local_servers, settings),
             transfer=Transfer(shelf, pool, wire, settings, unfinished),
             media=Media(store, shelf, vault, clock),
             jobs=jobs,

@@ -34,13 +34,12 @@ from typing import Any, cast
 import msgspec
 
 from penstock import providers
-from penstock.atelier.server import AtelierServer
 from penstock.chat import request as conversation
 from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
 from penstock.generations import batches
 from penstock.net.client import HttpClient
-from penstock.providers.spec import File, Model, Outgoing, Provider, Reply, Result, Upload
+from penstock.providers.spec import File, LocalServer, Model, Outgoing, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
@@ -252,7 +251,8 @@ def binary(value: Any) -> Any:
 
 def carrier(script: Script) -> Upstream:
     """The gateway's own code from the canonical request on; only the sender is not the real one."""
-    return Upstream(cast(HttpClient, script), cast(AtelierServer, script), Settings())
+    local_servers = {slug: cast(LocalServer, script) for slug, provider in known().items() if provider.local}
+    return Upstream(cast(HttpClient, script), local_servers, Settings())
 
 
 async def play(recording: Recording) -> dict[str, Any]:

@@ -1,149 +1,259 @@
-"""The built-in provider at work: takes what its table sends, renders in child processes, answers like any vendor."""
+"""Answer the requests of Atelier's table: images and chat at once, videos as jobs that are polled."""
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 
 from penstock.atelier.renderers import echo
-from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.providers.spec import Outgoing, Reply
+from penstock.imaging.workers import ChildTask, WorkFailed
+from penstock.providers.spec import LocalTools, Outgoing, Reply
 
-ORIGIN = "atelier:"
-_BROKEN = "The renderer failed."
-_FILMS_KEPT = 8
-# Words in a prompt that make a clip go wrong on purpose, so that people can try their error paths.
+log = structlog.get_logger()
+TASKS = {
+    "sketch": ChildTask("penstock.atelier.renderers.sketch:paint", cpu_seconds=30, wall_seconds=90),
+    "retouch": ChildTask("penstock.atelier.renderers.retouch:edit", cpu_seconds=30, wall_seconds=90),
+    "enlarge": ChildTask("penstock.atelier.renderers.enlarge:enlarge", cpu_seconds=30, wall_seconds=90),
+    "clip": ChildTask(
+        "penstock.atelier.renderers.clip:film", cpu_seconds=300, wall_seconds=600, reports=True, long=True
+    ),
+}
+# Words in a prompt that make a video fail, so that callers can try their error handling.
 MARKERS = {
-    "[fail]": ("broken", "The clip failed because its prompt asked for it with [fail]."),
-    "[refuse]": ("refused", "The clip was refused because its prompt asked for it with [refuse]."),
+    "[fail]": ("broken", "The video failed because its prompt contains [fail]."),
+    "[refuse]": ("refused", "The video was refused because its prompt contains [refuse]."),
+}
+_RENDERER_FAILED = "The renderer failed."
+_REPORTED_JOBS_KEPT = 8  # a poll may be repeated
+_FINISHED_JOBS_KEPT = 64  # also those that nobody asked about
+
+
+# ------------------------------------------------------------------------------------------------------------- requests
+
+# Fields are picked by name: a field that is not listed here never reaches a renderer.
+
+
+class SketchRequest(msgspec.Struct, frozen=True):
+    """`n` images from a prompt."""
+
+    n: int = 1
+    prompt: str = ""
+    seed: int = 0
+    width: int = 1024
+    height: int = 1024
+
+    def task(self, number: int) -> tuple[str, dict[str, Any]]:
+        """The child task and its arguments for one of the images, counted from 0; each has its own seed."""
+        return "sketch", {
+            "prompt": self.prompt,
+            "seed": self.seed + number,
+            "width": self.width,
+            "height": self.height,
+        }
+
+
+class RetouchRequest(SketchRequest, frozen=True):
+    """`n` edits of the same images by a prompt."""
+
+    images: list[bytes] = []
+    mask: bytes | None = None
+
+    def task(self, number: int) -> tuple[str, dict[str, Any]]:
+        _, arguments = SketchRequest.task(self, number)
+        return "retouch", {**arguments, "images": self.images, "mask": self.mask}
+
+
+class EnlargeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """`n` larger copies of the first image."""
+
+    n: int = 1
+    images: Annotated[list[bytes], msgspec.Meta(min_length=1)]
+    scale_factor: float = 2
+
+    def task(self, number: int) -> tuple[str, dict[str, Any]]:
+        return "enlarge", {"data": self.images[0], "factor": self.scale_factor}
+
+
+class VideoRequest(msgspec.Struct, frozen=True):
+    """A video from a prompt, or from a prompt and an image."""
+
+    prompt: str = ""
+    seed: int = 0
+    seconds: float = 4.0
+    width: int = 1280
+    height: int = 720
+    image: bytes | None = None
+
+
+ImageRequest = SketchRequest | RetouchRequest | EnlargeRequest
+_IMAGE_REQUESTS: Mapping[str, type[ImageRequest]] = {
+    "sketch": SketchRequest,
+    "retouch": RetouchRequest,
+    "enlarge": EnlargeRequest,
 }
 
 
+# --------------------------------------------------------------------------------------------------------------- server
+
+
 @dataclass(slots=True)
-class Film:
-    """A clip being made; forgotten when the process ends, and then simply made again."""
+class VideoJob:
+    """A video being rendered. It is lost when the process ends; the gateway then submits it again."""
 
     status: str = "queued"
     progress: float = 0.0
     data: bytes | None = None
     kind: str = "broken"
     message: str | None = None
+    is_reported: bool = False  # the gateway knows that it is finished
     task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status not in ("queued", "in_progress")
+
+    def report(self, fraction: float) -> None:
+        self.progress = fraction
+
+    def fail(self, message: str, kind: str = "broken") -> None:
+        self.status = "failed"
+        self.kind = kind
+        self.message = message
 
 
 class AtelierServer:
-    """Stands where other providers have a server."""
+    """Takes the place of an HTTP server: requests in, replies out."""
 
-    def __init__(self, pool: WorkerPool, scratch: Path) -> None:
-        self._pool = pool
-        self._scratch = scratch
-        self._films: dict[str, Film] = {}
+    def __init__(self, tools: LocalTools) -> None:
+        self._run = tools.run
+        self._scratch = tools.scratch
+        self._jobs: dict[str, VideoJob] = {}
 
     async def send(self, request: Outgoing) -> Reply:
-        kind, _, film = request.url.removeprefix(ORIGIN).strip("/").partition("/")
-        if film:
-            return self._cancel(film) if request.method == "DELETE" else self._status(film)
-        if kind == "echo":
+        """Answer one request; a path that the table does not use is answered with 404."""
+        endpoint, _, job_id = urlsplit(request.url).path.strip("/").partition("/")
+        if endpoint == "videos" and job_id:
+            return self._cancel(job_id) if request.method == "DELETE" else self._job_reply(job_id)
+        try:
+            if endpoint == "videos":
+                return self._start_job(msgspec.msgpack.decode(request.body, type=VideoRequest))
+            if endpoint in _IMAGE_REQUESTS:
+                return await self._images(msgspec.msgpack.decode(request.body, type=_IMAGE_REQUESTS[endpoint]))
+        except msgspec.ValidationError as problem:
+            return _reply({"message": str(problem)}, 400)
+        if endpoint == "echo":
             completion = echo.completion(msgspec.json.decode(request.body))
             return Reply(200, {"content-type": "application/json"}, msgspec.json.encode(completion))
-        fields = msgspec.msgpack.decode(request.body)
-        if kind == "clips":
-            return self._begin(fields)
-        count = fields.pop("n", 1)
-        try:
-            pictures = await asyncio.gather(*(self._picture(kind, fields, number) for number in range(count)))
-        except WorkFailed as problem:
-            refused = problem.kind == "refused"
-            return _reply({"message": problem.message if refused else _BROKEN}, 400 if refused else 500)
-        return _reply({"id": _new("pic"), "pictures": pictures})
+        return _reply({"message": f"There is no endpoint /{endpoint}."}, 404)
 
     async def stream(self, request: Outgoing) -> AsyncGenerator[bytes, None]:
-        """Chat, bit by bit."""
+        """A chat completion as server-sent events."""
         for chunk in echo.chunks(msgspec.json.decode(request.body)):
             yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
-            await asyncio.sleep(0)  # as a provider would, let others have their turn
+            await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network
         yield b"data: [DONE]\n\n"
 
     async def close(self) -> None:
-        tasks = [film.task for film in self._films.values() if film.task and not film.task.done()]
+        """Stop every video that is being rendered."""
+        tasks = [job.task for job in self._jobs.values() if job.task and not job.task.done()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _picture(self, kind: str, fields: dict[str, Any], number: int) -> dict[str, Any]:
-        if kind == "enlarge":
-            factor = fields.get("scale_factor", 2)
-            return await self._pool.run("studio.enlarge", data=fields["images"][0], factor=factor)
-        seed = fields.get("seed", 0) + number
-        common = {"prompt": fields["prompt"], "seed": seed, "width": fields["width"], "height": fields["height"]}
-        if kind == "sketch":
-            return await self._pool.run("studio.sketch", **common)
-        return await self._pool.run("studio.retouch", images=fields["images"], mask=fields.get("mask"), **common)
-
-    # --------------------------------------------------------------------------------------------------------- clips
-
-    def _begin(self, fields: dict[str, Any]) -> Reply:
-        name, film = _new("clip"), Film()
-        self._films[name] = film
-        film.task = asyncio.create_task(self._shoot(film, fields))
-        self._forget_old()
-        return self._status(name)
-
-    async def _shoot(self, film: Film, fields: dict[str, Any]) -> None:
-        marker = next((word for word in MARKERS if word in fields["prompt"].lower()), None)
-        if marker:
-            film.kind, film.message = MARKERS[marker]
-            film.status = "failed"
-            return
-
-        def report(fraction: float) -> None:
-            film.status, film.progress = "in_progress", fraction
-
-        report(0.0)
+    async def _images(self, request: ImageRequest) -> Reply:
         try:
-            with TemporaryDirectory(dir=self._scratch) as folder:
-                path = Path(folder) / "film.mp4"
-                arguments = {"seed": 0, "image": None, **fields}
-                await self._pool.run("studio.clip", progress=report, path=str(path), **arguments)
-                film.data = await asyncio.to_thread(path.read_bytes)
+            images = await asyncio.gather(*(self._run(*request.task(number)) for number in range(request.n)))
         except WorkFailed as problem:
-            film.status, film.message = "failed", problem.message if problem.kind == "refused" else _BROKEN
-        except OSError:  # no room for the film, or no descriptor for who makes it
-            film.status, film.message = "failed", _BROKEN
-        else:
-            film.status, film.progress = "completed", 1.0
+            if problem.kind == "refused":
+                return _reply({"message": problem.message}, 400)
+            return _reply({"message": _RENDERER_FAILED}, 500)
+        return _reply({"id": _new_id("image"), "images": images})
 
-    def _status(self, name: str) -> Reply:
-        film = self._films.get(name)
-        if film is None:
-            return _reply({"message": "No such clip."}, 404)
-        answer = {"id": name, "status": film.status, "progress": film.progress, "message": film.message}
-        if film.data:
-            answer["data"] = film.data
-        return _reply({**answer, "kind": film.kind, "poll_after_seconds": 0.25})
+    # --------------------------------------------------------------------------------------------------------- videos
 
-    def _cancel(self, name: str) -> Reply:
-        film = self._films.get(name)
-        if film and film.task and not film.task.done():
-            film.task.cancel()
-            film.status = "cancelled"
-        return self._status(name)
+    def _start_job(self, request: VideoRequest) -> Reply:
+        job_id = _new_id("video")
+        job = VideoJob()
+        self._jobs[job_id] = job
+        job.task = asyncio.create_task(self._run_job(job, request))
+        self._forget_old_jobs()
+        return self._job_reply(job_id)
 
-    def _forget_old(self) -> None:
-        """Finished films stay a while, for a poll that comes twice."""
-        done = [name for name, film in self._films.items() if film.task and film.task.done()]
-        for name in done[: max(0, len(done) - _FILMS_KEPT)]:
-            del self._films[name]
+    async def _run_job(self, job: VideoJob, request: VideoRequest) -> None:
+        """Render the video; however this ends, the job is finished afterwards."""
+        marker = next((word for word in MARKERS if word in request.prompt.lower()), None)
+        if marker:
+            kind, message = MARKERS[marker]
+            job.fail(message, kind)
+            return
+        job.status = "in_progress"
+        try:
+            job.data = await self._render(request, job.report)
+            job.progress = 1.0
+            job.status = "completed"
+        except WorkFailed as problem:
+            job.fail(problem.message if problem.kind == "refused" else _RENDERER_FAILED)
+        except Exception:  # a full disk, no free descriptor, a fault of ours
+            log.exception("video failed")
+            job.fail(_RENDERER_FAILED)
+        finally:
+            if not job.is_finished:  # the task itself was cancelled
+                job.fail(_RENDERER_FAILED)
+
+    async def _render(self, request: VideoRequest, report: Callable[[float], None]) -> bytes:
+        with TemporaryDirectory(dir=self._scratch) as folder:
+            path = Path(folder) / "video.mp4"
+            arguments = {
+                "path": str(path),
+                "prompt": request.prompt,
+                "seed": request.seed,
+                "seconds": request.seconds,
+                "width": request.width,
+                "height": request.height,
+                "image": request.image,
+            }
+            await self._run("clip", arguments, report)
+            return await asyncio.to_thread(path.read_bytes)
+
+    def _job_reply(self, job_id: str) -> Reply:
+        job = self._jobs.get(job_id)
+        if job is None:
+            return _reply({"message": "There is no such video."}, 404)
+        job.is_reported = job.is_finished
+        fields = {
+            "id": job_id,
+            "status": job.status,
+            "progress": job.progress,
+            "message": job.message,
+            "kind": job.kind,
+            "poll_after_seconds": 0.25,
+        }
+        return _reply({**fields, "data": job.data} if job.data else fields)
+
+    def _cancel(self, job_id: str) -> Reply:
+        job = self._jobs.get(job_id)
+        if job and job.task and not job.is_finished:
+            job.status = "cancelled"
+            job.task.cancel()
+        return self._job_reply(job_id)
+
+    def _forget_old_jobs(self) -> None:
+        finished = [job_id for job_id, job in self._jobs.items() if job.is_finished]
+        reported = [job_id for job_id in finished if self._jobs[job_id].is_reported]
+        for job_id in {*reported[:-_REPORTED_JOBS_KEPT], *finished[:-_FINISHED_JOBS_KEPT]}:
+            del self._jobs[job_id]
 
 
-def _new(prefix: str) -> str:
+def _new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(12)}"
 
 
-def _reply(answer: dict[str, Any], status: int = 200) -> Reply:
-    return Reply(status, {"content-type": "application/msgpack"}, msgspec.msgpack.encode(answer))
+def _reply(fields: dict[str, Any], status: int = 200) -> Reply:
+    return Reply(status, {"content-type": "application/msgpack"}, msgspec.msgpack.encode(fields))

@@ -1,13 +1,15 @@
-"""Atelier: the built-in provider; renders pictures, clips and echoes on this machine, needs no key and no network."""
+"""Atelier: the built-in provider, whose images, videos and chat are rendered on this machine, without a key."""
 
 from dataclasses import replace
 
 import msgspec
 
+from penstock.atelier import server
 from penstock.providers.compatible import CHAT
 from penstock.providers.convert import pixels, seconds_between
 from penstock.providers.spec import (
     File,
+    LocalService,
     Model,
     Operation,
     Price,
@@ -22,23 +24,23 @@ from penstock.providers.spec import (
 )  # fmt: skip
 
 
-def read_pictures(reply: Reply) -> Result:
-    answer = msgspec.msgpack.decode(reply.body)
+def read_images(reply: Reply) -> Result:
+    fields = msgspec.msgpack.decode(reply.body)
     return Result(
-        upstream_id=answer["id"],
-        files=tuple(File(data=one["data"], content_type=one["content_type"]) for one in answer["pictures"]),
+        upstream_id=fields["id"],
+        files=tuple(File(data=image["data"], content_type=image["content_type"]) for image in fields["images"]),
     )
 
 
-def read_clip(reply: Reply) -> Result:
-    """Ticket, status and finished film share one form."""
+def read_video(reply: Reply) -> Result:
+    """Submission, poll and cancellation are answered in the same form."""
     job = msgspec.msgpack.decode(reply.body)
-    films = (File(data=job["data"], content_type="video/mp4"),) if job.get("data") else ()
+    files = (File(data=job["data"], content_type="video/mp4"),) if job.get("data") else ()
     return Result(
         status=job["status"],
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        files=films,
+        files=files,
         kind=job.get("kind", "broken"),
         message=job.get("message"),
         progress=job.get("progress"),
@@ -53,15 +55,16 @@ def error_text(reply: Reply) -> str | None:
 _PROMPT = passthrough("prompt", required=True, longest=32_000)
 _SEED = passthrough("seed", low=0, high=2**32 - 1)
 _N = emulated("n", to="n", high=10)
-_PAINTED = (_PROMPT, converted("frame", to=("width", "height"), by=pixels(smallest=16, largest=4096)), _N, _SEED)
+_DRAWN = (_PROMPT, converted("frame", to=("width", "height"), by=pixels(smallest=16, largest=4096)), _N, _SEED)
 SKETCH = Operation(
     task="image",
     send="POST /sketch",
     body="msgpack",
-    read=read_pictures,
+    read=read_images,
     resubmits=True,
+    takes_extras=False,
     model_field=None,
-    params=whole("image", *_PAINTED),
+    params=whole("image", *_DRAWN),
 )
 RETOUCH = replace(
     SKETCH,
@@ -69,9 +72,9 @@ RETOUCH = replace(
     send="POST /retouch",
     params=whole(
         "edit",
-        *_PAINTED,
-        converted("images", to="images", by=lambda found: [one.data for one in found], required=True, most=8),
-        converted("mask", to="mask", by=lambda found: found.data),
+        *_DRAWN,
+        converted("images", to="images", by=lambda inputs: [image.data for image in inputs], required=True, most=8),
+        converted("mask", to="mask", by=lambda mask: mask.data),
     ),
 )
 ENLARGE = replace(
@@ -80,7 +83,7 @@ ENLARGE = replace(
     send="POST /enlarge",
     params=whole(
         "upscale",
-        converted("images", to="images", by=lambda found: [one.data for one in found], required=True, most=1),
+        converted("images", to="images", by=lambda inputs: [image.data for image in inputs], required=True, most=1),
         passthrough("scale_factor", low=1, high=8, default=2),
         _N,
         *ignored("mask"),
@@ -88,12 +91,13 @@ ENLARGE = replace(
 )
 CLIP = Operation(
     task="video",
-    send="POST /clips",
+    send="POST /videos",
     body="msgpack",
-    poll="GET /clips/{id}",
-    cancel="DELETE /clips/{id}",
-    read=read_clip,
+    poll="GET /videos/{id}",
+    cancel="DELETE /videos/{id}",
+    read=read_video,
     resubmits=True,
+    takes_extras=False,
     model_field=None,
     poll_seconds=0.5,
     params=whole(
@@ -101,29 +105,30 @@ CLIP = Operation(
         _PROMPT,
         converted("seconds", to="seconds", by=seconds_between(1, 20, float), default=4, low=1, high=20),
         converted("frame", to=("width", "height"), by=pixels(720, 2, smallest=64, largest=1920), default="1280x720"),
-        converted("input_reference", to="image", by=lambda found: found[0].data, most=1),
+        converted("input_reference", to="image", by=lambda inputs: inputs[0].data, most=1),
         _SEED,
         *ignored("negative_prompt"),
     ),
 )
-ECHO = replace(CHAT, send="POST /echo", resubmits=True)
-_NOTE = "The gateway's own price, so that costs can be seen before any vendor is set up."
+ECHO = replace(CHAT, send="POST /echo", resubmits=True, takes_extras=False)
+_NOTE = "The gateway's own price, so that costs show before another provider is set up."
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
 
 PROVIDER = Provider(
     slug="atelier", name="Atelier", docs="docs/atelier.md", base_url="atelier:", error=error_text,
+    local=LocalService(start=server.AtelierServer, tasks=server.TASKS), mocks=True,
     models=(
         Model(id="atelier/sketch", upstream="sketch", op=SKETCH, prices=_IMAGE_PRICE, name="Atelier Sketch",
-              description="Paints a picture from the words of a prompt. A renderer, not a model."),
+              description="Draws an image from the words of a prompt. A renderer, not a model."),
         Model(id="atelier/retouch", upstream="retouch", op=RETOUCH, prices=_IMAGE_PRICE, name="Atelier Retouch",
-              description="Edits pictures within a mask, or combines several."),
+              description="Edits images within a mask, or combines several."),
         Model(id="atelier/enlarge", upstream="enlarge", op=ENLARGE, prices=_IMAGE_PRICE, name="Atelier Enlarge",
-              description="Upscales a picture with a real resampler."),
+              description="Enlarges an image with a resampler."),
         Model(id="atelier/clip", upstream="clip", op=CLIP, name="Atelier Clip",
               prices=(Price(unit="second", usd="0.001", note=_NOTE),),
-              description="Renders an H.264 film from a prompt, or moves over a picture."),
+              description="Renders an H.264 video from a prompt, or from a prompt and an image."),
         Model(id="atelier/echo", upstream="echo", op=ECHO, name="Atelier Echo",
               prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", note=_NOTE),),
-              description="Answers with what it heard, in every shape that chat has."),
+              description="Repeats the last message, in every form that chat has."),
     ),
 )  # fmt: skip

@@ -17,12 +17,12 @@ import typer
 
 from penstock.accounts.requests import Filters
 from penstock.app import first_start, opened_gateway, working
-from penstock.atelier.renderers import sketch
 from penstock.chat import endpoint as chat
 from penstock.commands.terminal import Config, Data, chosen, show
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
+from penstock.imaging import convert
 from penstock.providers import discover
 from penstock.providers.spec import Model
 from penstock.recordings import files
@@ -198,7 +198,7 @@ def _wish(task: str) -> dict[str, Any]:
 
 
 def _picture() -> str:
-    return "data:image/png;base64," + b64encode(sketch.paint(_WORDS, 512, 512).data).decode()
+    return "data:image/png;base64," + b64encode(convert.sample_image(512, 512)).decode()
 
 
 async def _made(gateway: Gateway, caller: Caller, trial: Trial, headers: Mapping[str, str]) -> Response:

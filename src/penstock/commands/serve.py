@@ -16,6 +16,7 @@ from penstock.app import Welcome, alone, first_start, opened_gateway, working
 from penstock.commands.terminal import Config, Data, chosen
 from penstock.logs import configure_logs
 from penstock.settings import Settings
+from penstock.upstream.catalog import Catalog
 
 
 def serve(
@@ -57,10 +58,21 @@ async def _serve(these: Settings) -> None:
         welcome = await first_start(gateway)
         async with working(gateway):
             _collect_seldom()
-            await server.serve(AsgiApp(gateway), these, lambda: _greet(these, welcome))
+            await server.serve(AsgiApp(gateway), these, lambda: _greet(these, welcome, _example_model(gateway.catalog)))
 
 
-def _greet(these: Settings, welcome: Welcome) -> None:
+def _example_model(catalog: Catalog) -> str | None:
+    """An image model to try first, if there is any; one that needs no credential where there is one."""
+    models = [
+        (provider.key is not None, model.id)
+        for provider in catalog.on.values()
+        for model in provider.models
+        if model.op.task == "image" and model.enabled
+    ]
+    return min(models)[1] if models else None
+
+
+def _greet(these: Settings, welcome: Welcome, model: str | None) -> None:
     address = these.base_url
     typer.echo(f"Penstock listens on {address}")
     if welcome.key:
@@ -70,11 +82,16 @@ Your first key, shown this once:
 
     {welcome.key}
 
-Open {address} in a browser and give it that key, or make a picture from here:
+Open {address} in a browser and give it that key."""
+        )
+    if welcome.key and model:
+        typer.echo(
+            f"""
+To make an image from here:
 
     curl {address}/compat/v1/images/generations \\
       -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\
-      -d '{{"model": "atelier/sketch", "prompt": "a lighthouse at dusk"}}'
+      -d '{{"model": "{model}", "prompt": "a lighthouse at dusk"}}'
 """
         )
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
 import msgspec
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageDraw, ImageOps
 
 from penstock.imaging.sniff import Sniffed, sniff
 
@@ -167,6 +167,13 @@ def encode(image: Image.Image, output_format: str, output_compression: int = 100
     if output_format == "gif":
         return _gif(image)
     return _saved(image, "png", compress_level=1)  # a twentieth larger than usual, twice as soon
+
+
+def sample_image(width: int, height: int) -> bytes:
+    """A PNG of a grey disc on white, for trying a provider that needs an image."""
+    image = Image.new("RGB", (width, height), "white")
+    ImageDraw.Draw(image).ellipse((width // 4, height // 4, width * 3 // 4, height * 3 // 4), "grey")
+    return encode(image, "png").data
 
 
 def _check_output(output_format: str, output_compression: int) -> None:

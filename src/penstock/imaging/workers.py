@@ -27,25 +27,22 @@ Report = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    target: str
+class ChildTask:
+    """A function that may run in a child process, and its limits."""
+
+    target: str  # `module:function`
     cpu_seconds: float = 10
     wall_seconds: float = 40
     reports: bool = False  # takes a `progress` callback
     long: bool = False  # never occupies the last free child, so that short work is not kept waiting behind it
 
 
-TASKS: Mapping[str, Task] = {
-    "pictures.measure": Task("penstock.imaging.convert:measure"),
-    "pictures.convert": Task("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
-    "pictures.normalise_input": Task("penstock.imaging.convert:normalise_input"),
-    "pictures.mask_for": Task("penstock.imaging.convert:mask_for"),
-    "studio.sketch": Task("penstock.atelier.renderers.sketch:paint", cpu_seconds=30, wall_seconds=90),
-    "studio.retouch": Task("penstock.atelier.renderers.retouch:edit", cpu_seconds=30, wall_seconds=90),
-    "studio.enlarge": Task("penstock.atelier.renderers.enlarge:enlarge", cpu_seconds=30, wall_seconds=90),
-    "studio.clip": Task(
-        "penstock.atelier.renderers.clip:film", cpu_seconds=300, wall_seconds=600, reports=True, long=True
-    ),
+# What the gateway itself runs in children; providers that answer inside this process add tasks of their own.
+TASKS: Mapping[str, ChildTask] = {
+    "pictures.measure": ChildTask("penstock.imaging.convert:measure"),
+    "pictures.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
+    "pictures.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
+    "pictures.mask_for": ChildTask("penstock.imaging.convert:mask_for"),
 }
 
 DEFAULT_MEMORY_BYTES = 1 << 30
@@ -101,11 +98,13 @@ class WorkerPool:
         self,
         workers: int | None = None,
         *,
+        tasks: Mapping[str, ChildTask] | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         patience: float = 1.0,
     ) -> None:
         # Two at least: long tasks leave one child free, and with one core the kernel shares it fairly anyway.
         self.workers = max(2, workers if workers is not None else _cores())
+        self._tasks = {**TASKS, **(tasks or {})}
         self._memory_bytes = memory_bytes
         self._patience = patience  # multiplies every time limit, for slow machines
         self._places = asyncio.Semaphore(self.workers)
@@ -125,9 +124,9 @@ class WorkerPool:
     def pids(self) -> list[int]:
         return sorted(child.process.pid for child in self._children)
 
-    async def run(self, name: str, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
-        """Run one task of TASKS; cancelling the caller kills the child that works for it."""
-        task = TASKS[name]
+    async def run(self, name: str, /, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
+        """Run a registered task. Cancelling the caller kills the child. Raises KeyError for any other name."""
+        task = self._tasks[name]
         work = Work(name, arguments, math.ceil(task.cpu_seconds * self._patience))
         async with self._long_places if task.long else contextlib.nullcontext(), self._places:
             child = await self._take()
@@ -149,7 +148,7 @@ class WorkerPool:
         while self._farewells:
             await asyncio.gather(*self._farewells)
 
-    async def _ask(self, child: _Child, task: Task, work: Work, progress: Report | None) -> Done | Failed:
+    async def _ask(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
         seconds = task.wall_seconds * self._patience
         try:
             async with asyncio.timeout(seconds):
@@ -173,7 +172,7 @@ class WorkerPool:
                 return child
             self._dismiss(child)
         try:
-            child = await _Child.start(self._memory_bytes)
+            child = await _Child.start(self._memory_bytes, self._tasks)
         except OSError as problem:  # no processes, descriptors or memory left
             raise WorkFailed("crashed", f"No child could be started: {problem.strerror}.") from problem
         self._children.add(child)
@@ -206,12 +205,13 @@ class _Child:
         self._output = cast(asyncio.StreamReader, process.stdout)
 
     @classmethod
-    async def start(cls, memory_bytes: int) -> _Child:
+    async def start(cls, memory_bytes: int, tasks: Mapping[str, ChildTask]) -> _Child:
+        """Start a child that runs these tasks and no others."""
         environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        roots = [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+        roots = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, roots))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "penstock.imaging.workers", str(memory_bytes)),
+            *(sys.executable, "-P", "-m", "penstock.imaging.workers", str(memory_bytes), encode_tasks(tasks)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment,
@@ -245,6 +245,11 @@ class _Child:
         return _decode_reply(await self._output.readexactly(size))
 
 
+def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
+    """The tasks as an argument on a child's command line."""
+    return msgspec.json.encode(tasks).decode()
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
@@ -266,10 +271,12 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _accept_limits(int(sys.argv[1]))
+    # A child runs what the parent registered before it started; what comes later can only name one of these tasks.
+    tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
     while (size := int.from_bytes(frames.read(4), "big")) > 0:
         work = _decode_work(frames.read(size))
         _allow_processor_time(work.cpu_seconds)
-        reply = _perform(work, _Reporter(replies))
+        reply = _perform(tasks, work, _Reporter(replies))
         _write(replies, reply)
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
@@ -289,9 +296,9 @@ class _Reporter:
             _write(self._replies, Progress(min(1.0, max(0.0, fraction))))
 
 
-def _perform(work: Work, report: Report) -> Done | Failed:
+def _perform(tasks: Mapping[str, ChildTask], work: Work, report: Report) -> Done | Failed:
     try:
-        task = TASKS[work.task]
+        task = tasks[work.task]
         module, _, function = task.target.partition(":")
         extra = {"progress": report} if task.reports else {}
         return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))

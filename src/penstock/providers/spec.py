@@ -1,12 +1,14 @@
 """The vocabulary a provider file is written in: parameters, operations, prices, models, provider."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from penstock.imaging.workers import ChildTask
 from penstock.providers.convert import both, closest, legal_seconds, tier
 from penstock.values import InputImage
 
@@ -222,6 +224,7 @@ class Operation:
     shape: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the last word on the body's form
     model_field: str | None = "model"  # where the model id goes when it is not in the path
     modes: tuple[str, ...] = ()  # derived from the task when empty
+    takes_extras: bool = True  # fields that no row names are sent as they are; False: they are refused
     priced_extras: frozenset[str] = frozenset()  # undeclared fields that would change the price: refused
     resubmits: bool = False  # sending twice makes one job or costs nothing, so an unknown outcome may be retried
     poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
@@ -280,6 +283,41 @@ def priced(note: str) -> Callable[..., Price]:
     return row
 
 
+# ------------------------------------------------------------------------------------- providers inside this process
+
+
+class LocalServer(Protocol):
+    """Answers a provider's requests inside this process, where other providers have an HTTP server."""
+
+    async def send(self, request: Outgoing) -> Reply: ...
+    def stream(self, request: Outgoing) -> AsyncGenerator[bytes, None]: ...
+    async def close(self) -> None: ...
+
+
+class RunTask(Protocol):
+    """Runs one of the provider's child tasks, by name. Raises imaging.workers.WorkFailed."""
+
+    async def __call__(
+        self, name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+    ) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTools:
+    """What a local server may use of the gateway."""
+
+    run: RunTask
+    scratch: Path  # a folder for unfinished files; it is removed when the gateway stops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalService:
+    """How a provider answers inside this process: its server, and the functions that run in child processes."""
+
+    start: Callable[[LocalTools], LocalServer]
+    tasks: Mapping[str, ChildTask] = field(default_factory=dict)
+
+
 # ------------------------------------------------------------------------------------------------------------ provider
 
 
@@ -317,6 +355,8 @@ class Provider:
     base_url_env: str | None = None  # self-hosted: the environment's name for its address
     callback_key: str | None = None  # the environment's name for what signs its callbacks, as Standard Webhooks say
     domain: str | None = None  # jobs may be followed to any https host of this domain, with the credential
+    local: LocalService | None = None  # it answers inside this process instead of behind HTTP
+    mocks: bool = False  # its models stand in for any other model of their task
     retired: Mapping[str, str] = field(default_factory=dict)  # ids that were shut down, and what replaces them
 
 

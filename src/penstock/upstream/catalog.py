@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from penstock.atelier import table
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
@@ -181,9 +180,14 @@ class Catalog:
         return options[0].model.id if options else model
 
     def mock(self, task: str, *, has_pictures: bool = True) -> Candidate:
-        """The built-in model that can stand in for any other of its task."""
+        """A model that can stand in for any other of its task, of a provider that offers that, on or off."""
         wanted = "image" if task in ("edit", "upscale") and not has_pictures else task
-        return next(Candidate(table.PROVIDER, one) for one in table.PROVIDER.models if one.op.task == wanted)
+        stand_ins = [provider for provider in self.known.values() if provider.mocks]
+        for provider in stand_ins:
+            for model in provider.models:
+                if model.op.task == wanted:
+                    return Candidate(provider, model)
+        raise InvalidRequest(f"No provider of this gateway can mock {_TASK_WORDS.get(wanted, wanted)}.")
 
     def option(self, choice: PlannedCandidate, task: str) -> Candidate | None:
         """The option that an earlier plan names, if it is still there. One model may make, edit and move pictures."""

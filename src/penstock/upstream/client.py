@@ -11,10 +11,9 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from penstock.atelier.server import ORIGIN, AtelierServer
 from penstock.event_loop import Turns
 from penstock.net.client import Chunks, HttpClient, NotSent, Unknown
-from penstock.providers.spec import Deposit, FailureKind, File, Model, Outgoing, Provider, Reply, Result
+from penstock.providers.spec import Deposit, FailureKind, File, LocalServer, Model, Outgoing, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import translate
@@ -82,8 +81,11 @@ class DownloadSource:
 class Upstream:
     """Every call to every provider goes through here."""
 
-    def __init__(self, wire: HttpClient, workshop: AtelierServer, settings: Settings) -> None:
-        self._wire, self._workshop, self._settings = wire, workshop, settings
+    def __init__(self, wire: HttpClient, local_servers: Mapping[str, LocalServer], settings: Settings) -> None:
+        """Local servers are those of providers that answer inside this process, by the provider's slug."""
+        self._wire = wire
+        self._local_servers = local_servers
+        self._settings = settings
         self._turns = Turns()
 
     async def submit(
@@ -103,7 +105,7 @@ class Upstream:
         fields = translate.body(model, values, request.extras)
         try:
             outgoing = translate.outgoing(provider, model, fields, target.key, callback)
-            reply = await self._send(outgoing, self._settings.upstream_seconds)
+            reply = await self._send(target, outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown) as problem:
             raise self._silence(provider, problem) from None
         result = self._received(target, reply)
@@ -124,7 +126,7 @@ class Upstream:
         place = self._address(target, deposit.send, {})
         outgoing = Outgoing(place.method, place.url, place.headers, form=deposit.form(reference))
         try:
-            reply = await self._send(outgoing, self._settings.upstream_seconds)
+            reply = await self._send(target, outgoing, self._settings.upstream_seconds)
         except (NotSent, Unknown):  # whatever became of the picture, no job was begun
             words = f"{target.provider.name} did not take a picture."
             raise AttemptFailed(target.provider.slug, "broken", words, sent=False) from None
@@ -134,7 +136,7 @@ class Upstream:
         """A chat call whose answer comes in one piece, handed on as it is."""
         outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
         try:
-            reply = await self._send(outgoing, seconds)
+            reply = await self._send(target, outgoing, seconds)
         except (NotSent, Unknown) as problem:
             raise self._silence(target.provider, problem) from None
         if reply.status != 200:
@@ -148,8 +150,8 @@ class Upstream:
         then Unknown.
         """
         outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
-        if outgoing.url.startswith(ORIGIN):
-            return self._workshop.stream(outgoing)
+        if server := self._local_servers.get(target.provider.slug):
+            return server.stream(outgoing)
         try:
             stream = self._wire.stream(outgoing, idle_seconds=idle_seconds, total_seconds=total_seconds)
             reply = await stream.__aenter__()
@@ -206,7 +208,7 @@ class Upstream:
         op = target.model.op
         body = op.cancel_body(ref) if op.cancel_body else None
         try:
-            replies = [await self._send(self._address(target, one, ref, body), 30) for one in op.cancels]
+            replies = [await self._send(target, self._address(target, one, ref, body), 30) for one in op.cancels]
         except (NotSent, Unknown, AttemptFailed):
             return False
         return bool(replies) and all(reply.status < 300 for reply in replies)
@@ -221,9 +223,9 @@ class Upstream:
 
     # ------------------------------------------------------------------------------------------------------- plumbing
 
-    async def _send(self, outgoing: Outgoing, seconds: float) -> Reply:
-        if outgoing.url.startswith(ORIGIN):
-            return await self._workshop.send(outgoing)
+    async def _send(self, target: Target, outgoing: Outgoing, seconds: float) -> Reply:
+        if server := self._local_servers.get(target.provider.slug):
+            return await server.send(outgoing)
         reply = await self._wire.send(outgoing, total_seconds=seconds)
         await self._turns.take(len(reply.body))  # it will be read at once
         return reply
@@ -232,7 +234,7 @@ class Upstream:
         slug, name, op = target.provider.slug, target.provider.name, target.model.op
         body = op.poll_body(ref) if op.poll_body and template == op.poll else None
         try:
-            reply = await self._send(self._address(target, template, ref, body), 60)
+            reply = await self._send(target, self._address(target, template, ref, body), 60)
         except (NotSent, Unknown) as problem:
             raise AttemptFailed(slug, "timeout", f"{name} did not say how the job is.") from problem
         return self._read(target, reply, op.read_later)

@@ -33,6 +33,8 @@ def providers(known: Mapping[str, Provider], written: Mapping[str, Any]) -> Iter
 def _changed(provider: Provider, written: Any) -> Provider:
     where = f"[providers.{provider.slug}]"
     table = _only(where, written, {"base_url", "key_env", "models"})
+    if provider.local and "base_url" in table:
+        raise Misconfigured(f"{where} answers inside the gateway and has no base_url")
     return replace(
         provider,
         base_url=_address(where, table["base_url"]) if "base_url" in table else provider.base_url,

@@ -128,6 +128,8 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
         row = op.param(name)
         if name in _INTERNAL and row is not None:
             raise InvalidRequest(f"`{name}` is not a parameter; use the documented ones.", param=name)
+        if row is None and not op.takes_extras:
+            raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
         if row is None:
             _check_extra(op, name, name, is_top=True)
         if op.task != "chat":  # whose nests are JSON Schemas with names of the caller's own
@@ -200,7 +202,7 @@ def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> 
         elif _is_sent(row) and values.get(row.name) is not None:
             for name, value in _named(row, values[row.name]):
                 _put(written, name, value)
-    for name, value in extras.items():
+    for name, value in extras.items() if model.op.takes_extras else ():
         if model.op.param(name) is None:
             written.setdefault(name, value)
     shaped = model.op.shape(written)

@@ -1,7 +1,8 @@
-"""The built-in provider answers like any vendor: pictures at once, clips as jobs, conversations bit by bit."""
+"""The built-in provider's server: images and chat at once, videos as jobs, and every job comes to an end."""
 
+import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,127 +12,223 @@ import msgspec
 import pytest
 from PIL import Image
 
-from penstock.atelier.server import AtelierServer
-from penstock.imaging.workers import WorkerPool
-from penstock.providers.spec import Outgoing
+from penstock.atelier.server import AtelierServer, VideoJob
+from penstock.atelier.table import PROVIDER
+from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.providers.spec import LocalServer, LocalTools, Outgoing
+from penstock.upstream import local
 from tests.fake_providers.scripted import png
 from tests.http_client import until
 
-CLIP = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
+VIDEO = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
+EXTRAS = {"foo": 1, "path": "/etc/passwd", "name": "sketch", "progress": 1, "fps": 60, "images": 3}
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[AtelierServer]:
-    async with WorkerPool(2) as pool:
-        workshop = AtelierServer(pool, folder)
+async def open_server(scratch: Path) -> AsyncIterator[LocalServer]:
+    """The server as the gateway starts it, with real child processes."""
+    async with WorkerPool(2, tasks=local.child_tasks([PROVIDER])) as pool:
+        server = local.start_servers([PROVIDER], pool, scratch)["atelier"]
         try:
-            yield workshop
+            yield server
         finally:
-            await workshop.close()
+            await server.close()
 
 
-async def told(
-    workshop: AtelierServer, method: str, path: str, fields: dict[str, Any] | None = None
-) -> tuple[int, Any]:
-    reply = await workshop.send(Outgoing(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
+@asynccontextmanager
+async def open_server_with(run: Callable[[], Any], scratch: Path) -> AsyncIterator[AtelierServer]:
+    """A server whose child tasks are played by a function."""
+
+    async def run_task(
+        name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = await run()
+        return result
+
+    server = AtelierServer(LocalTools(run=run_task, scratch=scratch))
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+async def send(
+    server: LocalServer, method: str, path: str, fields: Mapping[str, Any] | None = None
+) -> tuple[int, dict[str, Any]]:
+    reply = await server.send(Outgoing(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
     return reply.status, msgspec.msgpack.decode(reply.body)
 
 
-async def made(workshop: AtelierServer, kind: str, **fields: Any) -> list[Image.Image]:
-    status, answer = await told(workshop, "POST", f"/{kind}", fields)
-    assert status == 200, answer
-    return [Image.open(io.BytesIO(one["data"])) for one in answer["pictures"]]
+async def draw(server: LocalServer, endpoint: str, **fields: Any) -> list[Image.Image]:
+    status, reply = await send(server, "POST", f"/{endpoint}", fields)
+    assert status == 200, reply
+    return [Image.open(io.BytesIO(image["data"])) for image in reply["images"]]
 
 
-async def test_pictures(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
-        wish = {"prompt": "a lighthouse at dusk", "width": 96, "height": 64}
-        first, second = await made(workshop, "sketch", n=2, **wish)
+def jobs(server: LocalServer) -> dict[str, VideoJob]:
+    assert isinstance(server, AtelierServer)
+    return server._jobs
+
+
+async def finished(server: LocalServer, job_id: str) -> dict[str, Any]:
+    await until(lambda: jobs(server)[job_id].is_finished)
+    return (await send(server, "GET", f"/videos/{job_id}"))[1]
+
+
+# --------------------------------------------------------------------------------------------------------------- images
+
+
+async def test_images(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        fields = {"prompt": "a lighthouse at dusk", "width": 96, "height": 64}
+        first, second = await draw(server, "sketch", n=2, **fields)
         assert (first.size, second.size) == ((96, 64), (96, 64))
-        assert first.tobytes() != second.tobytes(), "two wishes are two pictures"
-        (again,) = await made(workshop, "sketch", n=1, **wish)
-        assert again.tobytes() == first.tobytes(), "the same words and the same seed give the same picture"
-        (edited,) = await made(workshop, "retouch", images=[png(96, 64)], **wish)
+        assert first.tobytes() != second.tobytes(), "two images of one request differ"
+        (again,) = await draw(server, "sketch", n=1, **fields)
+        assert again.tobytes() == first.tobytes(), "the same words and the same seed give the same image"
+        (edited,) = await draw(server, "retouch", images=[png(96, 64)], **fields)
         assert edited.size == (96, 64)
-        (larger,) = await made(workshop, "enlarge", images=[png(32, 16)], scale_factor=2)
+        (larger,) = await draw(server, "enlarge", images=[png(32, 16)], scale_factor=2)
         assert larger.size == (64, 32)
 
 
-async def test_what_it_will_not_take(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
-        status, answer = await told(workshop, "POST", "/enlarge", {"images": [b"<html>"]})
-        assert status in (400, 500)
-        assert "Traceback" not in answer["message"]
-
-
-async def test_a_clip_from_beginning_to_end(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
-        status, job = await told(workshop, "POST", "/clips", CLIP)
-        assert (status, job["status"]) == (200, "queued")
-        seen = [job]
-        while seen[-1]["status"] in ("queued", "in_progress"):
-            await until_changed(workshop, seen)
-        assert seen[-1]["status"] == "completed", seen[-1]
-        with av.open(io.BytesIO(seen[-1]["data"]), "r") as film:
-            stream = film.streams.video[0]
-            assert (stream.codec_context.name, stream.width, stream.height) == ("h264", 64, 64)
-            assert 0.9 <= (film.duration or 0) / 1_000_000 <= 1.2
+async def test_fields_that_are_not_listed_never_reach_a_renderer(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        fields = {"prompt": "a lighthouse", "width": 64, "height": 64}
+        (plain,) = await draw(server, "sketch", **fields)
+        (with_extras,) = await draw(server, "sketch", **EXTRAS, **fields)
+        assert with_extras.tobytes() == plain.tobytes()
+        extras = {name: value for name, value in EXTRAS.items() if name != "images"}
+        await draw(server, "retouch", images=[png(64, 64)], **extras, **fields)
+        await draw(server, "enlarge", images=[png(32, 16)], **extras)
+        _, job = await send(server, "POST", "/videos", {**VIDEO, **EXTRAS})
+        assert (await finished(server, job["id"]))["status"] == "completed"
         assert list(tmp_path.iterdir()) == []
 
 
-async def until_changed(workshop: AtelierServer, seen: list[dict[str, Any]]) -> None:
-    name, before = seen[-1]["id"], seen[-1]["status"]
-    await until(lambda: workshop._films[name].status != before)
-    seen.append((await told(workshop, "GET", f"/clips/{seen[-1]['id']}"))[1])
+async def test_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        status, reply = await send(server, "POST", "/enlarge", {"images": [b"<html>"]})
+        assert status in (400, 500)
+        assert "Traceback" not in reply["message"]
 
 
-@pytest.mark.parametrize(("word", "kind"), [("[fail]", "broken"), ("[REFUSE]", "refused")])
-async def test_clips_that_go_wrong_on_purpose(tmp_path: Path, word: str, kind: str) -> None:
-    async with opened(tmp_path) as workshop:
-        _, job = await told(workshop, "POST", "/clips", {**CLIP, "prompt": f"a train {word}"})
-        seen = [job]
-        await until_changed(workshop, seen)
-        assert (seen[-1]["status"], seen[-1]["kind"]) == ("failed", kind)
-        assert word.lower() in seen[-1]["message"]
+async def test_requests_of_the_wrong_shape_are_refused(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        assert (await send(server, "POST", "/enlarge", {"images": []}))[0] == 400
+        assert (await send(server, "POST", "/sketch", {"prompt": 1}))[0] == 400
+        assert (await send(server, "POST", "/videos", {"prompt": None}))[0] == 400
+        assert (await send(server, "POST", "/nothing"))[0] == 404
 
 
-async def test_a_clip_that_is_cancelled(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
-        _, job = await told(workshop, "POST", "/clips", {**CLIP, "seconds": 20.0, "width": 1280, "height": 720})
-        _, after = await told(workshop, "DELETE", f"/clips/{job['id']}")
+# --------------------------------------------------------------------------------------------------------------- videos
+
+
+async def test_a_video_from_beginning_to_end(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        status, job = await send(server, "POST", "/videos", VIDEO)
+        assert (status, job["status"]) == (200, "queued")
+        await until(lambda: jobs(server)[job["id"]].status != "queued")
+        assert (await send(server, "GET", f"/videos/{job['id']}"))[1]["status"] == "in_progress"
+        done = await finished(server, job["id"])
+        assert done["status"] == "completed", done
+        with av.open(io.BytesIO(done["data"]), "r") as video:
+            stream = video.streams.video[0]
+            assert (stream.codec_context.name, stream.width, stream.height) == ("h264", 64, 64)
+            assert 0.9 <= (video.duration or 0) / 1_000_000 <= 1.2
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("marker", "kind"), [("[fail]", "broken"), ("[REFUSE]", "refused")])
+async def test_markers_in_a_prompt_make_a_video_fail(tmp_path: Path, marker: str, kind: str) -> None:
+    async with open_server(tmp_path) as server:
+        _, job = await send(server, "POST", "/videos", {**VIDEO, "prompt": f"a train {marker}"})
+        failed = await finished(server, job["id"])
+        assert (failed["status"], failed["kind"]) == ("failed", kind)
+        assert marker.lower() in failed["message"]
+
+
+async def test_a_video_can_be_cancelled(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        _, job = await send(server, "POST", "/videos", {**VIDEO, "seconds": 20.0, "width": 1280, "height": 720})
+        _, after = await send(server, "DELETE", f"/videos/{job['id']}")
         assert after["status"] == "cancelled"
         await until(lambda: not list(tmp_path.iterdir()))
-        assert (await told(workshop, "GET", f"/clips/{job['id']}"))[1]["status"] == "cancelled"
+        assert (await send(server, "GET", f"/videos/{job['id']}"))[1]["status"] == "cancelled"
 
 
-async def test_a_clip_that_nobody_knows(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
-        assert (await told(workshop, "GET", "/clips/clip_none"))[0] == 404
-        assert (await told(workshop, "DELETE", "/clips/clip_none"))[0] == 404
+async def test_an_unknown_video_is_not_found(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        assert (await send(server, "GET", "/videos/video_none"))[0] == 404
+        assert (await send(server, "DELETE", "/videos/video_none"))[0] == 404
 
 
-async def test_no_room_for_a_clip(tmp_path: Path) -> None:
-    """It fails; it does not stay under way for ever."""
-    async with opened(tmp_path / "nowhere") as workshop:
-        _, job = await told(workshop, "POST", "/clips", CLIP)
-        await until(lambda: workshop._films[job["id"]].task is None or workshop._films[job["id"]].task.done())  # type: ignore[union-attr]
-        assert (await told(workshop, "GET", f"/clips/{job['id']}"))[1]["status"] == "failed"
+async def test_a_video_without_a_scratch_folder_fails(tmp_path: Path) -> None:
+    async with open_server(tmp_path / "nowhere") as server:
+        _, job = await send(server, "POST", "/videos", VIDEO)
+        assert (await finished(server, job["id"]))["status"] == "failed"
 
 
-async def test_finished_clips_are_forgotten_in_time(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
+@pytest.mark.parametrize(
+    "error",
+    [
+        WorkFailed("crashed", "SIGSEGV"),
+        WorkFailed("timeout", "90 seconds"),
+        OSError("disk full"),
+        RuntimeError("The pool is closed."),
+        TypeError("unexpected keyword"),
+        KeyError("clip"),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_video_whose_task_dies_is_failed(tmp_path: Path, error: BaseException) -> None:
+    async def die() -> None:
+        raise error
+
+    async with open_server_with(die, tmp_path) as server:
+        _, job = await send(server, "POST", "/videos", VIDEO)
+        failed = await finished(server, job["id"])
+        assert (failed["status"], failed["message"]) == ("failed", "The renderer failed.")
+
+
+async def test_a_video_whose_task_is_cancelled_from_outside_is_failed(tmp_path: Path) -> None:
+    async with open_server_with(asyncio.Event().wait, tmp_path) as server:
+        _, job = await send(server, "POST", "/videos", VIDEO)
+        await until(lambda: jobs(server)[job["id"]].status == "in_progress")
+        task = jobs(server)[job["id"]].task
+        assert task is not None
+        task.cancel()
+        assert (await finished(server, job["id"]))["status"] == "failed"
+
+
+async def test_finished_videos_are_forgotten_after_a_while(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
         for _ in range(20):
-            await told(workshop, "POST", "/clips", {**CLIP, "prompt": "[fail]"})
-            await until(lambda: all(film.task is not None and film.task.done() for film in workshop._films.values()))
-        assert len(workshop._films) <= 9
+            _, job = await send(server, "POST", "/videos", {**VIDEO, "prompt": "[fail]"})
+            await finished(server, job["id"])
+        assert len(jobs(server)) <= 9
+        for _ in range(80):
+            _, job = await send(server, "POST", "/videos", {**VIDEO, "prompt": "[fail]"})
+            await until(lambda: all(job.is_finished for job in jobs(server).values()))
+        assert len(jobs(server)) <= 65
 
 
-async def test_a_conversation(tmp_path: Path) -> None:
-    async with opened(tmp_path) as workshop:
+async def test_a_finished_video_is_kept_until_its_first_poll(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
+        started = [await send(server, "POST", "/videos", {**VIDEO, "prompt": "[fail]"}) for _ in range(20)]
+        assert {(await finished(server, job["id"]))["status"] for _, job in started} == {"failed"}
+
+
+# ----------------------------------------------------------------------------------------------------------------- chat
+
+
+async def test_a_chat_completion_at_once_and_as_a_stream(tmp_path: Path) -> None:
+    async with open_server(tmp_path) as server:
         body = msgspec.json.encode({"model": "echo", "messages": [{"role": "user", "content": "one two"}]})
-        reply = await workshop.send(Outgoing("POST", "atelier:/echo", {}, body))
+        reply = await server.send(Outgoing("POST", "atelier:/echo", {}, body))
         completion = msgspec.json.decode(reply.body)
         assert completion["object"] == "chat.completion"
-        chunks = [chunk async for chunk in workshop.stream(Outgoing("POST", "atelier:/echo", {}, body))]
+        chunks = [chunk async for chunk in server.stream(Outgoing("POST", "atelier:/echo", {}, body))]
         assert chunks[-1] == b"data: [DONE]\n\n"
         assert all(chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") for chunk in chunks)

@@ -13,7 +13,9 @@ import pytest
 
 from penstock.app import Welcome, alone
 from penstock.commands import serve
+from penstock.providers import discover
 from penstock.settings import Settings
+from penstock.upstream.catalog import Catalog
 from tests import postgres
 from tests.command_line import penstock
 from tests.ports import unused_port
@@ -79,10 +81,20 @@ def test_it_greets_serves_and_ends_in_peace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])
 def test_d12_the_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    serve._greet(Settings(port=8123), Welcome("org_1", key))
+    serve._greet(Settings(port=8123), Welcome("org_1", key), None)
     said = capsys.readouterr().out
     assert "http://127.0.0.1:8123" in said
     assert ("pk_1_secret" in said) is (key is not None)
+
+
+def test_the_example_names_a_model_that_can_be_used() -> None:
+    def example(environ: dict[str, str], *disabled: str) -> str | None:
+        return serve._example_model(Catalog(discover(), Settings(disabled_providers=disabled), environ))
+
+    assert example({}) == "atelier/sketch"
+    assert example({"OPENAI_API_KEY": "sk-1"}) == "atelier/sketch"
+    assert (example({"OPENAI_API_KEY": "sk-1"}, "atelier") or "").startswith("gpt-image")
+    assert example({}, "atelier") is None
 
 
 def test_a_worker_needs_a_database_that_others_reach(tmp_path: Path) -> None:

@@ -19,10 +19,13 @@ import msgspec
 import pytest
 from PIL import Image
 
+from penstock.atelier.table import PROVIDER
 from penstock.imaging import workers
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.upstream.local import child_tasks
 
-SOURCE = Path(workers.__file__).parents[1]
+SOURCE = Path(workers.__file__).parents[2]
+ATELIER_TASKS = child_tasks((PROVIDER,))
 
 
 def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
@@ -125,6 +128,13 @@ async def test_a_name_outside_the_registry_is_refused_before_anything_starts() -
         assert children.pids == []
 
 
+def test_a_child_runs_only_what_its_parent_registered() -> None:
+    for task in ("atelier:enlarge", "os:system", "os.system", "pictures.unknown"):
+        with child() as process:
+            output, _ = process.communicate(frame(task, command="true"))
+        assert msgspec.msgpack.decode(output[4:], type=workers.Failed).message == f"KeyError: {task!r}"
+
+
 async def test_a_killed_child_fails_its_task_only() -> None:
     async with WorkerPool(workers=2) as children:
         async with at_work(children) as (job, pid):
@@ -177,18 +187,18 @@ async def test_cancelling_the_caller_kills_the_child() -> None:
 
 
 async def test_memory_limit_is_a_crash_not_a_swap_storm() -> None:
-    async with WorkerPool(memory_bytes=160 << 20) as children:
+    async with WorkerPool(tasks=ATELIER_TASKS, memory_bytes=160 << 20) as children:
         with pytest.raises(WorkFailed) as caught:
-            await children.run("studio.enlarge", data=png(900, 900), factor=6)
+            await children.run("atelier:enlarge", data=png(900, 900), factor=6)
         assert caught.value.kind == "crashed"
         assert (await children.run("pictures.measure", data=png()))["width"] == 40
 
 
 async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
     seen: list[float] = []
-    async with WorkerPool() as children:
+    async with WorkerPool(tasks=ATELIER_TASKS) as children:
         result = await children.run(
-            "studio.clip",
+            "atelier:clip",
             progress=seen.append,
             path=str(tmp_path / "a.mp4"),
             prompt="sea",
@@ -203,9 +213,9 @@ async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
 
 
 async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
-    async with WorkerPool(workers=2) as children:
+    async with WorkerPool(workers=2, tasks=ATELIER_TASKS) as children:
         films = [
-            asyncio.create_task(children.run("studio.clip", path=str(tmp_path / f"{n}.mp4"), prompt="sea", seconds=20))
+            asyncio.create_task(children.run("atelier:clip", path=str(tmp_path / f"{n}.mp4"), prompt="sea", seconds=20))
             for n in range(3)
         ]
         await eventually(lambda: len(children.pids) == 1)
@@ -255,12 +265,15 @@ def _with_alpha(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def child(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+ARGUMENTS = [str(1 << 30), workers.encode_tasks(workers.TASKS)]
+
+
+def child() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "penstock.imaging.workers", *arguments],
+        [sys.executable, "-P", "-m", "penstock.imaging.workers", *ARGUMENTS],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(SOURCE), **environment},
+        env={"PYTHONPATH": str(SOURCE)},
     )
 
 
@@ -270,7 +283,7 @@ def frame(task: str, cpu_seconds: float = 10, **arguments: Any) -> bytes:
 
 
 def test_processor_time_is_limited_for_each_task() -> None:
-    with child(str(1 << 30)) as process:
+    with child() as process:
         output, _ = process.communicate(
             frame("pictures.convert", 30, data=slow_png(), output_format="jpeg")
             + frame("pictures.convert", 1, data=slow_png(), output_format="webp")
@@ -281,7 +294,7 @@ def test_processor_time_is_limited_for_each_task() -> None:
 
 
 def test_a_child_ends_when_its_input_ends() -> None:
-    with child(str(1 << 30)) as process:
+    with child() as process:
         output, _ = process.communicate(b"")
     assert process.returncode == 0
     assert output == b""
@@ -342,7 +355,7 @@ def test_printing_in_a_child_does_not_reach_its_replies() -> None:
     script = "import os, penstock.imaging.workers as p; q = p._perform; "
     script += "p._perform = lambda *a: (os.write(1, b'noise'), q(*a))[1]; p.main()"
     process = subprocess.run(
-        [sys.executable, "-c", script, str(1 << 30)],
+        [sys.executable, "-c", script, *ARGUMENTS],
         input=frame("pictures.measure", data=png()),
         capture_output=True,
         env={"PYTHONPATH": str(SOURCE)},

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers import compatible
 from penstock.providers.spec import Model, Price, Provider
@@ -343,8 +344,9 @@ def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
     with pytest.raises(ModelNotFound):
         catalog().known_route("wolf", IMAGE)
     stand_ins = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
-    assert {task: catalog().mock(task).model.upstream for task in stand_ins} == stand_ins
-    assert catalog().mock("edit", has_pictures=False).model.upstream == "sketch"
+    known = catalog(ONE, ATELIER, TWO, disabled_providers=("atelier",))
+    assert {task: known.mock(task).model.upstream for task in stand_ins} == stand_ins
+    assert known.mock("edit", has_pictures=False).model.upstream == "sketch"
 
 
 def test_public_ids() -> None:

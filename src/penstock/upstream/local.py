@@ -1,0 +1,43 @@
+"""Start the servers of providers that answer inside this process."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.providers.spec import LocalServer, LocalTools, Provider, RunTask
+
+
+def child_tasks(providers: Iterable[Provider]) -> dict[str, ChildTask]:
+    """Every child task of these providers, under the name that the worker pool knows it by."""
+    return {
+        _pool_name(provider, name): task
+        for provider in providers
+        if provider.local
+        for name, task in provider.local.tasks.items()
+    }
+
+
+def start_servers(providers: Iterable[Provider], pool: WorkerPool, scratch: Path) -> dict[str, LocalServer]:
+    """Start a server for each provider that has one, by slug; the caller closes them."""
+    return {
+        provider.slug: provider.local.start(LocalTools(run=_runner(provider, pool), scratch=scratch))
+        for provider in providers
+        if provider.local
+    }
+
+
+def _runner(provider: Provider, pool: WorkerPool) -> RunTask:
+    """Runs tasks of this provider only."""
+
+    async def run(
+        name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+    ) -> dict[str, Any]:
+        return await pool.run(_pool_name(provider, name), progress=progress, **arguments)
+
+    return run
+
+
+def _pool_name(provider: Provider, name: str) -> str:
+    """The pool's own tasks have a dot in their names and no colon."""
+    return f"{provider.slug}:{name}"

@@ -1,0 +1,125 @@
+"""A provider of any installed package may answer inside the gateway's process."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import providers
+from penstock.errors import InvalidRequest
+from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.providers.spec import LocalService, Provider
+from penstock.settings import Settings
+from penstock.upstream import local
+from penstock.upstream.catalog import Catalog
+from tests.gateway import OpenGateway
+
+PACKAGE = '''
+"""A provider of grey images."""
+
+import io
+
+import msgspec
+from PIL import Image
+
+from penstock.imaging.workers import ChildTask
+from penstock.providers.convert import pixels
+from penstock.providers.spec import (
+    File, LocalService, Model, Operation, Price, Provider, Reply, Result, converted, passthrough, whole,
+)
+
+
+def draw(width, height):
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height), "grey").save(buffer, "PNG")
+    return {"data": buffer.getvalue()}
+
+
+class Server:
+    closed = 0
+
+    def __init__(self, tools):
+        self.tools = tools
+
+    async def send(self, request):
+        fields = msgspec.msgpack.decode(request.body)
+        image = await self.tools.run("draw", {"width": fields["width"], "height": fields["height"]})
+        return Reply(200, {}, msgspec.msgpack.encode(image))
+
+    async def close(self):
+        Server.closed += 1
+
+
+def read(reply):
+    return Result(files=(File(data=msgspec.msgpack.decode(reply.body)["data"]),))
+
+
+OPERATION = Operation(
+    task="image", send="POST /grey", read=read, body="msgpack", takes_extras=False,
+    params=whole("image", passthrough("prompt"), converted("frame", ("width", "height"), pixels())),
+)
+PROVIDER = Provider(
+    slug="grey", name="Grey", docs="", base_url="grey:",
+    local=LocalService(start=Server, tasks={"draw": ChildTask("penstock_grey:draw")}),
+    models=(Model(id="grey/plain", upstream="plain", op=OPERATION, prices=(Price(unit="image", usd="0.01"),)),),
+)
+'''
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that names its provider as an entry point, as an installer leaves it."""
+    folder = tmp_path / "site-packages"
+    about = folder / "penstock_grey-1.0.dist-info"
+    about.mkdir(parents=True)
+    (folder / "penstock_grey.py").write_text(PACKAGE)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock-grey\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\ngrey = penstock_grey:PROVIDER\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))  # where child processes look
+    providers.discover.cache_clear()
+    yield folder
+    sys.modules.pop("penstock_grey", None)
+    providers.discover.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+async def test_a_provider_of_an_installed_package_answers_inside_the_gateway(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        made = await running.image(model="grey/plain", size="48x32")
+        assert (made["metadata"]["executed_model"], str(made["metadata"]["cost"])) == ("grey/plain", "0.01")
+        assert made["size"] == "48x32"
+        with pytest.raises(InvalidRequest, match="`foo` is not a parameter"):
+            await running.image(model="grey/plain", foo=1)
+    assert sys.modules["penstock_grey"].Server.closed == 1
+
+
+def provider(slug: str, **changes: object) -> Provider:
+    plain = Provider(slug=slug, name=slug.title(), docs="", base_url=f"{slug}:", models=())
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> None:
+    tools: dict[str, Any] = {}
+
+    def service(slug: str) -> LocalService:
+        task = ChildTask("penstock.imaging.convert:measure")
+        return LocalService(start=lambda given: tools.setdefault(slug, given), tasks={f"{slug}-task": task})
+
+    pair = [provider("one", local=service("one")), provider("two", local=service("two")), provider("three")]
+    tasks = local.child_tasks(pair)
+    assert sorted(tasks) == ["one:one-task", "two:two-task"]
+    async with WorkerPool(tasks=tasks) as pool:
+        assert sorted(local.start_servers(pair, pool, tmp_path)) == ["one", "two"]
+        for name in ("two-task", "two:two-task", "pictures.measure"):
+            with pytest.raises(KeyError):
+                await tools["one"].run(name, {})
+        assert pool.pids == []
+
+
+def test_without_a_provider_that_mocks_a_mock_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="No provider of this gateway can mock image generation"):
+        Catalog([provider("one")], Settings(), {}).mock("image")
