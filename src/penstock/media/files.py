@@ -169,7 +169,7 @@ async def strays(store: Store, shelf: Storage) -> list[str]:
 async def _is_awaited(store: Store, media_id: str) -> bool:
     """Asked in this order, because a generation that ends writes its rows in the same moment."""
     maker = media_id.removeprefix("med_")[:-2]
-    unfinished = await store.one("get_unfinished_maker", attempt_id=f"att_{maker}", request_id=f"req_{maker}")
+    unfinished = await store.one("get_unfinished_generation", attempt_id=f"att_{maker}", request_id=f"req_{maker}")
     return unfinished is not None or await store.one("get_file_row", id=media_id) is not None
 
 

@@ -103,7 +103,7 @@ class Deliveries:
 
     async def free(self) -> None:
         """No other process can be alive: what the last one died with need not wait, unless that happens again."""
-        await self._store.write(lambda tx: tx.run("free_messages", now_ms=self._clock.steady_ms()))
+        await self._store.write(lambda tx: tx.run("make_leased_messages_due", now_ms=self._clock.steady_ms()))
 
     async def run(self) -> None:
         """Deliver until stopped, or until cancelled, which breaks off what is under way."""
@@ -191,7 +191,7 @@ class Deliveries:
         busy = msgspec.json.encode(self._busy_hosts).decode()
 
         async def work(tx: Transaction) -> list[Row]:
-            await tx.run("recall_messages", now_ms=now_ms, far_ms=now_ms + self._longest_ms)
+            await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_ms)
             return await tx.all("claim_messages", busy_hosts=busy, **values)
 
         return [Claim(**row) for row in await self._store.write(work)]

@@ -62,7 +62,7 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_status ON requests (org_id, status, id);
 CREATE INDEX requests_by_key_and_status ON requests (org_id, key_id, status, id);
 
--- Counts and costs of ended requests per ten minutes, so that a summary reads hundreds of rows instead of millions. Each
+-- Counts and costs of ended requests per ten minutes, so that a summary reads hundreds of rows instead of millions. A
 -- request is counted four times: by key and status, by key, by status, and in total. '' stands for any key or status.
 CREATE TABLE usage_slots (
     org_id {id} NOT NULL,

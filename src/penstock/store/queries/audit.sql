@@ -1,7 +1,7 @@
--- The auditor's questions: each finds what must not exist.
+-- Queries of the audit. Each returns the rows that break a rule; an empty result means that the rule holds.
 
 -- name: audit_balances
--- Stored balances that are not the sum of their transfers.
+-- Organizations whose stored balance is not the sum of their transfers.
 SELECT * FROM (
     SELECT o.id, o.available, o.held,
         COALESCE((SELECT SUM(amount) FROM transfers t WHERE t.target = o.id || ':available'), 0)
@@ -14,22 +14,22 @@ SELECT * FROM (
 WHERE available <> sum_available OR held <> sum_held;
 
 -- name: audit_overdrafts
--- Prepaid organizations that owe us.
+-- Prepaid organizations with a negative balance.
 SELECT id, available FROM orgs WHERE billing = 'prepaid' AND (available < 0 OR held < 0);
 
 -- name: audit_open_holds
--- Requests that ended without settling their hold.
+-- Ended requests whose hold was neither captured nor released.
 SELECT r.id, r.status FROM requests r JOIN transfers h ON h.ref = r.id AND h.step = 'hold'
 WHERE r.status NOT IN ('pending', 'processing')
     AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.step = 'end');
 
 -- name: audit_early_ends
--- Holds that were settled although the request goes on.
+-- Unfinished requests whose hold was already captured or released.
 SELECT r.id, r.status FROM requests r JOIN transfers t ON t.ref = r.id AND t.step = 'end'
 WHERE r.status IN ('pending', 'processing');
 
 -- name: audit_missing_holds
--- Accepted requests under way without a hold, and completed ones that were never captured.
+-- Unfinished requests without a hold, and completed requests without a capture.
 SELECT r.id, r.status FROM requests r
 WHERE (r.status IN ('pending', 'processing')
         AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.step = 'hold'))
@@ -37,19 +37,19 @@ WHERE (r.status IN ('pending', 'processing')
         AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'capture'));
 
 -- name: audit_costs
--- Records whose cost is not what was captured.
+-- Requests whose cost differs from the captured amount.
 SELECT r.id, r.cost, COALESCE(t.amount, 0) AS captured FROM requests r
 LEFT JOIN transfers t ON t.ref = r.id AND t.kind = 'capture'
 WHERE r.cost <> COALESCE(t.amount, 0);
 
 -- name: audit_refunds
--- Holds that did not go out exactly as they came in.
+-- Holds whose captured and returned amounts do not add up to the amount held.
 SELECT h.ref AS id, h.amount AS hold, t.amount + t.returned AS moved
 FROM transfers h JOIN transfers t ON t.ref = h.ref AND t.step = 'end'
 WHERE h.step = 'hold' AND t.amount + t.returned <> h.amount;
 
 -- name: audit_states
--- Generations and records that tell different stories.
+-- Generations whose status contradicts the status of their request.
 SELECT r.id, r.status, g.status AS generation FROM requests r JOIN generations g ON g.id = r.id
 WHERE NOT (
     (g.status IN ('queued', 'in_progress') AND r.status IN ('pending', 'processing'))
@@ -58,29 +58,29 @@ WHERE NOT (
 );
 
 -- name: audit_messages
--- Ended generations whose caller was promised news and has none waiting or sent.
+-- Ended generations with a webhook URL but without a message.
 SELECT g.id FROM generations g
 WHERE g.webhook_url IS NOT NULL AND g.status IN ('completed', 'failed')
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.request_id = g.id);
 
 -- name: audit_early_messages
--- News of something that has not happened.
+-- Messages of generations that have not ended.
 SELECT m.request_id AS id FROM messages m JOIN generations g ON g.id = m.request_id
 WHERE g.status IN ('queued', 'in_progress');
 
 -- name: audit_overdue
--- Work that nobody gave up in time.
+-- Unfinished generations past their deadline.
 SELECT id FROM generations WHERE status IN ('queued', 'in_progress') AND deadline_ms < :now_ms;
 
 -- name: audit_purged
--- Traces of requests that were to be forgotten.
+-- Purged requests that still have files or a stored request.
 SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (
     EXISTS (SELECT 1 FROM media m WHERE m.request_id = r.id)
     OR EXISTS (SELECT 1 FROM generations g WHERE g.id = r.id AND g.request IS NOT NULL)
 );
 
 -- name: audit_usage
--- Slots that do not add up to the records of an organization.
+-- Organizations whose usage slots do not add up to their requests.
 SELECT * FROM (
     SELECT o.id AS org_id,
         COALESCE((SELECT SUM(count) FROM usage_slots u WHERE u.org_id = o.id AND u.key_id = '' AND u.status = ''), 0) AS counted,
@@ -92,13 +92,13 @@ SELECT * FROM (
 WHERE counted <> records OR cost <> spent;
 
 -- name: audit_attempts
--- Work that was sent to somebody else although the first may have done it.
+-- Generations that were sent to a second candidate although the first may have completed them.
 SELECT DISTINCT b.request_id AS id FROM attempts a
 JOIN attempts b ON b.request_id = a.request_id AND b.candidate > a.candidate
 WHERE a.state = 'unknown';
 
 -- name: audit_losses
--- What a provider made for nobody, and nobody booked.
+-- Completed attempts of failed generations whose cost was not recorded as a loss.
 SELECT a.id, a.cost FROM attempts a JOIN generations g ON g.id = a.request_id
 WHERE g.status = 'failed' AND a.state = 'completed' AND a.cost > 0
     AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost);

@@ -1,21 +1,21 @@
 -- API keys: found by digest, listed by ranges of ids.
 
 -- name: get_caller
--- The active key with this digest, and how its organization pays.
+-- The active key with this digest, and how its organization is billed.
 SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
     keys.replay_mode, orgs.billing
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
 
 -- name: add_key
--- A new key; of the key itself only its digest and last four characters are kept.
+-- Add a key. Only its digest and its last four characters are stored.
 INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, requests_per_minute, concurrent_requests, nanos_per_day,
     replay_mode, created_at_ms)
 VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :requests_per_minute, :concurrent_requests, :nanos_per_day,
     :replay_mode, :created_at_ms);
 
 -- name: revoke_key
--- End a key; one that has ended stays as it is.
+-- Revoke a key. A revoked key stays as it is.
 UPDATE keys SET status = 'revoked', revoked_at_ms = :at_ms
 WHERE id = :id AND org_id = :org_id AND status = 'active';
 
@@ -24,7 +24,7 @@ WHERE id = :id AND org_id = :org_id AND status = 'active';
 SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys WHERE id = :id AND org_id = :org_id;
 
 -- name: get_key_org
--- Whose key this is, for operators, who need not say.
+-- The organization of a key, for operators.
 SELECT org_id FROM keys WHERE id = :id;
 
 -- name: list_{older|newer}_keys
@@ -34,9 +34,9 @@ WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) I
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: lock_key [sqlite]
--- Nothing to do: there is one writer.
+-- Nothing to lock: there is one writer.
 SELECT id FROM keys WHERE id = :id;
 
 -- name: lock_key [postgres]
--- Let nobody else count against this key's limits until we have decided.
+-- Lock a key until the end of the transaction, so that its limits are checked one call at a time.
 SELECT id FROM keys WHERE id = :id FOR UPDATE;

@@ -1,12 +1,13 @@
--- Jobs that a provider was still working on when their generation was given up.
+-- Jobs that a provider was still working on when their generation failed.
 
 -- name: expect_late
--- Ask about them later; they were named to us, so that can be done.
+-- Schedule the first check of a failed generation's submitted jobs.
 UPDATE attempts SET check_at_ms = :at_ms
 WHERE request_id = :request_id AND org_id = :org_id AND state = 'submitted' AND ref IS NOT NULL;
 
 -- name: claim_late_attempts
--- Take those that are due; the pause to the next question is four times the one before, and after some there is none.
+-- Take the attempts whose check is due, and schedule their next check after four times the last pause. After :most
+-- checks there is no further one.
 UPDATE attempts SET checks = checks + 1, check_at_ms = CASE
     WHEN checks + 1 >= :most THEN NULL
     ELSE :now_ms + :pause_ms * (CAST(1 AS BIGINT) << CAST(2 * (checks + 1) AS INTEGER)) END
@@ -15,18 +16,19 @@ WHERE check_at_ms <= :now_ms
 RETURNING id, request_id, org_id, candidate, count, ref;
 
 -- name: settle_late_attempt
--- What became of it in the end, once.
+-- Record how a job ended. Changes nothing the second time.
 UPDATE attempts SET state = :state, cost = :cost, check_at_ms = NULL, updated_at_ms = :at_ms
 WHERE id = :id AND state = 'submitted';
 
 -- name: hasten_late_attempt
--- Its provider says that there is news; also when nobody meant to ask again.
+-- Check now, because the provider reported that the job has ended; also when no further check was scheduled.
 UPDATE attempts SET check_at_ms = :now_ms
 WHERE id = :id AND state = 'submitted' AND ref IS NOT NULL
     AND EXISTS (SELECT 1 FROM generations g WHERE g.id = attempts.request_id AND g.status = 'failed');
 
 -- name: count_orphans
--- What providers made, or may have made, for generations that failed: nobody was charged for it.
+-- Number and cost of jobs that providers completed, or may have completed, for failed generations. No caller was
+-- charged for them.
 SELECT COUNT(*) AS count, COALESCE(SUM(a.cost), 0) AS cost
 FROM attempts a JOIN generations g ON g.id = a.request_id
 WHERE g.status = 'failed' AND a.state IN ('completed', 'unknown');

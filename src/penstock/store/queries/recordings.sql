@@ -1,7 +1,7 @@
--- Recordings and who is making them.
+-- Recordings, their files, and claims on recordings that are being made.
 
 -- name: add_recording
--- Keep what a call asked for and got.
+-- Add a recording. An id that exists already stays as it is.
 INSERT INTO recordings (id, org_id, request_id, kind, task, model, standard, strict, request, result, duration_ms,
     created_at_ms)
 VALUES (:id, :org_id, :request_id, :kind, :task, :model, :standard, :strict, :request, :result, :duration_ms,
@@ -9,17 +9,17 @@ VALUES (:id, :org_id, :request_id, :kind, :task, :model, :standard, :strict, :re
 ON CONFLICT (id) DO NOTHING;
 
 -- name: add_recording_file
--- A file of a recording, in its order.
+-- Add a file of a recording.
 INSERT INTO recording_files (recording_id, position, media_id, content_type, size_bytes, sha256)
 VALUES (:recording_id, :position, :media_id, :content_type, :size_bytes, :sha256)
 ON CONFLICT (recording_id, position) DO NOTHING;
 
 -- name: find_standard_recording
--- The newest with the same canonical parameters.
+-- The newest recording with the same canonical parameters.
 SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND standard = :digest ORDER BY id DESC LIMIT 1;
 
 -- name: find_strict_recording
--- The newest with the same body.
+-- The newest recording with the same body.
 SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :digest ORDER BY id DESC LIMIT 1;
 
 -- name: get_recording
@@ -31,7 +31,7 @@ SELECT * FROM recordings WHERE id = :id AND org_id = :org_id;
 SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_recordings_of_request
--- What was recorded from a request, to be purged with it.
+-- The recordings that were made from a request.
 SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
 
 -- name: list_recording_files
@@ -39,26 +39,26 @@ SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
 SELECT * FROM recording_files WHERE recording_id = :recording_id ORDER BY position;
 
 -- name: delete_recording_files
--- Forget a recording's files.
+-- Delete the rows of a recording's files.
 DELETE FROM recording_files WHERE recording_id = :recording_id;
 
 -- name: delete_recording
--- Forget a recording.
+-- Delete a recording.
 DELETE FROM recordings WHERE id = :id AND org_id = :org_id;
 
 -- name: claim_recording
--- Be the one who makes it; nothing is written when somebody is already.
+-- Claim a recording that is to be made. Inserts nothing when another request has claimed it.
 INSERT INTO recording_claims (org_id, kind, digest, request_id) VALUES (:org_id, :kind, :digest, :request_id)
 ON CONFLICT (org_id, kind, digest) DO NOTHING;
 
 -- name: get_recording_claim
--- Who is making it.
+-- The request that makes a recording now.
 SELECT request_id FROM recording_claims WHERE org_id = :org_id AND kind = :kind AND digest = :digest;
 
 -- name: release_recording_claim
--- It is made, or never will be.
+-- End the claim of a request that has ended.
 DELETE FROM recording_claims WHERE request_id = :request_id;
 
 -- name: has_recording
--- Whether an id is taken, by whomever.
+-- Returns a row if a recording id is taken, in any organization.
 SELECT id FROM recordings WHERE id = :id;
