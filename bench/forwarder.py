@@ -32,13 +32,13 @@ class Forwarder:
         if body.get("stream"):
             await self._pass_on(outgoing, send)
             return
-        reply = await self._wire.send(outgoing, total_seconds=60)
+        reply = await self._wire.send(outgoing, timeout_seconds=60)
         length = (b"content-length", b"%d" % len(reply.body))
         await send({"type": "http.response.start", "status": reply.status, "headers": [length]})
         await send({"type": "http.response.body", "body": reply.body})
 
     async def _pass_on(self, outgoing: Outgoing, send: Any) -> None:
-        async with self._wire.stream(outgoing, idle_seconds=60, total_seconds=60) as reply:
+        async with self._wire.stream(outgoing, read_timeout_seconds=60, timeout_seconds=60) as reply:
             await send({"type": "http.response.start", "status": reply.status, "headers": []})
             async for chunk in reply:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -20,7 +20,7 @@ import uvloop
 from pyreqwest.client import ClientBuilder
 
 from penstock.net.client import HttpClient
-from penstock.net.guard import Egress
+from penstock.net.guard import EgressRules
 from penstock.providers.spec import Outgoing
 
 AT_A_TIME = 64
@@ -78,21 +78,25 @@ def ways(origin: str, wire: HttpClient) -> dict[str, tuple[Way, int]]:
         return await (await request.send()).bytes()
 
     async def send(path: str) -> object:
-        return await wire.send(Outgoing("POST", f"{origin}{path}", HEADERS, BODY), total_seconds=60)
+        return await wire.send(Outgoing("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
 
     async def send_limited(path: str) -> object:
         outgoing = Outgoing("POST", f"{origin}{path}", HEADERS, BODY)
-        return await wire.send(outgoing, total_seconds=60, first_byte_seconds=30)
+        return await wire.send(outgoing, timeout_seconds=60, first_byte_seconds=30)
 
     async def stream(path: str) -> None:
         outgoing = Outgoing("POST", f"{origin}{path}", HEADERS, BODY)
-        async with wire.stream(outgoing, idle_seconds=30, total_seconds=60) as reply:
+        async with wire.stream(outgoing, read_timeout_seconds=30, timeout_seconds=60) as reply:
             async for _ in reply:
                 pass
 
     async def fetch(path: str) -> object:
         return await wire.fetch(
-            f"{origin}{path}", egress=Egress(("127.0.0.0/8",)), most_bytes=2**30, total_seconds=60, sink=Nowhere()
+            f"{origin}{path}",
+            egress=EgressRules(("127.0.0.0/8",)),
+            max_bytes=2**30,
+            timeout_seconds=60,
+            writer=Nowhere(),
         )
 
     return {

@@ -1,4 +1,4 @@
-"""A sender and a scripted server for it, as the tests of the wire need them."""
+"""An HTTP client, scripted servers for it, and a fake name service."""
 
 import asyncio
 import random
@@ -12,49 +12,51 @@ import pytest
 import trustme
 
 from penstock.net.client import HttpClient
-from penstock.net.guard import Egress
+from penstock.net.guard import EgressRules
+from penstock.net.response import FetchedResponse
 from penstock.providers.spec import Outgoing
-from tests.tcp_server import Peer, Script, Server, chunk, head, serve
+from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head, serve
 
 SECRET = "sk-canary-4711"
 
 
 @asynccontextmanager
-async def wire(**settings: Any) -> AsyncIterator[HttpClient]:
-    sender = HttpClient(**settings)
+async def open_client(**settings: Any) -> AsyncIterator[HttpClient]:
+    client = HttpClient(**settings)
     try:
-        yield sender
+        yield client
     finally:
-        await sender.close()
+        await client.close()
 
 
 @asynccontextmanager
-async def against(script: Script, **settings: Any) -> AsyncIterator[tuple[HttpClient, Server]]:
-    async with serve(script) as server, wire(**settings) as sender:
-        yield sender, server
+async def client_and_server(script: Script, **settings: Any) -> AsyncIterator[tuple[HttpClient, TcpServer]]:
+    async with serve(script) as server, open_client(**settings) as client:
+        yield client, server
 
 
-def post(server: Server, body: bytes = b'{"a":1}') -> Outgoing:
+def post_request(server: TcpServer, body: bytes = b'{"a":1}') -> Outgoing:
     headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
     return Outgoing("POST", f"{server.url}/v1/make?key={SECRET}", headers, body)
 
 
-def certified(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+    """The TLS context of a server with a certificate for these names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(context)
     return context
 
 
-async def until(met: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while True:
-            if met():
+            if condition():
                 return
             await asyncio.sleep(0.005)
 
 
-async def settled(number: Callable[[], int]) -> int:
-    """A number once it has stopped growing."""
+async def wait_until_stable(number: Callable[[], int]) -> int:
+    """Return a number once it has stopped growing."""
     async with asyncio.timeout(10):
         before = -1
         while (now := number()) != before:
@@ -63,72 +65,73 @@ async def settled(number: Callable[[], int]) -> int:
     return now
 
 
-def everything_told(problem: BaseException) -> str:
-    return "".join(traceback.format_exception(problem)) + repr(problem) + repr(vars(problem))
+def full_text(error: BaseException) -> str:
+    """Everything that a log could show of an error."""
+    return "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
 
 
 # -------------------------------------------------------------------------------------------------------------- scripts
 
 
-async def cuts_a_body_of_known_length(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 100") + b"abc")
+async def cut_body_of_known_length(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("content-length: 100") + b"abc")
 
 
-async def cuts_a_chunked_body(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("transfer-encoding: chunked") + chunk(b"abc"))
+async def cut_chunked_body(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("transfer-encoding: chunked") + chunk(b"abc"))
 
 
-async def stalls(peer: Peer) -> None:
-    await peer.request()
-    await peer.gone()
+async def never_respond(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.wait_closed()
 
 
-# -------------------------------------------------------------------------------------------------------------- guarded
-
-LOOPBACK = Egress(("127.0.0.0/8",))
-MIB = 2**20
-
-
-class Names:
-    """A name service that answers what the test says, in turn; the last answer stays."""
-
-    def __init__(self, *answers: list[str] | OSError) -> None:
-        self._answers = list(answers)
-        self.asked: list[str] = []
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        self.asked.append(host)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-
-def own_loopback() -> str:
-    """Any of 127/8 is ours, so that tests side by side can all have port 8443."""
-    return f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
-
-
-def answering(body: bytes = b"picture", *headers: str, status: int = 200) -> Script:
-    async def script(peer: Peer) -> None:
+def responding(body: bytes = b"image", *headers: str, status: int = 200) -> Script:
+    async def script(connection: Connection) -> None:
         while True:
-            await peer.request()
-            await peer.reply(body, *headers, status=status)
+            await connection.read_request()
+            await connection.respond(body, *headers, status=status)
 
     return script
 
 
-async def fetched(sender: HttpClient, url: str, **settings: Any) -> Any:
-    defaults: dict[str, Any] = {"egress": LOOPBACK, "most_bytes": MIB, "total_seconds": 10}
-    return await sender.fetch(url, **defaults | settings)
+# -------------------------------------------------------------------------------------------------------- guarded calls
+
+LOOPBACK = EgressRules(("127.0.0.0/8",))
+MIB = 2**20
 
 
-async def posted(sender: HttpClient, url: str, **settings: Any) -> int:
-    defaults: dict[str, Any] = {"egress": LOOPBACK, "total_seconds": 10}
-    return await sender.post_guarded(url, b"{}", {"webhook-id": "msg_1"}, **defaults | settings)
+class FakeResolver:
+    """A name service that returns the given results in turn; the last one is repeated."""
+
+    def __init__(self, *results: list[str] | OSError) -> None:
+        self._results = list(results)
+        self.hosts: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.hosts.append(host)
+        result = self._results.pop(0) if len(self._results) > 1 else self._results[0]
+        if isinstance(result, OSError):
+            raise result
+        return result
 
 
-# A fetch and a delivery go the same guarded way.
-both_ways = pytest.mark.parametrize("go", [fetched, posted])
+def random_loopback() -> str:
+    """A random address of 127.0.0.0/8, so that tests that run at the same time can all use port 8443."""
+    return f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
+
+
+async def fetch(client: HttpClient, url: str, **settings: Any) -> FetchedResponse:
+    defaults: dict[str, Any] = {"egress": LOOPBACK, "max_bytes": MIB, "timeout_seconds": 10}
+    return await client.fetch(url, **defaults | settings)
+
+
+async def post_guarded(client: HttpClient, url: str, **settings: Any) -> int:
+    defaults: dict[str, Any] = {"egress": LOOPBACK, "timeout_seconds": 10}
+    return await client.post_guarded(url, b"{}", {"webhook-id": "msg_1"}, **defaults | settings)
+
+
+# Both are guarded by the same rules.
+fetch_and_post = pytest.mark.parametrize("call", [fetch, post_guarded])

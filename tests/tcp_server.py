@@ -7,29 +7,29 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-GONE = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError)
+CONNECTION_ERRORS = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError)
 
 
-class Peer:
+class Connection:
     """One accepted connection, seen from the server."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: "Server") -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: "TcpServer") -> None:
         self._reader = reader
         self._writer = writer
         self._server = server
 
-    async def request(self) -> bytes:
-        """The next whole request, as it came."""
+    async def read_request(self) -> bytes:
+        """Read the next whole request, and add it to the server's `requests`."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = next(
             (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
         )
-        whole = head + await self._reader.readexactly(length)
-        self._server.requests.append(whole)
-        return whole
+        request = head + await self._reader.readexactly(length)
+        self._server.requests.append(request)
+        return request
 
-    async def begun(self) -> bytes:
-        """The head of the next request, whatever becomes of its body."""
+    async def read_head(self) -> bytes:
+        """Read the head of the next request and leave its body unread."""
         return await self._reader.readuntil(b"\r\n\r\n")
 
     async def send(self, data: bytes) -> None:
@@ -37,17 +37,17 @@ class Peer:
         await self._writer.drain()
         self._server.sent_bytes += len(data)
 
-    async def reply(self, body: bytes = b"", *headers: str, status: int = 200) -> None:
-        await self.send(head(f"content-length: {len(body)}", *headers, status=status) + body)
+    async def respond(self, body: bytes = b"", *headers: str, status: int = 200) -> None:
+        await self.send(response_head(f"content-length: {len(body)}", *headers, status=status) + body)
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the other side has closed the connection."""
         try:
             while await self._reader.read(65536):
                 pass
-        except GONE:
+        except CONNECTION_ERRORS:
             pass
-        self._server.departures.release()
+        self._server.closed_by_client.release()
 
     def reset(self) -> None:
         linger = struct.pack("ii", 1, 0)
@@ -58,8 +58,8 @@ class Peer:
         self._writer.transport.abort()
 
 
-class Server:
-    """What happened so far."""
+class TcpServer:
+    """Where the server listens, and what has happened so far."""
 
     def __init__(self) -> None:
         self.host = ""
@@ -68,47 +68,49 @@ class Server:
         self.connections = 0
         self.requests: list[bytes] = []
         self.sent_bytes = 0
-        self.departures = asyncio.Semaphore(0)  # how often a script's `gone()` came true
+        self.closed_by_client = asyncio.Semaphore(0)  # released whenever a script's `wait_closed` returns
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://{self.host}:{self.port}"
 
-    async def departed(self) -> None:
+    async def wait_closed_by_client(self) -> None:
         """Wait until one more connection was closed by the other side."""
         async with asyncio.timeout(10):
-            await self.departures.acquire()
+            await self.closed_by_client.acquire()
 
 
-Script = Callable[[Peer], Awaitable[None]]
+Script = Callable[[Connection], Awaitable[None]]
 
 
 @asynccontextmanager
 async def serve(
     script: Script, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[Server]:
-    """Run the script for each connection; the connection is closed when it ends, and its failure is the test's."""
-    server, tasks, failures = Server(), set[asyncio.Task[None]](), list[BaseException]()
+) -> AsyncIterator[TcpServer]:
+    """Run the script for each connection, close the connection when it ends, and raise its failure at the end."""
+    server = TcpServer()
+    tasks: set[asyncio.Task[None]] = set()
+    failures: list[BaseException] = []
 
-    async def attend(peer: Peer, writer: asyncio.StreamWriter) -> None:
+    async def run_script(connection: Connection, writer: asyncio.StreamWriter) -> None:
         try:
-            if tls:  # here and not in start_server, where a failed handshake would be nobody's
+            if tls:  # not in start_server, which would swallow a failed handshake
                 await writer.start_tls(tls)
-            await script(peer)
+            await script(connection)
             writer.close()
-        except GONE:
-            peer.abort()
+        except CONNECTION_ERRORS:
+            connection.abort()
         except asyncio.CancelledError:
-            peer.abort()
-        except BaseException as problem:
-            failures.append(problem)
-            peer.abort()
+            connection.abort()
+        except BaseException as error:
+            failures.append(error)
+            connection.abort()
 
-    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
-        tasks.add(asyncio.get_running_loop().create_task(attend(Peer(reader, writer, server), writer)))
+        tasks.add(asyncio.get_running_loop().create_task(run_script(Connection(reader, writer, server), writer)))
 
-    listener = await asyncio.start_server(accepted, host, port)
+    listener = await asyncio.start_server(accept, host, port)
     server.host, server.port = listener.sockets[0].getsockname()[:2]
     server.scheme = "https" if tls else "http"
     try:
@@ -118,17 +120,17 @@ async def serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks)
-        for _ in range(3):  # transports close on the next turns of the loop
+        for _ in range(3):  # transports close on the next turns of the event loop
             await asyncio.sleep(0)
     if failures:
         raise failures[0]
 
 
-def head(*headers: str, status: int = 200) -> bytes:
-    """The head of an HTTP/1.1 reply."""
+def response_head(*headers: str, status: int = 200) -> bytes:
+    """The head of an HTTP/1.1 response."""
     return "\r\n".join((f"HTTP/1.1 {status} Whatever", *headers, "", "")).encode("latin-1")
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body; an empty one ends it."""
+    """One chunk of a chunked body; an empty one ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)

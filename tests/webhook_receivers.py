@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.clock import ManualClock
 from penstock.net.client import HttpClient
-from penstock.net.guard import NO_EXCEPTIONS, Egress
+from penstock.net.guard import NO_EXCEPTIONS, EgressRules
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.values import new_id
@@ -48,11 +48,10 @@ class Receiver(HttpClient):
         body: bytes,
         headers: Mapping[str, str],
         *,
-        total_seconds: float,
-        egress: Egress = NO_EXCEPTIONS,
-        most_bytes: int = 16 * 2**10,
+        timeout_seconds: float,
+        egress: EgressRules = NO_EXCEPTIONS,
     ) -> int:
-        assert total_seconds == 30
+        assert timeout_seconds == 30
         sent = Sent(url, body, headers, self._now())
         self.sent.append(sent)
         return self.answer if isinstance(self.answer, int) else await self.answer(sent)

@@ -39,9 +39,9 @@ from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.api.raw_http import Line, Said, request
 from tests.fake_providers.scripted import KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
-from tests.http_client import certified
+from tests.http_client import server_tls
 from tests.ports import unused_port
-from tests.tcp_server import Peer, serve
+from tests.tcp_server import Connection, serve
 
 ROOT = Path(__file__).parents[2]
 HOST = "hooks.example.com"
@@ -383,14 +383,14 @@ async def rigged(folder: Path, database: str = "") -> AsyncIterator[Rig]:
     ca_file = folder / "ca.pem"
     authority.cert_pem.write_to_path(ca_file)
 
-    async def receive(peer: Peer) -> None:
+    async def receive(connection: Connection) -> None:
         while True:
-            head, _, body = (await peer.request()).partition(b"\r\n\r\n")
+            head, _, body = (await connection.read_request()).partition(b"\r\n\r\n")
             lines = [line.split(": ", 1) for line in head.decode().split("\r\n")[1:]]
             deliveries.append(Delivery({name.lower(): value for name, value in lines}, body))
-            await peer.reply()
+            await connection.respond()
 
-    async with serve(receive, tls=certified(authority, HOST)) as receiver, scripted_provider() as lab:
+    async with serve(receive, tls=server_tls(authority, HOST)) as receiver, scripted_provider() as lab:
         lab.poll_after_ms = 100
         hook = f"https://{HOST}:{receiver.port}/in"
         yield Rig(folder / "data", database, lab, hook, ca_file, deliveries)

@@ -22,8 +22,8 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.webhooks.events import event, queue
 from tests.databases import sqlite_database
-from tests.http_client import certified
-from tests.tcp_server import Peer, Script, Server, serve
+from tests.http_client import server_tls
+from tests.tcp_server import Connection, Script, TcpServer, serve
 
 pytestmark = pytest.mark.faults
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent.parent.parent
 @dataclass(frozen=True, slots=True)
 class Rig:
     store: Store
-    server: Server
+    server: TcpServer
     folder: Path
 
     async def put(self, *hosts: str) -> list[str]:
@@ -85,7 +85,7 @@ async def rigged(folder: Path, script: Script) -> AsyncIterator[Rig]:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     async with (
-        serve(script, tls=certified(authority, "*.example.com")) as server,
+        serve(script, tls=server_tls(authority, "*.example.com")) as server,
         sqlite_database(folder / "penstock.db").open() as store,
     ):
         yield Rig(store, server, folder)
@@ -108,11 +108,11 @@ def answering_in_turn(*statuses: int) -> Script:
     """Each message is answered with these in turn; the last one stays."""
     seen: Counter[str] = Counter()
 
-    async def script(peer: Peer) -> None:
+    async def script(connection: Connection) -> None:
         while True:
-            message_id, _, _ = read(await peer.request())
+            message_id, _, _ = read(await connection.read_request())
             seen[message_id] += 1
-            await peer.reply(status=statuses[min(seen[message_id], len(statuses)) - 1])
+            await connection.respond(status=statuses[min(seen[message_id], len(statuses)) - 1])
 
     return script
 
@@ -155,12 +155,12 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
     chance = random.Random(4711)
     answers: defaultdict[str, list[int]] = defaultdict(list)
 
-    async def script(peer: Peer) -> None:
+    async def script(connection: Connection) -> None:
         while True:
-            message_id, _, _ = read(await peer.request())
+            message_id, _, _ = read(await connection.read_request())
             await asyncio.sleep(chance.random() * 0.1)
             answers[message_id].append(chance.choice([200, 204, 500, 503]))
-            await peer.reply(status=answers[message_id][-1])
+            await connection.respond(status=answers[message_id][-1])
 
     async with rigged(tmp_path, script) as rig:
         ids = await rig.put(*["h0"] * 40)
@@ -205,11 +205,11 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
 async def test_out_of_file_descriptors(tmp_path: Path) -> None:
     """What this machine lacks is not the receivers' fault: no attempt is spent, nothing spins, all arrives after."""
 
-    async def script(peer: Peer) -> None:
+    async def script(connection: Connection) -> None:
         while True:
-            await peer.request()
+            await connection.read_request()
             await asyncio.sleep(1)
-            await peer.reply()
+            await connection.respond()
 
     async with rigged(tmp_path, script) as rig:
         await rig.put(*(f"h{number}" for number in range(200)))
@@ -239,12 +239,12 @@ async def test_out_of_file_descriptors(tmp_path: Path) -> None:
 async def test_a_thousand_hanging_receivers(tmp_path: Path) -> None:
     arrived: dict[str, float] = {}
 
-    async def script(peer: Peer) -> None:
-        message_id, _, _ = read(await peer.request())
+    async def script(connection: Connection) -> None:
+        message_id, _, _ = read(await connection.read_request())
         arrived[message_id] = time.monotonic()
         if message_id == healthy:
-            await peer.reply()
-        await peer.gone()
+            await connection.respond()
+        await connection.wait_closed()
 
     healthy = ""
     async with rigged(tmp_path, script) as rig, rig.deliverer(1001):

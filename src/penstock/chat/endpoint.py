@@ -17,7 +17,8 @@ from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.retrieve import recorded
 from penstock.metrics import NOBODY
-from penstock.net.client import Chunks, NotSent, Unknown
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.response import ByteStream
 from penstock.providers.spec import Price
 from penstock.schema import Call, Quote, Request, Response
 from penstock.upstream.catalog import Candidate, capable
@@ -119,7 +120,7 @@ async def _streamed(gateway: Gateway, entry: Entry, option: Candidate, said: Cha
         first = b""
         while not first and not relay.done:
             first = relay.feed(await anext(chunks))
-    except (StopAsyncIteration, Broken, Unknown, NotSent) as problem:
+    except (StopAsyncIteration, Broken, MaybeSent, NotSent) as problem:
         await chunks.aclose()
         if isinstance(problem, Broken) and problem.event:
             raise gateway.upstream.objection(option, problem.event) from None
@@ -137,7 +138,7 @@ async def _passed_on(
     entry: Entry,
     option: Candidate,
     said: ChatRequest,
-    chunks: Chunks,
+    chunks: ByteStream,
     relay: Relay,
     first: bytes,
 ) -> AsyncIterator[bytes]:
@@ -157,7 +158,7 @@ async def _passed_on(
             words = str(trouble)
             if trouble.event:
                 words += f": {gateway.upstream.objection(option, trouble.event).message.rstrip('.')}"
-        except (Unknown, NotSent):
+        except (MaybeSent, NotSent):
             words = "broke off in the middle of its answer"
         if words is None:
             status, problem = "completed", None

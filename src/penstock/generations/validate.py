@@ -9,7 +9,7 @@ from penstock.errors import InvalidRequest
 from penstock.fields import check_field
 from penstock.generations import forms
 from penstock.net import guard
-from penstock.net.guard import Egress
+from penstock.net.guard import EgressRules
 from penstock.schema import AUTO, EDIT, IMAGE, VIDEO, Call, Request, Table, UploadedFile
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
@@ -131,8 +131,8 @@ def _wish(
     return ValidatedCall(request, pictures, retention, hook, key)
 
 
-def _egress(settings: Settings) -> Egress:
-    return Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+def _egress(settings: Settings) -> EgressRules:
+    return EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
 
 def _check_shape(values: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ def _metadata(value: Any) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
-def _pictures(fields: dict[str, Any], name: str, role: str, egress: Egress) -> Iterator[InputSource]:
+def _pictures(fields: dict[str, Any], name: str, role: str, egress: EgressRules) -> Iterator[InputSource]:
     """Takes the pictures out of the fields; addresses are checked here, contents when they are loaded."""
     found = fields.pop(name, None)
     if found is None:

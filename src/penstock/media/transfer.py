@@ -20,8 +20,9 @@ from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media.storage import Storage, key_of
-from penstock.net.client import HttpClient, NotSent, Refused, TooLarge, Unknown
-from penstock.net.guard import Egress
+from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
+from penstock.net.guard import EgressRules
 from penstock.providers.spec import File, Outgoing
 from penstock.schema import Input, Output, Request, StoredOutput, UploadedFile
 from penstock.settings import Settings
@@ -67,7 +68,7 @@ class Transfer:
         self._shelf, self._pool, self._wire, self._settings = shelf, pool, wire, settings
         self._scratch = scratch
         self._turns = Turns()
-        self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+        self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
     # -------------------------------------------------------------------------------------------------- from callers
 
@@ -100,11 +101,11 @@ class Transfer:
             found = await self._wire.fetch(
                 source,
                 egress=self._egress,
-                most_bytes=self._settings.image_bytes,
-                total_seconds=_FETCH_SECONDS,
-                redirects=3,
+                max_bytes=self._settings.image_bytes,
+                timeout_seconds=_FETCH_SECONDS,
+                max_redirects=3,
             )
-        except (NotSent, Unknown):
+        except (NotSent, MaybeSent):
             found = None
         if found is None or found.status != 200:
             raise InvalidRequest(f"`{param}` names an address that could not be fetched.", param=param)
@@ -214,20 +215,20 @@ class Transfer:
             if source.trusted:
                 reply = await self._wire.send(
                     Outgoing("GET", source.url, source.headers),
-                    total_seconds=_PROVIDER_SECONDS,
-                    most_bytes=_IMAGE_BYTES,
+                    timeout_seconds=_PROVIDER_SECONDS,
+                    max_bytes=_IMAGE_BYTES,
                 )
                 status, body = reply.status, reply.body
             else:
                 found = await self._wire.fetch(
                     source.url,
                     egress=self._egress,
-                    most_bytes=_IMAGE_BYTES,
-                    total_seconds=_PROVIDER_SECONDS,
-                    redirects=3,
+                    max_bytes=_IMAGE_BYTES,
+                    timeout_seconds=_PROVIDER_SECONDS,
+                    max_redirects=3,
                 )
                 status, body = found.status, bytes(found.body)
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise _trouble(problem) from problem
         if status != 200:
             raise DownloadFailed(f"fetching the file gave {status}")
@@ -278,7 +279,9 @@ class Transfer:
         try:
             if source.trusted:
                 outgoing = Outgoing("GET", source.url, source.headers)
-                async with self._wire.stream(outgoing, idle_seconds=60, total_seconds=_VIDEO_SECONDS) as reply:
+                async with self._wire.stream(
+                    outgoing, read_timeout_seconds=60, timeout_seconds=_VIDEO_SECONDS
+                ) as reply:
                     status, taken = reply.status, 0
                     async for chunk in reply:
                         taken += len(chunk)
@@ -289,15 +292,15 @@ class Transfer:
                 found = await self._wire.fetch(
                     source.url,
                     egress=self._egress,
-                    most_bytes=most,
-                    total_seconds=_VIDEO_SECONDS,
-                    redirects=3,
-                    sink=sink,
+                    max_bytes=most,
+                    timeout_seconds=_VIDEO_SECONDS,
+                    max_redirects=3,
+                    writer=sink,
                 )
                 status = found.status
         except OSError as problem:
             raise StorageFull from problem
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise _trouble(problem) from problem
         if status != 200:
             raise DownloadFailed(f"fetching the file gave {status}")
@@ -307,13 +310,13 @@ def _is_data_uri(text: str | bytes | None) -> bool:
     return isinstance(text, str) and text[:5].lower() == "data:"
 
 
-def _trouble(problem: NotSent | Unknown) -> UnusableFile | DownloadFailed:
+def _trouble(problem: NotSent | MaybeSent) -> UnusableFile | DownloadFailed:
     """An address that we do not go to, or a file without end, stays one; the rest may pass."""
-    if isinstance(problem, Refused):
+    if isinstance(problem, UrlBlocked):
         return UnusableFile("the file lies where the gateway does not go")
     return (
         UnusableFile("the file is too large")
-        if isinstance(problem, TooLarge)
+        if isinstance(problem, ResponseTooLarge)
         else DownloadFailed("the transfer broke off")
     )
 

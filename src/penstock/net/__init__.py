@@ -1,5 +1,6 @@
 """Outgoing HTTP.
 
-`client` sends one request and reads one capped reply, `reply` reads it in pieces, and `guard` decides which addresses
-may be reached.
+`client` sends requests, `response` reads responses within limits, and `errors` says for each failure whether the
+server may have received the request. `guard` checks URLs that others supplied, `addresses` the IP addresses of their
+hosts.
 """

@@ -12,7 +12,9 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from penstock.event_loop import Turns
-from penstock.net.client import Chunks, HttpClient, NotSent, Unknown
+from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.response import ByteStream
 from penstock.providers.spec import Deposit, FailureKind, File, LocalServer, Model, Outgoing, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
@@ -106,7 +108,7 @@ class Upstream:
         try:
             outgoing = translate.outgoing(provider, model, fields, target.key, callback)
             reply = await self._send(target, outgoing, self._settings.upstream_seconds)
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise self._silence(provider, problem) from None
         result = self._received(target, reply)
         if result.status == "failed":
@@ -127,7 +129,7 @@ class Upstream:
         outgoing = Outgoing(place.method, place.url, place.headers, form=deposit.form(reference))
         try:
             reply = await self._send(target, outgoing, self._settings.upstream_seconds)
-        except (NotSent, Unknown):  # whatever became of the picture, no job was begun
+        except (NotSent, MaybeSent):  # whatever became of the picture, no job was begun
             words = f"{target.provider.name} did not take a picture."
             raise AttemptFailed(target.provider.slug, "broken", words, sent=False) from None
         return replace(reference, name=self._understood(target, reply, deposit.read))
@@ -137,7 +139,7 @@ class Upstream:
         outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
         try:
             reply = await self._send(target, outgoing, seconds)
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise self._silence(target.provider, problem) from None
         if reply.status != 200:
             raise self._refusal(target, reply)
@@ -145,17 +147,15 @@ class Upstream:
 
     async def listen(
         self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float
-    ) -> Chunks:
-        """A chat call whose answer comes bit by bit, for the caller to close. Raises as `ask` does until it has begun,
-        then Unknown.
-        """
+    ) -> ByteStream:
+        """Start a streamed chat call, for the caller to close. Raises as `ask` does, and MaybeSent while it is read."""
         outgoing = translate.outgoing(target.provider, target.model, fields, target.key)
         if server := self._local_servers.get(target.provider.slug):
             return server.stream(outgoing)
         try:
-            stream = self._wire.stream(outgoing, idle_seconds=idle_seconds, total_seconds=total_seconds)
+            stream = self._wire.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
             reply = await stream.__aenter__()
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise self._silence(target.provider, problem) from None
         if reply.status == 200:
             return reply
@@ -164,7 +164,7 @@ class Upstream:
         raise self._refusal(target, Reply(reply.status, reply.headers, body))
 
     @staticmethod
-    def _silence(provider: Provider, problem: NotSent | Unknown) -> "AttemptFailed | OutcomeUnknown":
+    def _silence(provider: Provider, problem: NotSent | MaybeSent) -> "AttemptFailed | OutcomeUnknown":
         if isinstance(problem, NotSent):
             return AttemptFailed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False)
         words = "did not answer in time" if problem.timeout else "broke off before answering"
@@ -209,7 +209,7 @@ class Upstream:
         body = op.cancel_body(ref) if op.cancel_body else None
         try:
             replies = [await self._send(target, self._address(target, one, ref, body), 30) for one in op.cancels]
-        except (NotSent, Unknown, AttemptFailed):
+        except (NotSent, MaybeSent, AttemptFailed):
             return False
         return bool(replies) and all(reply.status < 300 for reply in replies)
 
@@ -226,7 +226,7 @@ class Upstream:
     async def _send(self, target: Target, outgoing: Outgoing, seconds: float) -> Reply:
         if server := self._local_servers.get(target.provider.slug):
             return await server.send(outgoing)
-        reply = await self._wire.send(outgoing, total_seconds=seconds)
+        reply = await self._wire.send(outgoing, timeout_seconds=seconds)
         await self._turns.take(len(reply.body))  # it will be read at once
         return reply
 
@@ -235,7 +235,7 @@ class Upstream:
         body = op.poll_body(ref) if op.poll_body and template == op.poll else None
         try:
             reply = await self._send(target, self._address(target, template, ref, body), 60)
-        except (NotSent, Unknown) as problem:
+        except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(slug, "timeout", f"{name} did not say how the job is.") from problem
         return self._read(target, reply, op.read_later)
 

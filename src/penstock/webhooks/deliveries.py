@@ -13,8 +13,9 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
-from penstock.net.client import HttpClient, NotSent, Unknown
-from penstock.net.guard import Egress, check_webhook_url
+from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.guard import EgressRules, check_webhook_url
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
@@ -81,7 +82,7 @@ class Deliveries:
     def __init__(self, store: Store, wire: HttpClient, vault: Vault, clock: Clock, settings: Settings) -> None:
         self._store, self._wire, self._clock = store, wire, clock
         self._secrets = WebhookSecrets(store, vault, clock)
-        self._egress = Egress(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+        self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
@@ -224,7 +225,7 @@ class Deliveries:
             headers = await self._headers(claim)
             async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
                 status = await self._wire.post_guarded(
-                    url, claim.body, headers, total_seconds=self._timeout_seconds, egress=self._egress
+                    url, claim.body, headers, timeout_seconds=self._timeout_seconds, egress=self._egress
                 )
         except InvalidRequest:
             return Outcome("the address is refused")
@@ -234,7 +235,7 @@ class Deliveries:
             return Outcome(str(problem), counts=False)
         except NotSent as problem:
             return Outcome(str(problem), counts=not problem.local)
-        except Unknown as problem:
+        except MaybeSent as problem:
             return Outcome(str(problem))
         return Outcome(f"status {status}", delivered=200 <= status < 300)
 

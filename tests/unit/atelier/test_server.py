@@ -18,7 +18,7 @@ from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.providers.spec import LocalServer, LocalTools, Outgoing
 from penstock.upstream import local
 from tests.fake_providers.scripted import png
-from tests.http_client import until
+from tests.http_client import wait_until
 
 VIDEO = {"prompt": "a lighthouse", "seconds": 1.0, "width": 64, "height": 64}
 EXTRAS = {"foo": 1, "path": "/etc/passwd", "name": "sketch", "progress": 1, "fps": 60, "images": 3}
@@ -71,7 +71,7 @@ def jobs(server: LocalServer) -> dict[str, VideoJob]:
 
 
 async def finished(server: LocalServer, job_id: str) -> dict[str, Any]:
-    await until(lambda: jobs(server)[job_id].is_finished)
+    await wait_until(lambda: jobs(server)[job_id].is_finished)
     return (await send(server, "GET", f"/videos/{job_id}"))[1]
 
 
@@ -128,7 +128,7 @@ async def test_a_video_from_beginning_to_end(tmp_path: Path) -> None:
     async with open_server(tmp_path) as server:
         status, job = await send(server, "POST", "/videos", VIDEO)
         assert (status, job["status"]) == (200, "queued")
-        await until(lambda: jobs(server)[job["id"]].status != "queued")
+        await wait_until(lambda: jobs(server)[job["id"]].status != "queued")
         assert (await send(server, "GET", f"/videos/{job['id']}"))[1]["status"] == "in_progress"
         done = await finished(server, job["id"])
         assert done["status"] == "completed", done
@@ -153,7 +153,7 @@ async def test_a_video_can_be_cancelled(tmp_path: Path) -> None:
         _, job = await send(server, "POST", "/videos", {**VIDEO, "seconds": 20.0, "width": 1280, "height": 720})
         _, after = await send(server, "DELETE", f"/videos/{job['id']}")
         assert after["status"] == "cancelled"
-        await until(lambda: not list(tmp_path.iterdir()))
+        await wait_until(lambda: not list(tmp_path.iterdir()))
         assert (await send(server, "GET", f"/videos/{job['id']}"))[1]["status"] == "cancelled"
 
 
@@ -195,7 +195,7 @@ async def test_a_video_whose_task_dies_is_failed(tmp_path: Path, error: BaseExce
 async def test_a_video_whose_task_is_cancelled_from_outside_is_failed(tmp_path: Path) -> None:
     async with open_server_with(asyncio.Event().wait, tmp_path) as server:
         _, job = await send(server, "POST", "/videos", VIDEO)
-        await until(lambda: jobs(server)[job["id"]].status == "in_progress")
+        await wait_until(lambda: jobs(server)[job["id"]].status == "in_progress")
         task = jobs(server)[job["id"]].task
         assert task is not None
         task.cancel()
@@ -210,7 +210,7 @@ async def test_finished_videos_are_forgotten_after_a_while(tmp_path: Path) -> No
         assert len(jobs(server)) <= 9
         for _ in range(80):
             _, job = await send(server, "POST", "/videos", {**VIDEO, "prompt": "[fail]"})
-            await until(lambda: all(job.is_finished for job in jobs(server).values()))
+            await wait_until(lambda: all(job.is_finished for job in jobs(server).values()))
         assert len(jobs(server)) <= 65
 
 

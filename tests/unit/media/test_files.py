@@ -18,7 +18,7 @@ from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway, postgres_only, sqlite_only, tripping
-from tests.s3_server import Buckets, serving
+from tests.s3_server import S3Server, run_s3_server
 
 
 async def made(running: RunningGateway) -> str:
@@ -275,9 +275,9 @@ async def test_no_finished_video_without_its_file(open_gateway: OpenGateway) -> 
 
 
 @pytest.fixture(scope="module")
-def buckets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buckets]:
-    with serving(tmp_path_factory.mktemp("buckets")) as buckets:
-        yield buckets
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with run_s3_server(tmp_path_factory.mktemp("buckets")) as s3:
+        yield s3
 
 
 def fetched(url: str) -> bytes:
@@ -287,11 +287,11 @@ def fetched(url: str) -> bytes:
 
 
 @postgres_only
-async def test_media_in_a_bucket(open_gateway: OpenGateway, buckets: Buckets, tmp_path: Path) -> None:
+async def test_media_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_path: Path) -> None:
     """Postgres and S3 together: nothing is kept on the machine itself."""
-    async with open_gateway(media=buckets.place(), media_options=buckets.options) as running:
+    async with open_gateway(media=s3.new_url(), media_options=s3.options) as running:
         url = await made(running)
-        assert url.startswith(buckets.endpoint)
+        assert url.startswith(s3.endpoint)
         assert await asyncio.to_thread(fetched, url) == png(64, 64)
         answer = await running.image(response_format="b64_json")
         assert answer["data"][0]["b64_json"]

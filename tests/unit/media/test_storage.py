@@ -12,21 +12,21 @@ import pytest
 from penstock.errors import StorageUnavailable
 from penstock.media.storage import Bucket, FileMissing, Folder, Storage, key_of, open_storage
 from penstock.values import new_id
-from tests.s3_server import Buckets, serving
+from tests.s3_server import S3Server, run_s3_server
 
 KEY = "ab/med_1"
 PNG = "image/png"
 
 
 @pytest.fixture(scope="module")
-def buckets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buckets]:
-    with serving(tmp_path_factory.mktemp("buckets")) as buckets:
-        yield buckets
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with run_s3_server(tmp_path_factory.mktemp("buckets")) as s3:
+        yield s3
 
 
 @pytest.fixture
-def bucket(buckets: Buckets) -> Storage:
-    return open_storage(buckets.place(), buckets.options, Path("/nowhere"))
+def bucket(s3: S3Server) -> Storage:
+    return open_storage(s3.new_url(), s3.options, Path("/nowhere"))
 
 
 @pytest.fixture
@@ -173,11 +173,11 @@ def fetched(url: str, **headers: str) -> tuple[int, bytes, str]:
         return answer.status, answer.read(), answer.headers["content-type"]
 
 
-async def test_a_bucket_signs_its_own_addresses(bucket: Storage, buckets: Buckets) -> None:
+async def test_a_bucket_signs_its_own_addresses(bucket: Storage, s3: S3Server) -> None:
     await bucket.put(KEY, b"0123456789", PNG)
     url = await bucket.address(KEY, 60, {})
     assert url is not None
-    assert url.startswith(f"{buckets.endpoint}/")
+    assert url.startswith(f"{s3.endpoint}/")
     assert await asyncio.to_thread(fetched, url) == (200, b"0123456789", PNG)
     assert (await asyncio.to_thread(fetched, url, Range="bytes=2-4"))[1] == b"234"
 
@@ -197,8 +197,8 @@ async def test_addresses_live_no_longer_than_a_store_allows(bucket: Storage) -> 
     assert (await asyncio.to_thread(fetched, url))[0] == 200
 
 
-async def test_a_bucket_that_is_away(buckets: Buckets) -> None:
-    options = {**buckets.options, "aws_endpoint": "http://127.0.0.1:1"}
+async def test_a_bucket_that_is_away(s3: S3Server) -> None:
+    options = {**s3.options, "aws_endpoint": "http://127.0.0.1:1"}
     away = Bucket("s3://away", options)
     with pytest.raises(StorageUnavailable):
         await away.put(KEY, b"x", PNG)
@@ -210,13 +210,13 @@ async def test_a_bucket_that_is_away(buckets: Buckets) -> None:
         await away.keys()
 
 
-async def test_a_bucket_that_does_not_exist(buckets: Buckets) -> None:
+async def test_a_bucket_that_does_not_exist(s3: S3Server) -> None:
     with pytest.raises(StorageUnavailable):
-        await Bucket("s3://nonesuch", buckets.options).put(KEY, b"x", PNG)
+        await Bucket("s3://nonesuch", s3.options).put(KEY, b"x", PNG)
 
 
-async def test_what_is_beside_stays_unseen(buckets: Buckets) -> None:
-    ours, theirs = (open_storage(buckets.place(), buckets.options, Path()) for _ in range(2))
+async def test_what_is_beside_stays_unseen(s3: S3Server) -> None:
+    ours, theirs = (open_storage(s3.new_url(), s3.options, Path()) for _ in range(2))
     await theirs.put(KEY, b"x", PNG)
     assert await ours.keys() == []
     with pytest.raises(FileMissing):

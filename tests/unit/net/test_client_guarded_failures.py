@@ -1,4 +1,4 @@
-"""What fetching and delivering tell when the other side, the name service or this machine fails."""
+"""How fetches and deliveries fail when the server, the name service or this machine fails."""
 
 import asyncio
 import io
@@ -12,194 +12,200 @@ from typing import Any
 import pytest
 import trustme
 
-from penstock.net.client import NotSent, Refused, TooLarge, Unknown
-from penstock.net.guard import Egress
+from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
+from penstock.net.guard import EgressRules
 from tests.http_client import (
     MIB,
     SECRET,
-    Names,
-    answering,
-    both_ways,
-    certified,
-    everything_told,
-    fetched,
-    own_loopback,
-    posted,
-    settled,
-    wire,
+    FakeResolver,
+    fetch,
+    fetch_and_post,
+    full_text,
+    open_client,
+    post_guarded,
+    random_loopback,
+    responding,
+    server_tls,
+    wait_until_stable,
 )
 from tests.ports import unused_port
-from tests.tcp_server import Peer, chunk, head, serve
+from tests.tcp_server import Connection, chunk, response_head, serve
 
 
-@both_ways
+@fetch_and_post
 @pytest.mark.parametrize("answer", [socket.gaierror(-2, "Name or service not known"), []], ids=str)
-async def test_a_name_without_an_address_was_not_sent(go: Callable[..., Any], answer: Any) -> None:
-    async with wire(resolver=Names(answer)) as sender:
+async def test_a_name_without_an_ip_address_means_not_sent(call: Callable[..., Any], answer: Any) -> None:
+    async with open_client(resolver=FakeResolver(answer)) as client:
         with pytest.raises(NotSent) as failure:
-            await go(sender, "https://x.example/")
-    assert not isinstance(failure.value, Refused)
+            await call(client, "https://x.example/")
+    assert not isinstance(failure.value, UrlBlocked)
 
 
-@both_ways
-async def test_a_name_service_that_hangs_is_not_waited_for(go: Callable[..., Any]) -> None:
-    async def hanging(host: str, port: int) -> list[str]:
+@fetch_and_post
+async def test_a_lookup_that_hangs_ends_at_the_timeout(call: Callable[..., Any]) -> None:
+    async def hang(host: str, port: int) -> list[str]:
         await asyncio.Event().wait()
         return []
 
-    async with wire(resolver=hanging) as sender, asyncio.timeout(4):
+    async with open_client(resolver=hang) as client, asyncio.timeout(60):
         with pytest.raises(NotSent):
-            await go(sender, "https://x.example/", total_seconds=0.1)
+            await call(client, "https://x.example/", timeout_seconds=0.1)
 
 
-async def test_the_next_address_is_tried_while_nothing_was_sent() -> None:
-    egress, dead, alive = Egress(allow_hosts=("x.example",)), own_loopback(), own_loopback()
-    async with serve(answering(), host=alive) as server, wire(resolver=Names([dead, alive])) as sender:
-        assert (await fetched(sender, f"http://x.example:{server.port}/", egress=egress)).body == b"picture"
+async def test_the_next_ip_address_is_tried_while_nothing_was_sent() -> None:
+    egress = EgressRules(allow_hosts=("x.example",))
+    dead = random_loopback()
+    alive = random_loopback()
+    async with serve(responding(), host=alive) as server, open_client(resolver=FakeResolver([dead, alive])) as client:
+        assert (await fetch(client, f"http://x.example:{server.port}/", egress=egress)).body == b"image"
 
 
-@both_ways
-async def test_the_next_address_is_not_tried_once_something_was_sent(go: Callable[..., Any]) -> None:
-    async def closes(peer: Peer) -> None:
-        await peer.request()
+@fetch_and_post
+async def test_the_next_ip_address_is_not_tried_once_something_was_sent(call: Callable[..., Any]) -> None:
+    async def close(connection: Connection) -> None:
+        await connection.read_request()
 
-    egress, first, second = Egress(allow_hosts=("x.example",)), own_loopback(), own_loopback()
+    egress = EgressRules(allow_hosts=("x.example",))
+    first = random_loopback()
+    second = random_loopback()
     async with (
-        serve(closes, host=first) as server,
-        serve(answering(), host=second, port=server.port) as spare,
-        wire(resolver=Names([first, second])) as sender,
+        serve(close, host=first) as server,
+        serve(responding(), host=second, port=server.port) as spare,
+        open_client(resolver=FakeResolver([first, second])) as client,
     ):
-        with pytest.raises(Unknown):
-            await go(sender, f"http://x.example:{server.port}/", egress=egress)
+        with pytest.raises(MaybeSent):
+            await call(client, f"http://x.example:{server.port}/", egress=egress)
     assert (len(server.requests), spare.connections) == (1, 0)
 
 
-@both_ways
-async def test_a_silent_or_dripping_server_is_left_at_the_deadline(go: Callable[..., Any]) -> None:
-    async def hangs(peer: Peer) -> None:
-        await peer.request()
-        await peer.gone()
+@fetch_and_post
+async def test_a_silent_or_slow_server_ends_in_a_timeout(call: Callable[..., Any]) -> None:
+    async def never_respond(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.wait_closed()
 
-    async def drips_a_head(peer: Peer) -> None:
-        await peer.request()
+    async def send_a_slow_head(connection: Connection) -> None:
+        await connection.read_request()
         for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000:
-            await peer.send(bytes([byte]))
+            await connection.send(bytes([byte]))
             await asyncio.sleep(0.01)
 
-    async def drips_a_body(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-length: 1000"))
+    async def send_a_slow_body(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("content-length: 1000"))
         while True:
-            await peer.send(b"x")
+            await connection.send(b"x")
             await asyncio.sleep(0.01)
 
-    for script in (hangs, drips_a_head, drips_a_body):
-        async with serve(script) as server, wire() as sender:
-            with pytest.raises(Unknown) as failure:
-                await go(sender, server.url, total_seconds=0.3)
+    for script in (never_respond, send_a_slow_head, send_a_slow_body):
+        async with serve(script) as server, open_client() as client:
+            with pytest.raises(MaybeSent) as failure:
+                await call(client, server.url, timeout_seconds=0.3)
             assert failure.value.timeout
-            assert await settled(lambda: server.sent_bytes) < 1000
+            assert await wait_until_stable(lambda: server.sent_bytes) < 1000
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_what_is_too_large_is_left_at_the_limit(announced: bool) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-length: 10000000000" if announced else "transfer-encoding: chunked"))
+async def test_a_response_that_is_too_large_is_read_up_to_the_limit(announced: bool) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(
+            response_head("content-length: 10000000000" if announced else "transfer-encoding: chunked")
+        )
         block = b"x" * 65_536
         while True:
-            await peer.send(block if announced else chunk(block))
+            await connection.send(block if announced else chunk(block))
 
-    sink = io.BytesIO()
-    async with serve(script) as server, wire() as sender:
-        with pytest.raises(TooLarge):
-            await fetched(sender, server.url, most_bytes=3 * MIB, sink=sink)
-        assert await settled(lambda: server.sent_bytes) < 20 * MIB
-    assert len(sink.getvalue()) <= 3 * MIB
-
-
-async def test_a_receiver_that_talks_without_end_is_answered_by_its_status() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-length: 10000000000") + b"x" * 20_000)
-        await peer.gone()
-
-    async with serve(script) as server, wire() as sender:
-        assert await posted(sender, server.url) == 200  # without waiting for more than the 16 KiB that it reads
-        await server.departed()
+    writer = io.BytesIO()
+    async with serve(script) as server, open_client() as client:
+        with pytest.raises(ResponseTooLarge):
+            await fetch(client, server.url, max_bytes=3 * MIB, writer=writer)
+        assert await wait_until_stable(lambda: server.sent_bytes) < 20 * MIB
+    assert len(writer.getvalue()) <= 3 * MIB
 
 
-@both_ways
-async def test_a_server_that_cuts_its_answer_leaves_the_outcome_unknown(go: Callable[..., Any]) -> None:
-    async def mid_head(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nconte")
+async def test_the_status_of_an_endless_response_to_a_delivery_is_returned() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("content-length: 10000000000") + b"x" * 20_000)
+        await connection.wait_closed()
 
-    async def mid_body(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-length: 10") + b"abc")
+    async with serve(script) as server, open_client() as client:
+        assert await post_guarded(client, server.url) == 200  # at most 16 KiB of the body are read
+        await server.wait_closed_by_client()
 
-    for script in (mid_head, mid_body):
-        async with serve(script) as server, wire() as sender:
-            with pytest.raises(Unknown) as failure:
-                await go(sender, server.url)
+
+@fetch_and_post
+async def test_a_response_that_is_cut_off_means_maybe_sent(call: Callable[..., Any]) -> None:
+    async def cut_head(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(b"HTTP/1.1 200 OK\r\nconte")
+
+    async def cut_body(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("content-length: 10") + b"abc")
+
+    for script in (cut_head, cut_body):
+        async with serve(script) as server, open_client() as client:
+            with pytest.raises(MaybeSent) as failure:
+                await call(client, server.url)
             assert not failure.value.timeout
 
 
-@both_ways
-async def test_certificates_are_checked(go: Callable[..., Any], tmp_path: Path) -> None:
-    ours, stranger = trustme.CA(), trustme.CA()
+@fetch_and_post
+async def test_certificates_are_checked(call: Callable[..., Any], tmp_path: Path) -> None:
+    ours = trustme.CA()
+    other = trustme.CA()
     ours.cert_pem.write_to_path(tmp_path / "ca.pem")
     past = datetime(2020, 1, 1, tzinfo=UTC)
     expired = ours.issue_cert("x.example", not_after=past)
-    names, egress = Names(["127.0.0.1"]), Egress(allow_hosts=("x.example",))
-    async with wire(ca_file=tmp_path / "ca.pem", resolver=names) as sender:
+    resolver = FakeResolver(["127.0.0.1"])
+    egress = EgressRules(allow_hosts=("x.example",))
+    async with open_client(ca_file=tmp_path / "ca.pem", resolver=resolver) as client:
         for tls, accepted in (
-            (certified(ours, "x.example"), True),
-            (certified(stranger, "x.example"), False),
-            (certified(ours, "y.example"), False),
-            (certified(ours, "127.0.0.1"), False),
-            (holding(expired), False),
+            (server_tls(ours, "x.example"), True),
+            (server_tls(other, "x.example"), False),
+            (server_tls(ours, "y.example"), False),
+            (server_tls(ours, "127.0.0.1"), False),
+            (tls_with(expired), False),
         ):
-            async with serve(answering(), tls=tls) as server:
+            async with serve(responding(), tls=tls) as server:
                 if accepted:
-                    await go(sender, f"https://x.example:{server.port}/", egress=egress)
+                    await call(client, f"https://x.example:{server.port}/", egress=egress)
                 else:
                     with pytest.raises(NotSent):
-                        await go(sender, f"https://x.example:{server.port}/", egress=egress)
+                        await call(client, f"https://x.example:{server.port}/", egress=egress)
             assert len(server.requests) == accepted
 
 
-def holding(certificate: trustme.LeafCert) -> Any:
-    context = certified(trustme.CA(), "x.example")
+def tls_with(certificate: trustme.LeafCert) -> Any:
+    context = server_tls(trustme.CA(), "x.example")
     certificate.configure_cert(context)
     return context
 
 
-@both_ways
+@fetch_and_post
 @pytest.mark.parametrize("known", [True, False])
-async def test_running_out_of_files_is_told_apart_from_the_other_sides_faults(
-    go: Callable[..., Any], known: bool
-) -> None:
-    async def once(peer: Peer) -> None:
-        await peer.request()
-        await peer.reply(b"", "connection: close")
+async def test_a_lack_of_file_descriptors_is_a_local_problem(call: Callable[..., Any], known: bool) -> None:
+    async def respond_and_close(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.respond(b"", "connection: close")
 
-    async with serve(once) as server, wire() as sender:
-        await go(sender, f"http://127.0.0.1:{server.port}/")
+    async with serve(respond_and_close) as server, open_client() as client:
+        await call(client, f"http://127.0.0.1:{server.port}/")
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # new ones only; those that are open stay
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # open descriptors stay open
             with pytest.raises(NotSent) as failure:
-                await go(sender, f"http://{'127.0.0.1' if known else '127.0.0.2'}:{server.port}/")
+                await call(client, f"http://{'127.0.0.1' if known else '127.0.0.2'}:{server.port}/")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert failure.value.local
 
 
-@both_ways
-async def test_failures_quote_no_address(go: Callable[..., Any]) -> None:
-    async with wire() as sender:
+@fetch_and_post
+async def test_errors_do_not_quote_the_url(call: Callable[..., Any]) -> None:
+    async with open_client() as client:
         with pytest.raises(NotSent) as failure:
-            await go(sender, f"http://127.0.0.1:{unused_port()}/{SECRET}?key={SECRET}")
-    assert SECRET not in everything_told(failure.value)
+            await call(client, f"http://127.0.0.1:{unused_port()}/{SECRET}?key={SECRET}")
+    assert SECRET not in full_text(failure.value)

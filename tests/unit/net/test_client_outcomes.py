@@ -1,58 +1,42 @@
-"""What is known after each way a request can fail."""
+"""For each way in which a request can fail: whether the server may have received it."""
 
 import asyncio
 
 import pytest
 
-from penstock.net.client import HttpClient, NotSent, Unknown
+from penstock.net.client import HttpClient
+from penstock.net.errors import MaybeSent, NotSent
 from penstock.providers.spec import Outgoing, Upload
 from tests.http_client import (
     SECRET,
-    against,
-    cuts_a_body_of_known_length,
-    cuts_a_chunked_body,
-    everything_told,
-    post,
-    settled,
-    stalls,
-    until,
-    wire,
+    client_and_server,
+    cut_body_of_known_length,
+    cut_chunked_body,
+    full_text,
+    never_respond,
+    open_client,
+    post_request,
+    wait_until,
+    wait_until_stable,
 )
 from tests.ports import unused_port
-from tests.tcp_server import Peer, Script, head
+from tests.tcp_server import Connection, Script, response_head
 
 # ------------------------------------------------------------------------------------------------- nothing was sent
 
 
-async def test_a_port_nobody_listens_on_proves_that_nothing_was_sent() -> None:
-    async with wire() as sender:
+async def test_a_refused_connection_means_not_sent() -> None:
+    async with open_client() as client:
         with pytest.raises(NotSent) as failure:
-            await sender.send(Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), total_seconds=5)
+            await client.send(Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), timeout_seconds=5)
     assert not failure.value.local
 
 
-async def test_a_name_that_does_not_resolve_proves_that_nothing_was_sent() -> None:
-    too_long_to_be_looked_up = "a" * 64
-    async with wire() as sender:
+async def test_a_name_that_cannot_be_looked_up_means_not_sent() -> None:
+    too_long_for_a_name = "a" * 64
+    async with open_client() as client:
         with pytest.raises(NotSent):
-            await sender.send(Outgoing("POST", f"http://{too_long_to_be_looked_up}.invalid/"), total_seconds=5)
-
-
-async def test_no_free_connection_proves_that_nothing_was_sent() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await release.wait()
-        await peer.reply(b"late")
-
-    release = asyncio.Event()
-    async with against(script, connections=1) as (sender, server):
-        first = asyncio.create_task(sender.send(post(server), total_seconds=10))
-        await until(lambda: len(server.requests) == 1)
-        with pytest.raises(NotSent):
-            await sender.send(post(server), total_seconds=0.1)
-        release.set()
-        assert (await first).body == b"late"
-    assert server.connections == 1
+            await client.send(Outgoing("POST", f"http://{too_long_for_a_name}.invalid/"), timeout_seconds=5)
 
 
 @pytest.mark.parametrize(
@@ -65,187 +49,189 @@ async def test_no_free_connection_proves_that_nothing_was_sent() -> None:
         Outgoing("POST", "http://127.0.0.1:1/", form=(("file", Upload(b"", SECRET, "x")),)),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_built_is_not_sent_and_not_quoted(request_: Outgoing) -> None:
-    async with wire() as sender:
+async def test_a_malformed_request_is_not_sent_and_not_quoted(request_: Outgoing) -> None:
+    async with open_client() as client:
         with pytest.raises(NotSent) as failure:
-            await sender.send(request_, total_seconds=5)
-    assert SECRET not in everything_told(failure.value)
+            await client.send(request_, timeout_seconds=5)
+    assert SECRET not in full_text(failure.value)
 
 
-async def test_a_closed_sender_sends_nothing() -> None:
-    sender = HttpClient()
-    await sender.close()
+async def test_a_closed_client_sends_nothing() -> None:
+    client = HttpClient()
+    await client.close()
     with pytest.raises(NotSent):
-        await sender.send(Outgoing("GET", "http://127.0.0.1:1/"), total_seconds=5)
+        await client.send(Outgoing("GET", "http://127.0.0.1:1/"), timeout_seconds=5)
     with pytest.raises(NotSent):
-        sender.stream(Outgoing("GET", "http://127.0.0.1:1/"), idle_seconds=5, total_seconds=5)
+        client.stream(Outgoing("GET", "http://127.0.0.1:1/"), read_timeout_seconds=5, timeout_seconds=5)
     with pytest.raises(NotSent):
-        await sender.fetch("https://x.example/", most_bytes=1, total_seconds=5)
+        await client.fetch("https://x.example/", max_bytes=1, timeout_seconds=5)
 
 
-# -------------------------------------------------------------------------------------------------- nobody knows
+# -------------------------------------------------------------------------------------------------- maybe sent
 
 
-async def closes_without_reading(peer: Peer) -> None:
+async def close_without_reading(connection: Connection) -> None:
     pass
 
 
-async def reads_then_closes(peer: Peer) -> None:
-    await peer.request()
+async def read_then_close(connection: Connection) -> None:
+    await connection.read_request()
 
 
-async def reads_then_resets(peer: Peer) -> None:
-    await peer.request()
-    peer.reset()
+async def read_then_reset(connection: Connection) -> None:
+    await connection.read_request()
+    connection.reset()
 
 
-async def sends_half_a_head(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(b"HTTP/1.1 200 OK\r\ncontent-le")
+async def send_half_a_head(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-le")
 
 
-async def speaks_no_http(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+async def send_no_http(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
 
 
-async def cuts_a_long_body(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 200000") + b"a" * 199_999)
+async def cut_long_body(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("content-length: 200000") + b"a" * 199_999)
 
 
-async def announces_two_lengths(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 3", "content-length: 4") + b"abc")
+async def send_two_lengths(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("content-length: 3", "content-length: 4") + b"abc")
 
 
 @pytest.mark.parametrize(
     "script",
     [
-        closes_without_reading,
-        reads_then_closes,
-        reads_then_resets,
-        sends_half_a_head,
-        speaks_no_http,
-        cuts_a_body_of_known_length,
-        cuts_a_chunked_body,
-        cuts_a_long_body,
-        announces_two_lengths,
+        close_without_reading,
+        read_then_close,
+        read_then_reset,
+        send_half_a_head,
+        send_no_http,
+        cut_body_of_known_length,
+        cut_chunked_body,
+        cut_long_body,
+        send_two_lengths,
     ],
 )
-async def test_a_connection_that_fails_after_it_came_about_leaves_the_outcome_unknown(script: Script) -> None:
-    async with against(script) as (sender, server):
-        with pytest.raises(Unknown) as failure:
-            await sender.send(post(server), total_seconds=5)
+async def test_a_connection_that_fails_after_it_was_made_means_maybe_sent(script: Script) -> None:
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(post_request(server), timeout_seconds=5)
         assert not failure.value.timeout
-        # The word "timeout" in an address must not make a timeout of it.
-        with pytest.raises(Unknown) as failure:
-            await sender.send(
-                Outgoing("POST", f"{server.url}/timeout/timed out/client error (Connect)"), total_seconds=5
+        # The word "timeout" in the URL must not be taken for a timeout.
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(
+                Outgoing("POST", f"{server.url}/timeout/timed out/client error (Connect)"), timeout_seconds=5
             )
         assert not failure.value.timeout
     assert server.connections == 2
-    assert SECRET not in everything_told(failure.value)
+    assert SECRET not in full_text(failure.value)
 
 
 async def test_a_request_lost_on_a_reused_connection_is_not_sent_again() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.reply(b"ok")
-        await peer.request()
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.respond(b"ok")
+        await connection.read_request()
 
-    async with against(script) as (sender, server):
-        await sender.send(post(server), total_seconds=5)
-        with pytest.raises(Unknown):
-            await sender.send(post(server), total_seconds=5)
+    async with client_and_server(script) as (client, server):
+        await client.send(post_request(server), timeout_seconds=5)
+        with pytest.raises(MaybeSent):
+            await client.send(post_request(server), timeout_seconds=5)
     assert (server.connections, len(server.requests)) == (1, 2)
 
 
-async def stalls_in_the_body(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 100") + b"abc")
-    await peer.gone()
+async def stop_within_the_body(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("content-length: 100") + b"abc")
+    await connection.wait_closed()
 
 
-async def never_reads(peer: Peer) -> None:
+async def never_read(connection: Connection) -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("limits", [{"total_seconds": 0.2}, {"total_seconds": 60, "first_byte_seconds": 0.2}], ids=str)
-@pytest.mark.parametrize("script", [stalls, stalls_in_the_body])
-async def test_silence_ends_as_an_unknown_outcome_and_frees_the_connection(
-    script: Script, limits: dict[str, float]
-) -> None:
-    async with against(script) as (sender, server):
-        with pytest.raises(Unknown) as failure:
-            await sender.send(post(server), **limits)  # type: ignore[arg-type]
+@pytest.mark.parametrize("script", [never_respond, stop_within_the_body])
+async def test_a_silent_server_ends_in_a_timeout_and_a_closed_connection(script: Script) -> None:
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(post_request(server), timeout_seconds=0.2)
         assert failure.value.timeout
-        await server.departed()
-    assert SECRET not in everything_told(failure.value)
+        await server.wait_closed_by_client()
+    assert SECRET not in full_text(failure.value)
 
 
-async def test_a_server_that_does_not_read_ends_as_an_unknown_outcome() -> None:
-    async with against(never_reads) as (sender, server):
-        with pytest.raises(Unknown) as failure:
-            await sender.send(post(server, b"x" * 20_000_000), total_seconds=0.3)
+async def test_a_server_that_does_not_read_the_request_ends_in_a_timeout() -> None:
+    async with client_and_server(never_read) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(post_request(server, b"x" * 20_000_000), timeout_seconds=0.3)
     assert failure.value.timeout
 
 
-async def test_an_answer_given_before_the_upload_is_through_is_heard() -> None:
-    heard = asyncio.Event()
+async def test_a_response_sent_before_the_end_of_the_upload_is_read() -> None:
+    received = asyncio.Event()
 
-    async def script(peer: Peer) -> None:
-        await peer.begun()
-        await peer.reply(b"too large", "connection: close", status=413)
-        await heard.wait()  # whoever closes with bytes unread resets the connection, which may undo the answer
+    async def script(connection: Connection) -> None:
+        await connection.read_head()
+        await connection.respond(b"too large", "connection: close", status=413)
+        await received.wait()  # closing with unread bytes would reset the connection, and the response could be lost
 
-    async with against(script) as (sender, server):
-        reply = await sender.send(post(server, b"x" * 20_000_000), total_seconds=30)
-        heard.set()
-    assert (reply.status, reply.body) == (413, b"too large")
+    async with client_and_server(script) as (client, server):
+        response = await client.send(post_request(server, b"x" * 20_000_000), timeout_seconds=30)
+        received.set()
+    assert (response.status, response.body) == (413, b"too large")
 
 
-async def test_a_slow_drip_does_not_outlive_the_total_limit() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head("content-length: 1000000"))
+async def test_a_response_that_arrives_byte_by_byte_ends_at_the_timeout() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head("content-length: 1000000"))
         while True:
-            await peer.send(b"x")
+            await connection.send(b"x")
             await asyncio.sleep(0.01)
 
-    async with against(script) as (sender, server):
-        with pytest.raises(Unknown) as failure:
-            await sender.send(post(server), total_seconds=0.3, first_byte_seconds=5)
+    async with client_and_server(script) as (client, server):
+        with pytest.raises(MaybeSent) as failure:
+            await client.send(post_request(server), timeout_seconds=0.3)
         assert failure.value.timeout
-        sent = await settled(lambda: server.sent_bytes)
-    assert 1 < sent < 1000
+        sent_bytes = await wait_until_stable(lambda: server.sent_bytes)
+    assert 1 < sent_bytes < 1000
 
 
-async def test_a_long_wait_for_the_reply_is_no_silence_when_no_limit_is_given() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await asyncio.sleep(0.3)
-        await peer.reply(b"slow")
-
-    async with against(script) as (sender, server):
-        assert (await sender.send(post(server), total_seconds=5)).body == b"slow"
-
-
-async def test_a_cancelled_send_lets_go_when_the_reply_comes() -> None:
-    """The library cannot abort a request that waits for its reply; this pins how long it holds on."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
+async def test_a_response_may_begin_late() -> None:
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
         await release.wait()
-        await peer.send(head("content-length: 1000000") + b"x" * 200_000)
-        await peer.gone()
+        await connection.respond(b"late")
 
     release = asyncio.Event()
-    async with against(script) as (sender, server):
-        sending = asyncio.create_task(sender.send(post(server), total_seconds=60))
-        await until(lambda: len(server.requests) == 1)
+    async with client_and_server(script) as (client, server):
+        sending = asyncio.create_task(client.send(post_request(server), timeout_seconds=10))
+        await wait_until(lambda: len(server.requests) == 1)
+        assert not sending.done()
+        release.set()
+        assert (await sending).body == b"late"
+
+
+async def test_a_cancelled_send_closes_its_connection_when_the_response_begins() -> None:
+    """The library cannot abort a request that waits for its response."""
+
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await release.wait()
+        await connection.send(response_head("content-length: 1000000") + b"x" * 200_000)
+        await connection.wait_closed()
+
+    release = asyncio.Event()
+    async with client_and_server(script) as (client, server):
+        sending = asyncio.create_task(client.send(post_request(server), timeout_seconds=60))
+        await wait_until(lambda: len(server.requests) == 1)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
         release.set()
-        await server.departed()
+        await server.wait_closed_by_client()

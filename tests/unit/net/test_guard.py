@@ -1,6 +1,5 @@
-"""Which addresses are refused, by spelling and by number."""
+"""Which URLs the guard accepts, and how it writes those that it accepts."""
 
-import ipaddress
 import string
 from collections.abc import Callable
 
@@ -11,13 +10,14 @@ from pyreqwest.http import Url
 
 from penstock.errors import InvalidRequest
 from penstock.net import guard
-from penstock.net.guard import Egress, check_fetch_url, check_media_url, check_webhook_url, is_refused
+from penstock.net.errors import UrlBlocked
+from penstock.net.guard import EgressRules, check_fetch_url, check_media_url, check_webhook_url
 
-LAB = Egress(("127.0.0.0/8", "::1/128", "fd00::/8"), ("minio.lan", "Printer", "[2001:db8::7]"))
+LAB = EgressRules(("127.0.0.0/8", "::1/128", "fd00::/8"), ("minio.lan", "Printer", "[2001:db8::7]"))
 
 # ------------------------------------------------------------------------------------------------------------ spelling
 
-NEVER = [
+FORBIDDEN = [
     "https://127.0.0.1/",
     "https://2130706433/",
     "https://0x7f.1/",
@@ -102,35 +102,45 @@ INTERNAL_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", NEVER, ids=ascii)
-def test_no_spelling_of_a_forbidden_address_is_accepted(text: str) -> None:
-    with pytest.raises(InvalidRequest) as webhook:
-        check_webhook_url(text)
-    assert (webhook.value.param, webhook.value.status) == ("webhook_url", 400)
-    if "#" not in text:
-        with pytest.raises(InvalidRequest) as media:
-            check_media_url(text, "image_url")
-        assert media.value.param == "image_url"
-        with pytest.raises(InvalidRequest):
-            check_fetch_url(text)
+REQUIREMENT = "must be an https:// URL with a public domain name, on port 443 or 8443."
 
 
-@pytest.mark.parametrize("name", INTERNAL_NAMES)
-def test_internal_names_and_everything_below_them_are_refused(name: str) -> None:
-    for host in (name, f"api.{name}", f"a.b.{name}", f"api.{name}".upper()):
-        with pytest.raises(InvalidRequest):
-            check_webhook_url(f"https://{host}/")
-    assert check_webhook_url(f"https://not{name}.example/")
-    assert check_webhook_url(f"https://{name}.example/")
+def problem_with(check: Callable[..., object], *arguments: object) -> tuple[str, str | None, int] | None:
+    """Message, parameter and status of the error that a check raises; None when it accepts."""
+    try:
+        check(*arguments)
+    except InvalidRequest as error:
+        return error.message, error.param, error.status
+    return None
 
 
-def test_every_refusal_of_one_field_reads_the_same() -> None:
-    messages = set()
-    for text in NEVER:
-        with pytest.raises(InvalidRequest) as refusal:
-            check_webhook_url(text)
-        messages.add(refusal.value.message)
-    assert messages == {"webhook_url must be an https:// address of a public domain name, on port 443 or 8443."}
+def is_fetch_blocked(text: str, egress: EgressRules = guard.NO_EXCEPTIONS) -> bool:
+    try:
+        check_fetch_url(text, egress)
+    except UrlBlocked:
+        return True
+    return False
+
+
+def test_no_spelling_of_a_forbidden_url_is_accepted_and_every_error_reads_the_same() -> None:
+    webhook_error = (f"webhook_url {REQUIREMENT}", "webhook_url", 400)
+    media_error = (f"image_url {REQUIREMENT}", "image_url", 400)
+    wrong = [text for text in FORBIDDEN if problem_with(check_webhook_url, text) != webhook_error]
+    for text in FORBIDDEN:
+        if "#" not in text:
+            wrong += [text] * (problem_with(check_media_url, text, "image_url") != media_error)
+            wrong += [text] * (not is_fetch_blocked(text))
+    assert not wrong, list(map(ascii, wrong))
+
+
+def test_internal_names_and_everything_below_them_are_blocked() -> None:
+    wrong = []
+    for name in INTERNAL_NAMES:
+        internal = (name, f"api.{name}", f"a.b.{name}", f"api.{name}".upper())
+        public = (f"not{name}.example", f"{name}.example")
+        wrong += [host for host in internal if problem_with(check_webhook_url, f"https://{host}/") is None]
+        wrong += [host for host in public if problem_with(check_webhook_url, f"https://{host}/")]
+    assert not wrong
 
 
 @pytest.mark.parametrize(
@@ -148,20 +158,20 @@ def test_every_refusal_of_one_field_reads_the_same() -> None:
         ("https://faß.example/", "https://xn--fa-hia.example/"),
     ],
 )
-def test_what_is_accepted_is_rebuilt(text: str, rebuilt: str) -> None:
+def test_accepted_urls_are_written_in_one_form(text: str, rebuilt: str) -> None:
     assert check_webhook_url(text) == rebuilt
     assert check_media_url(text, "image_url") == rebuilt
     assert check_fetch_url(text).url == rebuilt
 
 
-def test_webhook_addresses_are_stricter_than_media_addresses() -> None:
+def test_webhook_urls_must_be_ascii_and_have_no_fragment() -> None:
     assert check_media_url("https://x.example/ü?ä#top", "image_url") == "https://x.example/%C3%BC?%C3%A4"
     for text in ("https://x.example/#", "https://x.example/ü", "https://x.example/?ü"):
         with pytest.raises(InvalidRequest):
             check_webhook_url(text)
 
 
-def test_lengths() -> None:
+def test_urls_have_a_maximum_length() -> None:
     base = "https://x.example/"
     assert check_webhook_url(base + "a" * (2048 - len(base)))
     assert check_media_url(base + "a" * (8192 - len(base)), "image_url")
@@ -189,108 +199,51 @@ def test_lengths() -> None:
         ("http://[2001:db8::7]/", "http://[2001:db8::7]/"),
     ],
 )
-def test_the_operator_may_open_hosts_and_blocks(text: str, rebuilt: str) -> None:
+def test_the_operator_can_allow_hosts_and_networks(text: str, rebuilt: str) -> None:
     assert check_webhook_url(text, LAB) == rebuilt
     assert check_media_url(text, "image_url", LAB) == rebuilt
     assert check_fetch_url(text, LAB).url == rebuilt
-    with pytest.raises(InvalidRequest):
-        check_fetch_url(text)
+    assert is_fetch_blocked(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://10.0.0.1/",
-        "http://x.example/",
-        "https://x.example:9000/",
-        "http://api.minio.lan/",
-        "http://minio.lan:0/",
-        "http://minio.lan:65536/",
-        "http://minio.lan:080/",
-        "http://user@127.0.0.1/",
-        "http://2130706433/",
-        "http://127.1/",
-        "https://localhost/",
-        "http://[::1%25lo]/",
-    ],
-)
-def test_an_exception_opens_nothing_else(text: str) -> None:
-    with pytest.raises(InvalidRequest):
-        check_fetch_url(text, LAB)
+STILL_BLOCKED = [
+    "http://10.0.0.1/",
+    "http://x.example/",
+    "https://x.example:9000/",
+    "http://api.minio.lan/",
+    "http://minio.lan:0/",
+    "http://minio.lan:65536/",
+    "http://minio.lan:080/",
+    "http://user@127.0.0.1/",
+    "http://2130706433/",
+    "http://127.1/",
+    "https://localhost/",
+    "http://[::1%25lo]/",
+]
 
 
-def test_a_block_with_a_typing_error_is_reported_when_it_is_read() -> None:
+def test_an_allowed_host_or_network_allows_nothing_else() -> None:
+    assert [text for text in STILL_BLOCKED if not is_fetch_blocked(text, LAB)] == []
+
+
+def test_a_malformed_network_is_reported_when_the_rules_are_created() -> None:
     for block in ("127.0.0.1/8", "10.0.0.0/33", "localhost"):
         with pytest.raises(ValueError, match=block):
-            Egress((block,))
+            EgressRules((block,))
 
 
-# ------------------------------------------------------------------------------------------------------------- numbers
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "0.0.0.1", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.0", "100.100.100.200", "100.127.255.255",
-        "127.0.0.1", "127.255.255.255", "168.63.129.16", "169.254.0.0", "169.254.169.254", "172.16.0.0",
-        "172.31.255.255", "192.0.0.0", "192.0.0.192", "192.0.0.255", "192.0.2.1", "192.88.99.1", "192.168.0.0",
-        "192.168.255.255", "192.175.48.1", "198.18.0.0", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1",
-        "239.255.255.255", "240.0.0.1", "255.255.255.255",
-        "::", "::1", "::127.0.0.1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:a00:1", "::ffff:0:7f00:1",
-        "64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::1", "100::1", "1fff:ffff::1", "2001::1", "2001:0:7f00:1::",
-        "2001:1ff::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1", "3fff::1", "3fff:fff::1", "4000::1",
-        "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0", "2606:4700::1111%1", "fec0::1", "ff02::1",
-        "", "x.example", "127.1", "2130706433", "0177.0.0.1", "1.2.3.4/32", " 8.8.8.8",
-    ],
-)  # fmt: skip
-def test_numbers_refused(address: str) -> None:
-    assert is_refused(address)
-    assert not guard.NO_EXCEPTIONS.permits("x.example", address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
-        "128.0.0.0", "168.63.129.15", "168.63.129.17", "169.253.255.255", "169.255.0.0", "172.15.255.255",
-        "172.32.0.0", "191.255.255.255", "192.0.1.0", "192.0.3.0", "192.88.98.255", "192.88.100.0",
-        "192.167.255.255", "192.169.0.0", "192.175.47.255", "192.175.49.0", "198.17.255.255", "198.20.0.0",
-        "198.51.99.255", "198.51.101.0", "203.0.112.255", "203.0.114.0", "223.255.255.255", "::ffff:8.8.8.8",
-        "2000::", "2001:200::1", "2001:4860:4860::8888", "2001:db7:ffff::1", "2001:db9::1", "2003::1",
-        "2606:4700::1111", "3ffe:ffff::1", "3fff:1000::1", "3fff:ffff:ffff::1",
-    ],
-)  # fmt: skip
-def test_numbers_just_outside_are_allowed(address: str) -> None:
-    assert not is_refused(address)
-    assert guard.NO_EXCEPTIONS.permits("x.example", address)
-
-
-def test_this_machines_own_public_address_is_refused() -> None:
+def test_an_ip_address_of_this_machine_is_blocked_even_if_public() -> None:
     assert guard.NO_EXCEPTIONS.permits("x.example", "8.8.8.8")
     assert not guard.NO_EXCEPTIONS.permits("x.example", "8.8.8.8", own=True)
-    assert Egress(("8.8.8.8/32",)).permits("x.example", "8.8.8.8", own=True)
+    assert EgressRules(("8.8.8.8/32",)).permits("x.example", "8.8.8.8", own=True)
 
 
-def test_exceptions_at_connect_time() -> None:
+def test_listed_hosts_and_networks_are_permitted_at_connect_time() -> None:
     assert LAB.permits("x.example", "127.0.0.1")
     assert LAB.permits("x.example", "::ffff:127.0.0.1")
     assert LAB.permits("minio.lan", "192.168.1.9")
     assert not LAB.permits("x.example", "192.168.1.9")
     assert not LAB.permits("x.example", "")
-
-
-@given(st.ip_addresses(v=4))
-def test_whatever_form_carries_an_ipv4_address_is_judged_like_it(address: ipaddress.IPv4Address) -> None:
-    assert is_refused(f"::ffff:{address}") == is_refused(str(address))
-    number = f"{int(address) >> 16:x}:{int(address) & 0xFFFF:x}"
-    for inside in (f"::{number}", f"64:ff9b::{number}", f"2002:{number}::", f"::ffff:0:{number}"):
-        assert is_refused(inside)
-
-
-@given(st.ip_addresses(v=6))
-def test_nothing_outside_global_unicast_is_allowed(address: ipaddress.IPv6Address) -> None:
-    if not address.ipv4_mapped and not is_refused(str(address)):
-        assert int(address) >> 125 == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------- fuzz
@@ -318,7 +271,9 @@ _ANYTHING = st.one_of(st.text(max_size=100), _ALMOST)
 @given(_ANYTHING, st.sampled_from([guard.NO_EXCEPTIONS, LAB]))
 @example("https://xn--.example/", guard.NO_EXCEPTIONS)
 @example("https://x.example/?{}|`^\"<>'", guard.NO_EXCEPTIONS)
-def test_the_parser_raises_one_error_and_another_parser_agrees_on_the_host(text: str, egress: Egress) -> None:
+def test_the_parser_raises_only_its_own_errors_and_the_http_library_reads_the_same_host(
+    text: str, egress: EgressRules
+) -> None:
     checks: list[Callable[[], str]] = [
         lambda: check_webhook_url(text, egress),
         lambda: check_media_url(text, "image_url", egress),
@@ -327,7 +282,7 @@ def test_the_parser_raises_one_error_and_another_parser_agrees_on_the_host(text:
     for check in checks:
         try:
             rebuilt = check()
-        except InvalidRequest:
+        except (InvalidRequest, UrlBlocked):
             continue
         target = check_fetch_url(rebuilt, egress)
         other = Url(rebuilt)  # the parser of the HTTP client
@@ -337,9 +292,3 @@ def test_the_parser_raises_one_error_and_another_parser_agrees_on_the_host(text:
         assert (other.scheme, other.port_or_known_default) == (target.scheme, target.port)
         assert not other.username
         assert other.password is None
-
-
-@given(st.text(max_size=60))
-def test_addresses_of_any_text_are_judged_without_an_error(text: str) -> None:
-    assert is_refused(text) in (True, False)
-    assert LAB.permits(text, text) in (True, False)

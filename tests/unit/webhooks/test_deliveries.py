@@ -9,7 +9,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
-from penstock.net.client import NotSent, Unknown
+from penstock.net.errors import MaybeSent, NotSent
 from penstock.webhooks import deliveries as module
 from tests.databases import BOTH, Database, database_for
 from tests.webhook_receivers import URL, Process, Sent, hang, put, running, started, until
@@ -62,7 +62,12 @@ async def test_only_2xx_is_success(sqlite: Database, status: int) -> None:
 
 
 async def test_what_the_network_does_counts_as_an_attempt(sqlite: Database) -> None:
-    problems: list[Exception] = [NotSent("refused"), Unknown("reset"), Unknown("slow", timeout=True), TimeoutError()]
+    problems: list[Exception] = [
+        NotSent("refused"),
+        MaybeSent("reset"),
+        MaybeSent("slow", timeout=True),
+        TimeoutError(),
+    ]
 
     async def fail(_: Sent) -> int:
         raise problems[len(one.receiver.sent) - 1]

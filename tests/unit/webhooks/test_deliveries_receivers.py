@@ -22,8 +22,16 @@ from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets, event, queue
 from tests.databases import Database, database_for
-from tests.http_client import Names, answering, certified, own_loopback, stalls, until, wire
-from tests.tcp_server import Peer, Script, Server, head, serve
+from tests.http_client import (
+    FakeResolver,
+    never_respond,
+    open_client,
+    random_loopback,
+    responding,
+    server_tls,
+    wait_until,
+)
+from tests.tcp_server import Connection, Script, TcpServer, response_head, serve
 
 VAULT = Vault("v" * 43)
 ORG = "org_" + "0" * 32
@@ -39,9 +47,9 @@ def database(request: pytest.FixtureRequest) -> Database:
 @dataclass(frozen=True, slots=True)
 class Rig:
     store: Store
-    server: Server
+    server: TcpServer
     deliveries: Deliveries
-    names: Names
+    names: FakeResolver
 
     async def attempt(self, url: str = "") -> tuple[Row, float]:
         """One attempt: the message afterwards, and how many seconds it took."""
@@ -76,18 +84,18 @@ async def rigged(
     script: Script,
     *,
     tls: ssl.SSLContext | None = None,
-    names: Names | None = None,
+    names: FakeResolver | None = None,
     address: str = "127.0.0.1",
     port: int = 0,
     **said: Any,
 ) -> AsyncIterator[Rig]:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    names = names or Names([address])
+    names = names or FakeResolver([address])
     chosen: dict[str, Any] = {"webhook_timeout_seconds": SECONDS, "egress_allow_hosts": (HOST,), **said}
     async with (
-        serve(script, host=address, port=port, tls=tls or certified(authority, HOST)) as server,
-        wire(ca_file=folder / "ca.pem", resolver=names) as sender,
+        serve(script, host=address, port=port, tls=tls or server_tls(authority, HOST)) as server,
+        open_client(ca_file=folder / "ca.pem", resolver=names) as sender,
         database.open() as store,
     ):
         yield Rig(store, server, Deliveries(store, sender, VAULT, Clock(), Settings(**chosen)), names)
@@ -100,7 +108,7 @@ def read(request: bytes) -> tuple[str, dict[str, str], bytes]:
 
 
 async def test_what_arrives_verifies(database: Database, tmp_path: Path) -> None:
-    async with rigged(database, tmp_path, answering(), webhook_timeout_seconds=10) as rig:
+    async with rigged(database, tmp_path, responding(), webhook_timeout_seconds=10) as rig:
         row, _ = await rig.attempt()
         secret = await WebhookSecrets(rig.store, VAULT, Clock()).secret(ORG)
     assert (row["state"], row["deliveries"], row["last_result"]) == ("delivered", 1, "status 200")
@@ -118,42 +126,43 @@ async def test_what_arrives_verifies(database: Database, tmp_path: Path) -> None
 # -------------------------------------------------------------------------------------------------------- bad receivers
 
 
-async def drips_its_head(peer: Peer) -> None:
-    await peer.request()
-    for byte in head("content-length: 0"):
-        await peer.send(bytes([byte]))
+async def drips_its_head(connection: Connection) -> None:
+    await connection.read_request()
+    for byte in response_head("content-length: 0"):
+        await connection.send(bytes([byte]))
         await asyncio.sleep(0.05)
 
 
-async def drips_its_body(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(head("content-length: 1000"))
+async def drips_its_body(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(response_head("content-length: 1000"))
     for _ in range(1000):
-        await peer.send(b"x")
+        await connection.send(b"x")
         await asyncio.sleep(0.05)
 
 
-async def closes_within_its_head(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(b"HTTP/1.1 200 OK\r\ncontent-le")
+async def closes_within_its_head(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-le")
 
 
-async def resets(peer: Peer) -> None:
-    await peer.request()
-    peer.reset()
+async def resets(connection: Connection) -> None:
+    await connection.read_request()
+    connection.reset()
 
 
-async def talks_nonsense(peer: Peer) -> None:
-    await peer.request()
-    await peer.send(b"hello\r\n\r\n")
+async def talks_nonsense(connection: Connection) -> None:
+    await connection.read_request()
+    await connection.send(b"hello\r\n\r\n")
 
 
-async def never_reads(peer: Peer) -> None:
+async def never_reads(connection: Connection) -> None:
     await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize(
-    "script", [stalls, drips_its_head, drips_its_body, closes_within_its_head, resets, talks_nonsense, never_reads]
+    "script",
+    [never_respond, drips_its_head, drips_its_body, closes_within_its_head, resets, talks_nonsense, never_reads],
 )
 async def test_a_bad_receiver_costs_an_attempt_and_its_time(database: Database, tmp_path: Path, script: Script) -> None:
     async with rigged(database, tmp_path, script) as rig:
@@ -165,11 +174,11 @@ async def test_a_bad_receiver_costs_an_attempt_and_its_time(database: Database, 
 
 
 async def test_an_endless_answer_is_not_read(database: Database, tmp_path: Path) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(head(f"content-length: {10 * 2**30}", status=500))
+    async def script(connection: Connection) -> None:
+        await connection.read_request()
+        await connection.send(response_head(f"content-length: {10 * 2**30}", status=500))
         while True:
-            await peer.send(b"x" * 65536)
+            await connection.send(b"x" * 65536)
 
     async with rigged(database, tmp_path, script, webhook_timeout_seconds=10) as rig:
         row, seconds = await rig.attempt()
@@ -181,8 +190,8 @@ async def test_an_endless_answer_is_not_read(database: Database, tmp_path: Path)
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_a_failure_and_not_followed(database: Database, tmp_path: Path, status: int) -> None:
-    async with serve(answering()) as inside:
-        redirect = answering(b"", f"location: http://127.0.0.1:{inside.port}/latest/meta-data", status=status)
+    async with serve(responding()) as inside:
+        redirect = responding(b"", f"location: http://127.0.0.1:{inside.port}/latest/meta-data", status=status)
         async with rigged(database, tmp_path, redirect, webhook_timeout_seconds=10) as rig:
             row, _ = await rig.attempt()
         assert (row["state"], row["last_result"]) == ("waiting", f"status {status}")
@@ -194,7 +203,7 @@ async def test_a_certificate_must_be_the_hosts_and_trusted(
     database: Database, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     authority = trustme.CA()  # a stranger's
-    async with rigged(database, tmp_path, answering(), tls=certified(authority, *(names or (HOST,)))) as rig:
+    async with rigged(database, tmp_path, responding(), tls=server_tls(authority, *(names or (HOST,)))) as rig:
         row, _ = await rig.attempt()
     assert (row["state"], row["deliveries"]) == ("waiting", 1)
     assert rig.server.requests == []
@@ -205,34 +214,34 @@ async def test_a_certificate_must_be_the_hosts_and_trusted(
 
 async def test_a_name_of_ours_is_not_reached(database: Database, tmp_path: Path) -> None:
     """It passed at submission; what it resolves to is judged when we connect, at every attempt anew."""
-    address = own_loopback()
-    names = Names(["93.184.216.34", address], [address])
+    address = random_loopback()
+    names = FakeResolver(["93.184.216.34", address], [address])
     async with rigged(
-        database, tmp_path, answering(), names=names, address=address, port=8443, egress_allow_hosts=()
+        database, tmp_path, responding(), names=names, address=address, port=8443, egress_allow_hosts=()
     ) as rig:
         for asked in (1, 2):
             row, _ = await rig.attempt(f"https://{HOST}:8443/in")
             assert (row["state"], row["deliveries"]) == ("waiting", 1)
             assert address not in row["last_result"]
-            assert len(names.asked) == asked
+            assert len(names.hosts) == asked
         assert rig.server.connections == 0
 
 
 async def test_hanging_receivers_delay_no_other(database: Database, tmp_path: Path) -> None:
     """In small, and over real sockets; the thousand are in tests/faults."""
 
-    async def script(peer: Peer) -> None:
-        if f"host: {HOST}".encode() in (await peer.request()).lower():
-            await peer.reply()
-        await peer.gone()
+    async def script(connection: Connection) -> None:
+        if f"host: {HOST}".encode() in (await connection.read_request()).lower():
+            await connection.respond()
+        await connection.wait_closed()
 
     hosts = tuple(f"h{number}.example.com" for number in range(8))
     allowed = (HOST, *hosts)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "all.pem")
     async with (
-        serve(script, tls=certified(authority, *allowed)) as server,
-        wire(ca_file=tmp_path / "all.pem", resolver=Names(["127.0.0.1"])) as sender,
+        serve(script, tls=server_tls(authority, *allowed)) as server,
+        open_client(ca_file=tmp_path / "all.pem", resolver=FakeResolver(["127.0.0.1"])) as sender,
         database.open() as store,
     ):
         deliveries = Deliveries(store, sender, VAULT, Clock(), Settings(egress_allow_hosts=allowed))
@@ -240,11 +249,11 @@ async def test_hanging_receivers_delay_no_other(database: Database, tmp_path: Pa
         try:
             await put(store, *(f"https://{host}:{server.port}/in" for host in hosts for _ in range(5)))
             deliveries.wake()
-            await until(lambda: len(server.requests) == 40)
+            await wait_until(lambda: len(server.requests) == 40)
             started = time.monotonic()
             await put(store, f"https://{HOST}:{server.port}/in")
             deliveries.wake()
-            await until(lambda: len(server.requests) == 41)
+            await wait_until(lambda: len(server.requests) == 41)
             assert time.monotonic() - started < 2
             assert f"host: {HOST}".encode() in server.requests[-1].lower()
         finally:
