@@ -29,6 +29,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.api.server import serve
 from penstock.app import first_start, opened_gateway, working
 from penstock.imaging import convert
+from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkerPool
 from penstock.settings import Settings
 
@@ -157,7 +158,7 @@ async def _ten_callers(label: str, folder: Path, output_format: str) -> float:
 
 
 def one_by_one(data: bytes) -> None:
-    for output_format in convert.OUTPUT_FORMATS[1:]:
+    for output_format in OUTPUT_FORMATS[1:]:
         started = time.perf_counter()
         made = convert.convert(data, output_format, 80)  # type: ignore[arg-type]
         print(f"    png to {output_format:4}  {time.perf_counter() - started:6.2f} s  {len(made.data) / 1e3:8.0f} kB")

@@ -18,7 +18,6 @@ LAYERS = (ROOT / "docs" / "layers.txt").read_text()
 
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
-    "starlette": {"api"},
     "uvicorn": {"api", "commands"},
     "pyreqwest": {"net"},
     "apsw": {"store"},

@@ -22,7 +22,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(orgs.orgs, name="orgs")
 app.add_typer(orgs.credit, name="credit")
 app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(recordings.app, name="record")
+app.add_typer(recordings.app, name="recordings")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.values import ZERO, Frame, Nanos
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -65,7 +66,6 @@ def _typed(kind: str) -> Callable[..., Field]:
 
 _text, _whole, _number = _typed("string"), _typed("integer"), _typed("number")
 AUTO = "auto"
-OUTPUT_FORMATS = ("png", "jpeg", "gif", "webp", "avif")
 _THINKING = ("off", "on", "minimal", "high")
 _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
 

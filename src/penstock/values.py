@@ -1,4 +1,4 @@
-"""Small values: ids, moments, money, frames, references, durations."""
+"""Small values: ids, replay modes, moments, money, frames, references, durations."""
 
 import os
 import re
@@ -153,3 +153,9 @@ class Retention:
         if not match:
             raise ValueError(text)
         return cls(int(match[1]) * (3600 if match[2] == "h" else 86_400))
+
+
+# -------------------------------------------------------------------------------------------------------------- replay
+
+REPLAY_MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
+REPLAY_MATCHES = ("standard", "strict", "specific", "pinned")

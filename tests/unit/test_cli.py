@@ -33,7 +33,9 @@ def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     assert "Usage:" in done(*path, "--help").out
 
 
-@pytest.mark.parametrize("path", [("serve",), ("keys", "create"), ("credit", "add"), ("record", "export"), ("audit",)])
+@pytest.mark.parametrize(
+    "path", [("serve",), ("keys", "create"), ("credit", "add"), ("recordings", "export"), ("audit",)]
+)
 def test_the_commands_that_operators_need_are_there(path: tuple[str, ...]) -> None:
     assert path in EVERY
 

@@ -16,12 +16,11 @@ from penstock.schema import Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import ZERO, Nanos, is_id, iso, nanos, new_id
+from penstock.values import REPLAY_MODES, ZERO, Nanos, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
 ADMIN = "admin"
 SCOPES = (ADMIN,)
-REPLAY_MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
 
 # How long a key may go on working after another process revoked it; the promise is 2 seconds.
 _TRUST_SECONDS = 1.0

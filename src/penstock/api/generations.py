@@ -1,22 +1,25 @@
-"""What calls that make something have in common: a dry run, and headers that record and replay."""
+"""Query parameters and headers of calls that make or list images and videos."""
 
-from penstock.accounts.keys import REPLAY_MODES
+from penstock.api.paging import LIMIT
 from penstock.api.route import Header, Query
+from penstock.values import REPLAY_MATCHES, REPLAY_MODES
 
-DRY_RUN = (Query(name="dryRun", type="boolean", default=False, about="Answer what it would cost, and make nothing."),)
+DRY_RUN = (
+    Query(name="dryRun", type="boolean", default=False, about="Return an estimate of the cost and generate nothing."),
+)
 VIDEOS_QUERY = (
-    Query(name="limit", type="integer", default=20, low=1, high=100, about="How many to return."),
+    LIMIT,
     Query(name="after", about="Id of a video; returns what follows it."),
     Query(name="order", one_of=("asc", "desc"), default="desc", about="Oldest or newest first."),
 )
 
 REPLAY = (
-    Header(name="X-Service-Replay", one_of=REPLAY_MODES, about="Record this call, or answer it from a recording."),
+    Header(name="X-Service-Replay", one_of=REPLAY_MODES, about="Record this call, or serve it from a recording."),
     Header(
         name="X-Service-Replay-Match",
-        one_of=("standard", "strict", "specific", "pinned"),
+        one_of=REPLAY_MATCHES,
         default="standard",
-        about="When a recording counts as one of this call.",
+        about="Which recordings match this call.",
     ),
     Header(name="X-Service-Replay-Fields", about="Names of fields, separated by commas, for a `specific` match."),
     Header(name="X-Service-Replay-Recording", about="Id of a recording, for a `pinned` match."),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.keys import ADMIN, REPLAY_MODES
+from penstock.accounts.keys import ADMIN
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
@@ -14,6 +14,7 @@ from penstock.fields import check_field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Field, Response
 from penstock.states import KEY
+from penstock.values import REPLAY_MODES
 
 KEYS_QUERY = (LIMIT, *cursors("key"), Query(name="status", one_of=tuple(KEY), about="In this state."))
 

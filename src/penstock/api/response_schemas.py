@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.accounts.requests import STATUSES
-from penstock.schema import OUTPUT_FORMATS
+from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.states import KEY, VIDEO
 
 Schema = dict[str, Any]

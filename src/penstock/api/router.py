@@ -1,11 +1,9 @@
-"""Find the row for a method and a path; there is always one, if only to refuse."""
+"""Find the route for a method and a path; for an unknown path or method, a route that refuses the call."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 from urllib.parse import unquote
-
-from starlette.routing import compile_path
 
 from penstock.api.route import Access, Route
 from penstock.errors import MethodNotAllowed, NotFound
@@ -15,7 +13,8 @@ from penstock.schema import Call, Response
 Methods = Mapping[str, Route]
 
 _ANY = "*"
-_NOTHING: Mapping[str, str] = {}
+_NO_VALUES: Mapping[str, str] = {}
+_PARAMETER = re.compile(r"{(\w+)(:path)?}")
 
 
 async def _unknown(gateway: Gateway, call: Call) -> NoReturn:
@@ -27,7 +26,7 @@ _UNKNOWN: Methods = {_ANY: UNKNOWN}
 
 
 class Router:
-    """Rows by path. Paths are compared as they were sent: nothing is decoded, joined or shortened into a match."""
+    """Routes by path. Paths are compared as they were sent: nothing is decoded, joined or shortened before."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         by_path: dict[str, list[Route]] = {}
@@ -37,13 +36,14 @@ class Router:
         self._patterns: list[tuple[re.Pattern[str], Methods]] = []
         for path, rows in by_path.items():
             if "{" in path:
-                self._patterns.append((compile_path(path)[0], _methods(rows)))
+                self._patterns.append((_pattern(path), _methods(rows)))
             else:
                 self._exact[path.encode()] = _methods(rows)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, Mapping[str, str]]:
+        """Return a route and the values of the parameters in its path."""
         methods = self._exact.get(raw_path)
-        values = _NOTHING
+        values = _NO_VALUES
         if methods is None:
             methods, values = self._search(raw_path.decode("latin-1"))
         return methods.get(method) or methods[_ANY], values
@@ -52,23 +52,37 @@ class Router:
         for pattern, methods in self._patterns:
             match = pattern.fullmatch(path)
             if match:
-                return _decoded(match.groupdict(), methods)
-        return _UNKNOWN, _NOTHING
+                return _decode_values(match.groupdict(), methods)
+        return _UNKNOWN, _NO_VALUES
 
 
-def _decoded(found: Mapping[str, str], methods: Methods) -> tuple[Methods, Mapping[str, str]]:
-    """Values of a path, decoded one by one, so that an escaped slash stays within its value."""
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return the expression for a path: `{id}` matches up to the next slash, `{model:path}` matches slashes too."""
+    expression = ""
+    end = 0
+    for match in _PARAMETER.finditer(path):
+        name, takes_slashes = match.groups()
+        expression += re.escape(path[end : match.start()]) + f"(?P<{name}>{'.*' if takes_slashes else '[^/]+'})"
+        end = match.end()
+    return re.compile(expression + re.escape(path[end:]))
+
+
+def _decode_values(found: Mapping[str, str], methods: Methods) -> tuple[Methods, Mapping[str, str]]:
+    """Decode the values of a path one by one, so that an escaped slash stays within its value."""
     try:
         values = {name: unquote(value, errors="strict") for name, value in found.items()}
     except UnicodeDecodeError:
-        return _UNKNOWN, _NOTHING
+        return _UNKNOWN, _NO_VALUES
     if any("\0" in value for value in values.values()):
-        return _UNKNOWN, _NOTHING
+        return _UNKNOWN, _NO_VALUES
     return methods, values
 
 
 def _methods(rows: list[Route]) -> Methods:
-    """The rows of one path by method, with an answer for every other method that lets nobody in who has no key."""
+    """Return the routes of one path by method, with HEAD, OPTIONS and a refusal for every other method.
+
+    Where a route of this path needs a key, these need one too.
+    """
     table = {row.method: row for row in rows}
     if "GET" in table:
         table.setdefault("HEAD", table["GET"])
@@ -79,7 +93,7 @@ def _methods(rows: list[Route]) -> Methods:
         return Response(status=204, headers={"allow": allowed})
 
     async def refuse(gateway: Gateway, call: Call) -> NoReturn:
-        raise MethodNotAllowed(f"This path answers to {allowed}.", headers={"allow": allowed})
+        raise MethodNotAllowed(f"This path accepts the methods {allowed}.", headers={"allow": allowed})
 
     table["OPTIONS"] = Route("OPTIONS", rows[0].path, options, "Allowed methods", access=access, status=204)
     table[_ANY] = Route(_ANY, rows[0].path, refuse, "Wrong method", access=access)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.imaging.formats import FORMATS
 from penstock.schema import GenerationResult, Output, Plan, Quote, Request, Response
 from penstock.store.base import Row
 from penstock.values import Nanos, dollars, micros, nanos
@@ -14,7 +15,6 @@ _POLL_AFTER_MS = "1000"
 _KEPT_NAMES = {
     "provider_name", "provider", "upstream_id", "model", "executed_model", "cost", "cost_estimate", "cost_currency",
 }  # fmt: skip
-_FORMATS = {"image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
 def estimate(model: str, provider: str, quote: Quote) -> Response:
@@ -66,7 +66,7 @@ def images(row: Row, settled: GenerationResult, data: Sequence[Mapping[str, Any]
         "id": row["id"],
         "created": row["created_at_ms"] // 1000,
         "size": f"{first.width}x{first.height}",
-        "output_format": _FORMATS.get(first.content_type, first.content_type),
+        "output_format": FORMATS.get(first.content_type, first.content_type),
         "data": data,
         "metadata": metadata,
     }

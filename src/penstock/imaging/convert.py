@@ -11,17 +11,15 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from PIL import Image, ImageCms, ImageDraw, ImageOps
 
+from penstock.imaging.formats import CONTENT_TYPES, OUTPUT_FORMATS, OutputFormat
 from penstock.imaging.sniff import Sniffed, sniff
 
 # Everything that decodes runs in a child (see pool.py). On the event loop only `sniff`, `unchanged` and
 # `same_dimensions` are used: they read headers and touch no pixel.
 
-OutputFormat = Literal["png", "jpeg", "gif", "webp", "avif"]
 Polarity = Literal["alpha", "white", "black"]
 
 MOST_PIXELS = 40_000_000
-CONTENT_TYPES = {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "avif")}
-OUTPUT_FORMATS = tuple(CONTENT_TYPES)
 INPUT_FORMATS = ("png", "jpeg", "webp")
 LOSSY = frozenset({"jpeg", "webp", "avif"})
 # A picture with a longer side keeps the format it came in: ours to avoid slow AVIF, the formats' own limits otherwise.

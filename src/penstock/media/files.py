@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
+from penstock.imaging.formats import extension
 from penstock.media.storage import FileMissing, Storage, key_of
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_EXTENSIONS = {"image/jpeg": "jpg", "video/mp4": "mp4"}
 _LEEWAY_MS = 60_000
 _STRAY_SECONDS = 3600.0
 
@@ -105,12 +105,11 @@ class Media:
     def serve(self, row: Row, range_header: str | None, expires: int) -> Opened:
         size = row["size_bytes"]
         start, end, status = _span(range_header, size)
-        extension = _EXTENSIONS.get(row["content_type"], row["content_type"].split("/")[1])
         headers = {
             "content-type": row["content_type"],
             "content-length": str(end - start),
             "accept-ranges": "bytes",
-            "content-disposition": f'inline; filename="{row["id"]}.{extension}"',
+            "content-disposition": f'inline; filename="{row["id"]}.{extension(row["content_type"])}"',
             "x-content-type-options": "nosniff",
             "content-security-policy": "default-src 'none'; sandbox",
             "cache-control": f"private, max-age={max(0, expires - self._clock.now_ms() // 1000)}",

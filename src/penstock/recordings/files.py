@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
+from penstock.imaging.formats import extension
 from penstock.imaging.sniff import sniff
 from penstock.recordings.recordings import Recorded, Recordings
 from penstock.schema import Output, StoredOutput
@@ -17,7 +18,6 @@ from penstock.store.base import Row, Store
 from penstock.values import is_id, iso, new_id
 
 VERSION = 1
-_EXTENSIONS = {"image/jpeg": "jpg", "video/mp4": "mp4"}
 _MOST_FILES = 10
 
 
@@ -72,7 +72,7 @@ async def written(replay: Recordings, row: Row, *, inline: bool) -> tuple[Transc
     known = msgspec.json.decode(row["result"], type=Recorded)
     stored = await replay.files(row["id"])
     contents = [await replay.read(file) for file in stored]
-    names = [f"{row['id']}-{number}.{_extension(file['content_type'])}" for number, file in enumerate(stored)]
+    names = [f"{row['id']}-{number}.{extension(file['content_type'])}" for number, file in enumerate(stored)]
     files = tuple(
         _File(
             content_type=kept.content_type,
@@ -181,10 +181,6 @@ async def _free_id(store: Store, wanted: str, now_ms: int) -> str:
     if is_id(wanted, "rec") and await store.one("has_recording", id=wanted) is None:
         return wanted
     return new_id("rec", now_ms)
-
-
-def _extension(content_type: str) -> str:
-    return _EXTENSIONS.get(content_type, content_type.partition("/")[2])
 
 
 # ---------------------------------------------------------------------------------------------------------- on disk

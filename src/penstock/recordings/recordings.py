@@ -11,13 +11,20 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.media.storage import Storage, key_of
-from penstock.schema import TABLES, Call, Fingerprint, GenerationResult, Output, Request, StoredOutput, UploadedFile
+from penstock.schema import (
+    TABLES,
+    Call,
+    Fingerprint,
+    GenerationResult,
+    Output,
+    Request,
+    StoredOutput,
+    UploadedFile,
+)
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import is_id, new_id
+from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
 
-MODES = ("record", "replay-or-mock", "replay-or-error", "replay-or-live", "replay-or-record", "mock", "off")
-MATCHES = ("standard", "strict", "specific", "pinned")
 # Fields that change nothing about what is made, and the prompt, whose wording a test should be free to touch.
 COSMETIC = frozenset({"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"})
 _LATENCY = re.compile(r"(\d{1,7}),(\d{1,7})")
@@ -57,8 +64,8 @@ class Recorded(msgspec.Struct, frozen=True):
 
 def replay_options(call: Call) -> ReplayOptions | None:
     """None when nobody asked; a bad or missing companion is a 400 that says what is missing."""
-    mode = _header(call, "", MODES) or call.caller.replay_mode
-    match = _header(call, "-match", MATCHES) or "standard"
+    mode = _header(call, "", REPLAY_MODES) or call.caller.replay_mode
+    match = _header(call, "-match", REPLAY_MATCHES) or "standard"
     fields = tuple(name.strip() for name in call.headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
     recording = call.headers.get(f"{_PREFIX}-recording")
     latency = call.headers.get(f"{_PREFIX}-latency", "instant")

@@ -114,7 +114,7 @@ def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: ScriptedPr
     document = json.loads(path.read_text())
     assert (path.parent, document["provider"]) == (tmp_path / "kept", "lab")
     assert KEY not in path.read_text()
-    assert done("record", "import", path, "--data", tmp_path / "other").out.strip() == document["id"]
+    assert done("recordings", "import", path, "--data", tmp_path / "other").out.strip() == document["id"]
 
 
 def test_conversations_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:

@@ -33,14 +33,14 @@ def contents(folder: Path) -> dict[str, Any]:
 def test_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     where = ("--data", ground.data)
-    rows = done("record", "list", *where, PENSTOCK_SECRET=MASTER).lines
+    rows = done("recordings", "list", *where, PENSTOCK_SECRET=MASTER).lines
     assert [row[0] for row in rows] == sorted([first, second], reverse=True)
     assert rows[0][1:3] == ["image", "picture"]
-    shown = json.loads(done("record", "show", first, *where, PENSTOCK_SECRET=MASTER).out)
+    shown = json.loads(done("recordings", "show", first, *where, PENSTOCK_SECRET=MASTER).out)
     assert (shown["id"], shown["request"]["prompt"]) == (first, "a pear")
-    assert done("record", "delete", first, *where, PENSTOCK_SECRET=MASTER).out == f"deleted {first}\n"
-    assert [row[0] for row in done("record", "list", *where, PENSTOCK_SECRET=MASTER).lines] == [second]
-    missing = penstock("record", "show", first, *where, PENSTOCK_SECRET=MASTER)
+    assert done("recordings", "delete", first, *where, PENSTOCK_SECRET=MASTER).out == f"deleted {first}\n"
+    assert [row[0] for row in done("recordings", "list", *where, PENSTOCK_SECRET=MASTER).lines] == [second]
+    missing = penstock("recordings", "show", first, *where, PENSTOCK_SECRET=MASTER)
     assert (missing.status, missing.out) == (1, "")
     assert first in missing.err
 
@@ -50,18 +50,18 @@ def test_exported_and_imported_elsewhere(open_gateway: OpenGateway, ground: Grou
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     here, elsewhere = ("--data", ground.data), ("--data", tmp_path / "elsewhere")
     folder, again = tmp_path / "carried", tmp_path / "again"
-    one = done("record", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()
+    one = done("recordings", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()
     assert one == [str(folder / f"{first}.json")]
-    done("record", "export", "--to", folder, *here, PENSTOCK_SECRET=MASTER)
+    done("recordings", "export", "--to", folder, *here, PENSTOCK_SECRET=MASTER)
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".json", ".png", ".png"]
-    taken = done("record", "import", folder, *elsewhere).out.split()
+    taken = done("recordings", "import", folder, *elsewhere).out.split()
     assert sorted(taken) == sorted([first, second])
-    done("record", "export", "--to", again, *elsewhere)
+    done("recordings", "export", "--to", again, *elsewhere)
     assert contents(again) == contents(folder)
 
 
 def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}')
-    ended = penstock("record", "import", tmp_path / "x.json", "--data", tmp_path / "data")
+    ended = penstock("recordings", "import", tmp_path / "x.json", "--data", tmp_path / "data")
     assert ended.status == 1
     assert len(ended.err.splitlines()) == 1

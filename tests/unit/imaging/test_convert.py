@@ -16,7 +16,8 @@ from PIL import Image, ImageCms, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
 from penstock.imaging import convert
-from penstock.imaging.convert import BadImage, OutputFormat
+from penstock.imaging.convert import BadImage
+from penstock.imaging.formats import OutputFormat
 from penstock.imaging.workers import WorkerPool, WorkFailed
 
 FORMATS: list[OutputFormat] = ["png", "jpeg", "gif", "webp", "avif"]

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions, due, fingerprint, replay_options, signals
 from penstock.schema import Call, Caller, Request, UploadedFile
+from penstock.values import REPLAY_MODES
 
 CALLER = Caller("org_1", "key_1")
 
@@ -22,7 +22,7 @@ def like(values: dict[str, Any], *, kind: str = "image", model: str = "m", pictu
     return fingerprint(kind, request, model, pictures, b"").standard
 
 
-@pytest.mark.parametrize("mode", recordings.MODES)
+@pytest.mark.parametrize("mode", REPLAY_MODES)
 def test_d10_every_mode_is_understood(mode: str) -> None:
     assert replay_options(call({"": mode})) == ReplayOptions(mode)
 
