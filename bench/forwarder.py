@@ -13,7 +13,7 @@ import uvloop
 
 from penstock.api.server import serve
 from penstock.net.client import HttpClient
-from penstock.providers.spec import Outgoing
+from penstock.providers.spec import HttpRequest
 from penstock.settings import Settings
 
 
@@ -28,7 +28,7 @@ class Forwarder:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = msgspec.json.decode((await receive())["body"])
         headers = {"authorization": "Bearer x", "content-type": "application/json"}
-        outgoing = Outgoing("POST", self._url, headers, msgspec.json.encode({**body, "model": "gpt-x"}))
+        outgoing = HttpRequest("POST", self._url, headers, msgspec.json.encode({**body, "model": "gpt-x"}))
         if body.get("stream"):
             await self._pass_on(outgoing, send)
             return
@@ -37,7 +37,7 @@ class Forwarder:
         await send({"type": "http.response.start", "status": reply.status, "headers": [length]})
         await send({"type": "http.response.body", "body": reply.body})
 
-    async def _pass_on(self, outgoing: Outgoing, send: Any) -> None:
+    async def _pass_on(self, outgoing: HttpRequest, send: Any) -> None:
         async with self._wire.stream(outgoing, read_timeout_seconds=60, timeout_seconds=60) as reply:
             await send({"type": "http.response.start", "status": reply.status, "headers": []})
             async for chunk in reply:

@@ -21,7 +21,7 @@ from pyreqwest.client import ClientBuilder
 
 from penstock.net.client import HttpClient
 from penstock.net.guard import EgressRules
-from penstock.providers.spec import Outgoing
+from penstock.providers.spec import HttpRequest
 
 AT_A_TIME = 64
 SERVER = r"""
@@ -78,14 +78,14 @@ def ways(origin: str, wire: HttpClient) -> dict[str, tuple[Way, int]]:
         return await (await request.send()).bytes()
 
     async def send(path: str) -> object:
-        return await wire.send(Outgoing("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
+        return await wire.send(HttpRequest("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
 
     async def send_limited(path: str) -> object:
-        outgoing = Outgoing("POST", f"{origin}{path}", HEADERS, BODY)
+        outgoing = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
         return await wire.send(outgoing, timeout_seconds=60, first_byte_seconds=30)
 
     async def stream(path: str) -> None:
-        outgoing = Outgoing("POST", f"{origin}{path}", HEADERS, BODY)
+        outgoing = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
         async with wire.stream(outgoing, read_timeout_seconds=30, timeout_seconds=60) as reply:
             async for _ in reply:
                 pass

@@ -46,7 +46,7 @@ def anchor(provider: Provider) -> str:
 
 
 def switch(provider: Provider) -> str:
-    named = [name for name in (provider.base_url_env, provider.key) if name]
+    named = [name for name in (provider.base_url_env, provider.key_env) if name]
     return " and ".join(f"`{name}`" for name in named) or "always on"
 
 
@@ -62,7 +62,7 @@ def chapter(provider: Provider) -> str:
 
 
 def how(provider: Provider) -> str:
-    return f"switched on by {switch(provider)}" if provider.key or provider.base_url_env else "always on"
+    return f"switched on by {switch(provider)}" if provider.key_env or provider.base_url_env else "always on"
 
 
 def mark(note: str, notes: Sequence[str]) -> str:
@@ -154,10 +154,10 @@ def limits(one: Param) -> str:
     if one.one_of:
         said.append("one of " + ", ".join(f"`{value}`" for value in one.one_of))
     said += bounds(one)
-    if one.longest is not None:
-        said.append(f"{one.longest} characters at most")
-    if one.most is not None:
-        said.append(f"{one.most} at most")
+    if one.max_length is not None:
+        said.append(f"{one.max_length} characters at most")
+    if one.max_items is not None:
+        said.append(f"{one.max_items} at most")
     if one.default is not None:
         said.append(f"`{one.default}` unless said")
     return ", ".join(said)

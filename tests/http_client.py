@@ -14,7 +14,7 @@ import trustme
 from penstock.net.client import HttpClient
 from penstock.net.guard import EgressRules
 from penstock.net.response import FetchedResponse
-from penstock.providers.spec import Outgoing
+from penstock.providers.spec import HttpRequest
 from tests.tcp_server import Connection, Script, TcpServer, chunk, response_head, serve
 
 SECRET = "sk-canary-4711"
@@ -35,9 +35,9 @@ async def client_and_server(script: Script, **settings: Any) -> AsyncIterator[tu
         yield client, server
 
 
-def post_request(server: TcpServer, body: bytes = b'{"a":1}') -> Outgoing:
+def post_request(server: TcpServer, body: bytes = b'{"a":1}') -> HttpRequest:
     headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
-    return Outgoing("POST", f"{server.url}/v1/make?key={SECRET}", headers, body)
+    return HttpRequest("POST", f"{server.url}/v1/make?key={SECRET}", headers, body)
 
 
 def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:

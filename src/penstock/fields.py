@@ -25,8 +25,8 @@ def check_field(row: Field, value: Any) -> None:
 
 
 def _check_text(row: Field, value: str) -> None:
-    if row.longest is not None and len(value) > row.longest:
-        raise InvalidRequest(f"`{row.name}` may have at most {row.longest} characters.", param=row.name)
+    if row.max_length is not None and len(value) > row.max_length:
+        raise InvalidRequest(f"`{row.name}` may have at most {row.max_length} characters.", param=row.name)
     if not value.strip() and (row.required or row.name in ("idempotency_key", "webhook_url", "size", "seconds")):
         raise InvalidRequest(f"`{row.name}` must not be empty.", param=row.name)
 

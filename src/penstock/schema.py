@@ -44,7 +44,7 @@ class Field:
     low: float | None = None
     high: float | None = None
     one_of: tuple[Any, ...] = ()
-    longest: int | None = None
+    max_length: int | None = None
     handling: str | None = None
     same_as: str | None = None  # another name of this field
     accepts: frozenset[type] = field(init=False, repr=False)  # Python's names for `types`
@@ -69,13 +69,13 @@ AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")
 _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
 
-_MODEL = _text("model", "Model identifier.", required=True, longest=256)
+_MODEL = _text("model", "Model identifier.", required=True, max_length=256)
 _KEEPING = (
-    _text("user", "Identifier of your end user.", handling="passthrough", longest=512),
-    _text("session_id", "Groups requests in the records.", longest=256),
+    _text("user", "Identifier of your end user.", handling="passthrough", max_length=512),
+    _text("session_id", "Groups requests in the records.", max_length=256),
 )
 _LATER = (
-    _text("webhook_url", "Told when an asynchronous request ends.", longest=2048),
+    _text("webhook_url", "Told when an asynchronous request ends.", max_length=2048),
     _text("media_retention", "How long produced media is kept, such as `12h` or `7d`."),
 )
 _SHAPE = (
@@ -148,9 +148,9 @@ VIDEO = _table(
         about="Reference pictures: `{image_url}` with an HTTPS address or data URI, or files in a form.",
         handling="renamed",
     ),
-    _text("negative_prompt", "What to avoid.", longest=5000, handling="renamed"),
+    _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
     *_LATER,
-    _text("idempotency_key", "Repeating it returns the first video.", longest=256),
+    _text("idempotency_key", "Repeating it returns the first video.", max_length=256),
     Field(name="metadata", types=("object",), about="Your own string-to-string pairs, kept with the video."),
     *_KEEPING,
 )
@@ -169,11 +169,11 @@ CHAT = _table(
     Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one function."),
     Field(name="response_format", types=("object",), about="`{type: json_object}` asks for JSON."),
     _whole("seed", "For repeatable answers, where supported."),
-    _text("user", "Identifier of your end user.", longest=512),
+    _text("user", "Identifier of your end user.", max_length=512),
     Field(name="logprobs", types=("boolean",), about="Return log probabilities.", default=False),
     _whole("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
     Field(name="stream_options", types=("object",), about="`include_usage` adds a last chunk with usage."),
-    _text("session_id", "Groups requests in the records.", longest=256),
+    _text("session_id", "Groups requests in the records.", max_length=256),
 )
 
 TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}

@@ -39,7 +39,7 @@ from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
 from penstock.generations import batches
 from penstock.net.client import HttpClient
-from penstock.providers.spec import File, LocalServer, Model, Outgoing, Provider, Reply, Result, Upload
+from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
@@ -159,7 +159,7 @@ class Script:
     def __init__(self, exchanges: list[dict[str, Any]]) -> None:
         self.left = list(exchanges)
 
-    async def send(self, outgoing: Outgoing, **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
         assert self.left, f"sent although nothing more was expected: {outgoing.method} {outgoing.url}"
         exchange = self.left.pop(0)
         expected = exchange["sent"]
@@ -172,7 +172,7 @@ class Script:
         return reply(exchange["reply"])
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing, **_: Any) -> AsyncIterator["Flow"]:
+    async def stream(self, outgoing: HttpRequest, **_: Any) -> AsyncIterator["Flow"]:
         answer = await self.send(outgoing)
         yield Flow(answer.status, answer.headers, answer.body)
 
@@ -196,7 +196,7 @@ class Flow:
         """Nothing to let go of."""
 
 
-def shown(outgoing: Outgoing) -> dict[str, Any]:
+def shown(outgoing: HttpRequest) -> dict[str, Any]:
     """A request as a recording writes it."""
     sent: dict[str, Any] = {"method": outgoing.method, "url": outgoing.url, "headers": dict(outgoing.headers)}
     if outgoing.form:
@@ -258,7 +258,7 @@ def carrier(script: Script) -> Upstream:
 async def play(recording: Recording) -> dict[str, Any]:
     """How the exchange ended, in the recording's own words."""
     told, provider = recording.told, known()[recording.slug]
-    option = Candidate(provider, recording.model, told.get("key", KEY) if provider.key else "")
+    option = Candidate(provider, recording.model, told.get("key", KEY) if provider.key_env else "")
     script = Script(told["exchanges"])
     upstream = carrier(script)
     try:
@@ -326,7 +326,7 @@ async def _carried(upstream: Upstream, option: Candidate, told: Mapping[str, Any
                 raise
         ref |= result.ref
     if result.status == "failed":
-        raise AttemptFailed(option.provider.slug, result.kind, result.message or "")
+        raise AttemptFailed(option.provider.slug, result.failure_kind, result.message or "")
     return result
 
 

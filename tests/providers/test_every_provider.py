@@ -14,7 +14,7 @@ import pytest
 
 from penstock import providers
 from penstock.generations import batches
-from penstock.providers.spec import File, Model, Outgoing, Provider, Reply
+from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import TABLES, Request
 from penstock.upstream import translate
 from penstock.upstream.catalog import Candidate, modes
@@ -37,7 +37,7 @@ every_provider = pytest.mark.parametrize("provider", [known()[slug] for slug in 
 def media_options(provider: Provider) -> list[Candidate]:
     """One model of each operation; what is tested here lies in the tables that models share."""
     firsts = {id(model.op): model for model in reversed(provider.models) if model.op.task != "chat"}
-    return [Candidate(provider, model, KEY if provider.key else "") for model in reversed(firsts.values())]
+    return [Candidate(provider, model, KEY if provider.key_env else "") for model in reversed(firsts.values())]
 
 
 def named(option: Candidate) -> str:
@@ -71,10 +71,10 @@ def needed(model: Model, **values: Any) -> Request:
 def pictures(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {row.name: [InputImage(b"picture", "image/png", 64, 48)] * max(1, row.least) for row in rows}
+    return {row.name: [InputImage(b"picture", "image/png", 64, 48)] * max(1, row.min_items) for row in rows}
 
 
-def sent(option: Candidate, request: Request) -> Outgoing:
+def sent(option: Candidate, request: Request) -> HttpRequest:
     model = option.model
     count = batches.batches(request.n, model.op.native_n)[0]
     fields = translate.body(model, translate.canonical(request, count, pictures(model)), request.extras)
@@ -156,7 +156,9 @@ def test_prices_are_amounts_and_one_always_applies(provider: Provider) -> None:
     for model in provider.models:
         prices = model.prices
         assert all(Decimal(price.usd) >= 0 and Decimal(price.input_usd) >= 0 for price in prices), model.id
-        assert model.op.task == "chat" or all(price.most > 0 for price in prices if price.unit == "token"), model.id
+        assert model.op.task == "chat" or all(price.max_tokens > 0 for price in prices if price.unit == "token"), (
+            model.id
+        )
         assert not prices or not prices[-1].when, f"{model.id}: the last row is for all that no other row is for"
 
 
@@ -187,7 +189,7 @@ def test_callers_change_neither_address_nor_headers(option: Candidate) -> None:
 @every_option
 def test_extras_do_not_override_what_the_gateway_wrote(option: Candidate) -> None:
     """Among the fields as they are before they get the body's form, where extras join them."""
-    option = replace(option, model=replace(option.model, op=replace(option.model.op, shape=dict)))
+    option = replace(option, model=replace(option.model, op=replace(option.model.op, adjust_body=dict)))
     plain = shown(sent(option, needed(option.model)))
     written = plain.get("body") or dict(plain["form"])
     # A row for a field of the provider's own hands on what the caller says, once it has been checked.
@@ -227,7 +229,7 @@ class Recorder(Script):
         super().__init__([])
         self.urls: list[str] = []
 
-    async def send(self, outgoing: Outgoing, **_: Any) -> Reply:
+    async def send(self, outgoing: HttpRequest, **_: Any) -> Reply:
         self.urls.append(outgoing.url)
         return Reply(404)
 

@@ -266,27 +266,50 @@ async def test_unwell_vendor_is_better_than_none(open_gateway: OpenGateway) -> N
 # --------------------------------------------------------------------------------------------------------- a new vendor
 
 ACME = '''
-"""Acme: pictures of anything, as long as it is an anvil."""
+"""Acme: images of anvils."""
 
-from penstock.providers.convert import joined, pixels
+from penstock.providers.convert import pixels, size_text
 from penstock.providers.spec import (
-    File, Model, Operation, Provider, Result, bearer, converted, passthrough, priced, whole,
+    File,
+    Model,
+    Operation,
+    Provider,
+    Result,
+    bearer,
+    complete_table,
+    converted,
+    passthrough,
+    price_list,
 )
 
-usd = priced("acme.example/prices, read 2026-11-15")
+price = price_list("acme.example/prices, read 2026-11-15")
 
 
-def read(reply):
-    return Result(files=tuple(File(url=one) for one in reply.json["pictures"]))
+def read_images(reply):
+    return Result(files=tuple(File(url=url) for url in reply.json["pictures"]))
 
 
-ANVIL = Operation(task="image", send="POST /draw", read=read, model_field="brush", params=whole(
-    "image", passthrough("prompt", required=True), converted("frame", "size", joined(pixels(multiple=32), "*"))))
+IMAGE = Operation(
+    task="image",
+    send="POST /draw",
+    read=read_images,
+    model_field="brush",
+    params=complete_table(
+        "image",
+        passthrough("prompt", required=True),
+        converted("frame", to="size", convert=size_text(pixels(multiple=32), "*")),
+    ),
+)
 PROVIDER = Provider(
-    slug="acme", name="Acme", docs="https://acme.example", base_url="https://api.acme.example", key="ACME_KEY",
-    auth=bearer, models=(
-        Model(id="acme/anvil", upstream="anvil-9", op=ANVIL, prices=(usd("0.07", "image"),)),
-        Model(id="flux-2-flex", upstream="flux", op=ANVIL, prices=(usd("0.04", "image"),), priority=5),
+    slug="acme",
+    name="Acme",
+    docs="https://acme.example",
+    base_url="https://api.acme.example",
+    key_env="ACME_KEY",
+    auth=bearer,
+    models=(
+        Model(id="acme/anvil", upstream="anvil-9", op=IMAGE, prices=(price("0.07", "image"),)),
+        Model(id="flux-2-flex", upstream="flux", op=IMAGE, prices=(price("0.04", "image"),), priority=5),
     ),
 )
 '''

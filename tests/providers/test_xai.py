@@ -60,11 +60,11 @@ def test_client_talks(client: openai.OpenAI) -> None:
 def test_its_own_library_knows_the_words() -> None:
     """It speaks another protocol, with the same shapes and resolutions."""
     for model in PROVIDER.models:
-        if (row := model.op.param("frame")) is None or row.by is None:
+        if (row := model.op.param("frame")) is None or row.convert is None:
             continue
         is_film = model.op.task == "video"
         for size in ("1:1", "16:9", "9:16", "20:1", "1:20", "2048x2048", "640x480", "1920x1080"):
-            ratio, resolution = row.by(Frame.parse(size))
+            ratio, resolution = row.convert(Frame.parse(size))
             if is_film:
                 assert xai_sdk.video.convert_video_aspect_ratio_to_pb(ratio)
                 assert xai_sdk.video.convert_video_resolution_to_pb(resolution)

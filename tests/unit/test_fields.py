@@ -44,7 +44,7 @@ def test_types_are_those_of_json(kind: str, fitting: list[Any], others: list[Any
         (row("string", "number"), [], "`x` must be a string or a number."),
         (row("object", "array"), 1, "`x` must be an object or an array."),
         (row("string", one_of=("a", "b")), "c", "`x` must be one of `a`, `b`."),
-        (row("string", longest=3), "four", "`x` may have at most 3 characters."),
+        (row("string", max_length=3), "four", "`x` may have at most 3 characters."),
         (row("string", required=True), " \n", "`x` must not be empty."),
         (row("number", low=0, high=2), 2.1, "`x` must be from 0 to 2."),
         (row("number", low=0, high=2), float("nan"), "`x` must be from 0 to 2."),
@@ -63,7 +63,7 @@ def test_the_message_says_what_is_allowed(field: Field, value: Any, words: str) 
     ("field", "values"),
     [
         (row("string", one_of=("a", "b")), ["a", "b"]),
-        (row("string", longest=3), ["", "abc", "🦊🦊🦊"]),
+        (row("string", max_length=3), ["", "abc", "🦊🦊🦊"]),
         (row("number", low=-2, high=2), [-2, 2, 0.5]),
         (row("integer", low=1), [1, 10**400]),
         (row("string"), ["", " "]),

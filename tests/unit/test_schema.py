@@ -104,7 +104,7 @@ def keeps(row: Field, word: str) -> bool:
     if word.startswith("="):
         return str(row.default) == word[1:]
     if word.startswith("<="):
-        return row.longest == int(word[2:])
+        return row.max_length == int(word[2:])
     if ".." in word:
         low, high = word.split("..")
         return (row.low, row.high) == (float(low), float(high))

@@ -36,7 +36,8 @@ def snapshot_prices(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
 
 
 def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
-    return tuple(Price(**row) for row in rows)
+    # `most` was the name of `max_tokens` in plans that earlier versions stored.
+    return tuple(Price(**{"max_tokens" if name == "most" else name: row[name] for name in row}) for row in rows)
 
 
 def matching(prices: Sequence[Price], values: Mapping[str, Any]) -> Price | None:
@@ -93,7 +94,7 @@ def quote(model: Model, request: Request, prices: Sequence[Price] | None = None)
     elif price.unit in ("megapixel", "started_megapixel"):
         outputs *= _megapixels(price, _asked_pixels(model, request))
     elif price.unit == "token":
-        outputs *= price.most
+        outputs *= price.max_tokens
     lines = [component(price.usd, price.unit, outputs)]
     if Decimal(price.each_usd):
         lines.append(component(price.each_usd, "output", Decimal(request.n)))
@@ -120,7 +121,7 @@ def asked_seconds(model: Model, request: Request) -> Decimal:
     """How long a video will be: what was asked for, in the model's own steps."""
     row = model.op.param("seconds")
     asked = request.seconds if request.seconds is not None else (row.default if row else None)
-    said = row.by(asked) if row and row.by and asked is not None else asked
+    said = row.convert(asked) if row and row.convert and asked is not None else asked
     return _number(said) or _number(asked) or Decimal(1)
 
 
@@ -143,7 +144,9 @@ def _asked_pixels(model: Model, request: Request) -> int:
         area = sum(one.width * one.height for one in request.inputs[:1])
         return ceil(area * factor * factor)
     row, frame = model.op.param("frame"), request.frame
-    fitted = row.by(frame) if row and row.by and frame and len(row.to) == 2 else None  # as the model will make it
+    fitted = (
+        row.convert(frame) if row and row.convert and frame and len(row.to) == 2 else None
+    )  # as the model will make it
     width, height = fitted if fitted else frame.scaled(1024).sides if frame else (1024, 1024)
     return int(width * height)
 
@@ -170,7 +173,7 @@ def charge(
     elif price.unit == "started_megapixel":
         quantity *= _megapixels(price, -(-pixels // max(outputs, 1)))
     elif price.unit == "token":
-        quantity = Decimal((usage or {}).get("output", price.most * outputs))
+        quantity = Decimal((usage or {}).get("output", price.max_tokens * outputs))
     cost = Decimal(price.usd) * quantity + Decimal(price.each_usd) * outputs
     cost += sum((Decimal(usd) * (usage or {}).get(name, 0) for name, usd in price.other_usd.items()), Decimal(0))
     reported = (usage or {}).get("input") if price.unit == "token" else None

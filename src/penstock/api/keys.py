@@ -22,7 +22,7 @@ _MAX_COUNT = 2**31 - 1
 KEY_FIELDS: Mapping[str, Field] = {
     row.name: row
     for row in (
-        Field(name="name", types=("string",), about="Name of the key.", longest=200),
+        Field(name="name", types=("string",), about="Name of the key.", max_length=200),
         Field(name="scopes", types=("array",), about=f"`{ADMIN}` lets the key create and revoke keys."),
         Field(
             name="requests_per_minute", types=("integer",), about="Maximum requests per minute.", low=1, high=_MAX_COUNT

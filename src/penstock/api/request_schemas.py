@@ -157,7 +157,7 @@ def _in_json(row: Field) -> Schema:
 
 
 def _limited(row: Field, schema: Schema, *, is_optional: bool) -> Schema:
-    limits = {"minimum": row.low, "maximum": row.high, "maxLength": row.longest}
+    limits = {"minimum": row.low, "maximum": row.high, "maxLength": row.max_length}
     schema |= {name: limit for name, limit in limits.items() if limit is not None}
     if row.one_of:
         schema["enum"] = [*row.one_of, *([None] if is_optional else [])]

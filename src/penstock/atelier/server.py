@@ -14,7 +14,7 @@ import structlog
 
 from penstock.atelier.renderers import echo
 from penstock.imaging.workers import ChildTask, WorkFailed
-from penstock.providers.spec import LocalTools, Outgoing, Reply
+from penstock.providers.spec import HttpRequest, LocalTools, Reply
 
 log = structlog.get_logger()
 TASKS = {
@@ -136,7 +136,7 @@ class AtelierServer:
         self._scratch = tools.scratch
         self._jobs: dict[str, VideoJob] = {}
 
-    async def send(self, request: Outgoing) -> Reply:
+    async def send(self, request: HttpRequest) -> Reply:
         """Answer one request; a path that the table does not use is answered with 404."""
         endpoint, _, job_id = urlsplit(request.url).path.strip("/").partition("/")
         if endpoint == "videos" and job_id:
@@ -153,7 +153,7 @@ class AtelierServer:
             return Reply(200, {"content-type": "application/json"}, msgspec.json.encode(completion))
         return _reply({"message": f"There is no endpoint /{endpoint}."}, 404)
 
-    async def stream(self, request: Outgoing) -> AsyncGenerator[bytes, None]:
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[bytes, None]:
         """A chat completion as server-sent events."""
         for chunk in echo.chunks(msgspec.json.decode(request.body)):
             yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"

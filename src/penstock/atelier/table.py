@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.atelier import server
 from penstock.providers.compatible import CHAT
-from penstock.providers.convert import pixels, seconds_between
+from penstock.providers.convert import first_image, pixels, seconds_between
 from penstock.providers.spec import (
     File,
     LocalService,
@@ -16,12 +16,13 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Result,
+    complete_table,
     converted,
     emulated,
     ignored,
     passthrough,
-    whole,
-)  # fmt: skip
+)
+from penstock.values import InputImage
 
 
 def read_images(reply: Reply) -> Result:
@@ -41,7 +42,7 @@ def read_video(reply: Reply) -> Result:
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=files,
-        kind=job.get("kind", "broken"),
+        failure_kind=job.get("kind", "broken"),
         message=job.get("message"),
         progress=job.get("progress"),
         poll_after_seconds=job.get("poll_after_seconds"),
@@ -52,38 +53,46 @@ def error_text(reply: Reply) -> str | None:
     return str(msgspec.msgpack.decode(reply.body)["message"])
 
 
-_PROMPT = passthrough("prompt", required=True, longest=32_000)
+def _data(image: InputImage) -> bytes:
+    return image.data
+
+
+_PROMPT = passthrough("prompt", required=True, max_length=32_000)
 _SEED = passthrough("seed", low=0, high=2**32 - 1)
 _N = emulated("n", to="n", high=10)
-_DRAWN = (_PROMPT, converted("frame", to=("width", "height"), by=pixels(smallest=16, largest=4096)), _N, _SEED)
+_DRAWN = (_PROMPT, converted("frame", to=("width", "height"), convert=pixels(min_side=16, max_side=4096)), _N, _SEED)
 SKETCH = Operation(
     task="image",
     send="POST /sketch",
     body="msgpack",
     read=read_images,
-    resubmits=True,
+    safe_to_resubmit=True,
     takes_extras=False,
     model_field=None,
-    params=whole("image", *_DRAWN),
+    params=complete_table("image", *_DRAWN),
 )
 RETOUCH = replace(
     SKETCH,
     task="edit",
     send="POST /retouch",
-    params=whole(
+    params=complete_table(
         "edit",
         *_DRAWN,
-        converted("images", to="images", by=lambda inputs: [image.data for image in inputs], required=True, most=8),
-        converted("mask", to="mask", by=lambda mask: mask.data),
+        converted(
+            "images", to="images", convert=lambda inputs: [image.data for image in inputs], required=True, max_items=8
+        ),
+        converted("mask", to="mask", convert=_data),
     ),
 )
 ENLARGE = replace(
     SKETCH,
     task="upscale",
     send="POST /enlarge",
-    params=whole(
+    params=complete_table(
         "upscale",
-        converted("images", to="images", by=lambda inputs: [image.data for image in inputs], required=True, most=1),
+        converted(
+            "images", to="images", convert=lambda inputs: [image.data for image in inputs], required=True, max_items=1
+        ),
         passthrough("scale_factor", low=1, high=8, default=2),
         _N,
         *ignored("mask"),
@@ -96,39 +105,74 @@ CLIP = Operation(
     poll="GET /videos/{id}",
     cancel="DELETE /videos/{id}",
     read=read_video,
-    resubmits=True,
+    safe_to_resubmit=True,
     takes_extras=False,
     model_field=None,
     poll_seconds=0.5,
-    params=whole(
+    params=complete_table(
         "video",
         _PROMPT,
-        converted("seconds", to="seconds", by=seconds_between(1, 20, float), default=4, low=1, high=20),
-        converted("frame", to=("width", "height"), by=pixels(720, 2, smallest=64, largest=1920), default="1280x720"),
-        converted("input_reference", to="image", by=lambda inputs: inputs[0].data, most=1),
+        converted("seconds", to="seconds", convert=seconds_between(1, 20, float), default=4, low=1, high=20),
+        converted(
+            "frame", to=("width", "height"), convert=pixels(720, 2, min_side=64, max_side=1920), default="1280x720"
+        ),
+        converted("input_reference", to="image", convert=first_image(_data), max_items=1),
         _SEED,
         *ignored("negative_prompt"),
     ),
 )
-ECHO = replace(CHAT, send="POST /echo", resubmits=True, takes_extras=False)
+ECHO = replace(CHAT, send="POST /echo", safe_to_resubmit=True, takes_extras=False)
 _NOTE = "The gateway's own price, so that costs show before another provider is set up."
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
 
 PROVIDER = Provider(
-    slug="atelier", name="Atelier", docs="docs/atelier.md", base_url="atelier:", error=error_text,
-    local=LocalService(start=server.AtelierServer, tasks=server.TASKS), mocks=True,
+    slug="atelier",
+    name="Atelier",
+    docs="docs/atelier.md",
+    base_url="atelier:",
+    error_message=error_text,
+    local=LocalService(start=server.AtelierServer, tasks=server.TASKS),
+    mocks=True,
     models=(
-        Model(id="atelier/sketch", upstream="sketch", op=SKETCH, prices=_IMAGE_PRICE, name="Atelier Sketch",
-              description="Draws an image from the words of a prompt. A renderer, not a model."),
-        Model(id="atelier/retouch", upstream="retouch", op=RETOUCH, prices=_IMAGE_PRICE, name="Atelier Retouch",
-              description="Edits images within a mask, or combines several."),
-        Model(id="atelier/enlarge", upstream="enlarge", op=ENLARGE, prices=_IMAGE_PRICE, name="Atelier Enlarge",
-              description="Enlarges an image with a resampler."),
-        Model(id="atelier/clip", upstream="clip", op=CLIP, name="Atelier Clip",
-              prices=(Price(unit="second", usd="0.001", note=_NOTE),),
-              description="Renders an H.264 video from a prompt, or from a prompt and an image."),
-        Model(id="atelier/echo", upstream="echo", op=ECHO, name="Atelier Echo",
-              prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", note=_NOTE),),
-              description="Repeats the last message, in every form that chat has."),
+        Model(
+            id="atelier/sketch",
+            upstream="sketch",
+            op=SKETCH,
+            prices=_IMAGE_PRICE,
+            name="Atelier Sketch",
+            description="Draws an image from the words of a prompt. A renderer, not a model.",
+        ),
+        Model(
+            id="atelier/retouch",
+            upstream="retouch",
+            op=RETOUCH,
+            prices=_IMAGE_PRICE,
+            name="Atelier Retouch",
+            description="Edits images within a mask, or combines several.",
+        ),
+        Model(
+            id="atelier/enlarge",
+            upstream="enlarge",
+            op=ENLARGE,
+            prices=_IMAGE_PRICE,
+            name="Atelier Enlarge",
+            description="Enlarges an image with a resampler.",
+        ),
+        Model(
+            id="atelier/clip",
+            upstream="clip",
+            op=CLIP,
+            name="Atelier Clip",
+            prices=(Price(unit="second", usd="0.001", note=_NOTE),),
+            description="Renders an H.264 video from a prompt, or from a prompt and an image.",
+        ),
+        Model(
+            id="atelier/echo",
+            upstream="echo",
+            op=ECHO,
+            name="Atelier Echo",
+            prices=(Price(unit="token", usd="0.0000002", input_usd="0.0000001", note=_NOTE),),
+            description="Repeats the last message, in every form that chat has.",
+        ),
     ),
-)  # fmt: skip
+)

@@ -94,8 +94,8 @@ def told(said: ChatRequest, model: Model) -> dict[str, Any]:
     for row in model.op.params:
         value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
         reports_usage &= row.name != "stream_options"
-        if value is not None and row.by:
-            value = row.by(value)
+        if value is not None and row.convert:
+            value = row.convert(value)
         if value is not None and row.to:
             name, _, inner = row.to[0].partition(".")
             fields[name] = {**_table(fields.get(name)), inner: value} if inner else value

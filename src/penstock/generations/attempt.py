@@ -80,7 +80,7 @@ async def _begun(gateway: Gateway, job: Job, share: Part, attempt_id: str, befor
     op = share.option.model.op
     if before is not None and before["ref"] is not None:
         return Result(status="in_progress", ref=msgspec.json.decode(before["ref"]), upstream_id=before["upstream_id"])
-    if before is not None and not op.resubmits:
+    if before is not None and not op.safe_to_resubmit:
         raise OutcomeUnknown(share.option.provider.slug, _INTERRUPTED, timeout=False)
     inputs = await _inputs(gateway, job, share)  # while a store that is away can still be waited for
     with job.lease.sending():
@@ -152,7 +152,9 @@ async def _followed(gateway: Gateway, job: Job, share: Part, attempt_id: str, re
         with job.lease.bell() as bell:
             result = await _polled(gateway, job, share, attempt_id, result, bell)
     if result.status == "failed":
-        raise AttemptFailed(slug, result.kind, clean(result.message, share.option.key) or f"{name} failed to make it.")
+        raise AttemptFailed(
+            slug, result.failure_kind, clean(result.message, share.option.key) or f"{name} failed to make it."
+        )
     if result.status == "cancelled":
         if await cancel_asked(gateway.store, job):
             raise Cancelled(_CANCELLED)
@@ -169,7 +171,7 @@ async def _polled(
     rounds = 0
     while not result.done:
         await _show(gateway, job, result)
-        if rounds and not op.resubmits:  # which would begin from nothing again, and has shown nothing yet
+        if rounds and not op.safe_to_resubmit:  # which would begin from nothing again, and has shown nothing yet
             await survived(gateway, job)
         rounds += 1
         seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
@@ -181,7 +183,7 @@ async def _polled(
             found = await gateway.upstream.poll(share.option, result.ref)
         except AttemptFailed as problem:
             lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
-            if lost_since and op.resubmits:
+            if lost_since and op.safe_to_resubmit:
                 inputs = await _inputs(gateway, job, share)
                 result = await _submitted(gateway, job, share, attempt_id, inputs)
                 lost_since = None

@@ -23,7 +23,7 @@ from penstock.media.storage import Storage, key_of
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
 from penstock.net.guard import EgressRules
-from penstock.providers.spec import File, Outgoing
+from penstock.providers.spec import File, HttpRequest
 from penstock.schema import Input, Output, Request, StoredOutput, UploadedFile
 from penstock.settings import Settings
 from penstock.upstream.client import DownloadSource
@@ -214,7 +214,7 @@ class Transfer:
         try:
             if source.trusted:
                 reply = await self._wire.send(
-                    Outgoing("GET", source.url, source.headers),
+                    HttpRequest("GET", source.url, source.headers),
                     timeout_seconds=_PROVIDER_SECONDS,
                     max_bytes=_IMAGE_BYTES,
                 )
@@ -278,7 +278,7 @@ class Transfer:
         most = self._settings.video_bytes
         try:
             if source.trusted:
-                outgoing = Outgoing("GET", source.url, source.headers)
+                outgoing = HttpRequest("GET", source.url, source.headers)
                 async with self._wire.stream(
                     outgoing, read_timeout_seconds=60, timeout_seconds=_VIDEO_SECONDS
                 ) as reply:

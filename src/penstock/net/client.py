@@ -25,7 +25,7 @@ from penstock.net.addresses import is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
 from penstock.net.response import FetchedResponse, Headers, Writer, read_body, read_fetched
-from penstock.providers.spec import Outgoing, Reply, Upload
+from penstock.providers.spec import HttpRequest, Reply, Upload
 
 MAX_RESPONSE_BYTES = 64 * 2**20
 _MAX_WEBHOOK_RESPONSE_BYTES = 16 * 2**10  # enough to use the connection again; the rest is not read
@@ -125,7 +125,7 @@ class HttpClient:
 
     # --------------------------------------------------------------------------------------- to configured providers
 
-    async def send(self, request: Outgoing, *, timeout_seconds: float, max_bytes: int = MAX_RESPONSE_BYTES) -> Reply:
+    async def send(self, request: HttpRequest, *, timeout_seconds: float, max_bytes: int = MAX_RESPONSE_BYTES) -> Reply:
         """Send a request once and read the whole response; redirects and error statuses are returned like any other.
 
         A cancelled call returns at once, but the library holds its connection until the response begins or the timeout
@@ -144,7 +144,7 @@ class HttpClient:
         except PyreqwestError as error:
             raise classify(error) from None
 
-    def stream(self, request: Outgoing, *, read_timeout_seconds: float, timeout_seconds: float) -> StreamingResponse:
+    def stream(self, request: HttpRequest, *, read_timeout_seconds: float, timeout_seconds: float) -> StreamingResponse:
         """Send a request once and read the response chunk by chunk.
 
         `read_timeout_seconds` limits the wait for the response to begin and for each chunk.
@@ -153,7 +153,9 @@ class HttpClient:
         # Without this the library collects chunks for up to a second before it returns them.
         return StreamingResponse(builder.streamed_read_buffer_limit(0).build_streamed())
 
-    def _build(self, request: Outgoing, timeout_seconds: float, read_timeout_seconds: float | None) -> RequestBuilder:
+    def _build(
+        self, request: HttpRequest, timeout_seconds: float, read_timeout_seconds: float | None
+    ) -> RequestBuilder:
         if self._closed:
             raise NotSent("the HTTP client is closed")
         try:
@@ -217,7 +219,7 @@ class HttpClient:
         deadline = time.monotonic() + timeout_seconds
         target = check_fetch_url(url, egress)
         for redirects_left in range(max_redirects, -1, -1):
-            async with self._connect(Outgoing("GET", target.url), target, egress, deadline) as response:
+            async with self._connect(HttpRequest("GET", target.url), target, egress, deadline) as response:
                 location = Headers(response.headers).get("location")
                 if redirects_left == 0 or location is None or response.status not in _REDIRECT_STATUSES:
                     return await read_fetched(response, max_bytes, writer)
@@ -238,13 +240,13 @@ class HttpClient:
         target = check_fetch_url(url, egress)
         if _CREDENTIAL_HEADERS & {name.lower() for name in headers}:
             raise ValueError("credentials are never sent to a URL that somebody else supplied")
-        async with self._connect(Outgoing("POST", target.url, headers, body), target, egress, deadline) as response:
+        async with self._connect(HttpRequest("POST", target.url, headers, body), target, egress, deadline) as response:
             await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
     @asynccontextmanager
     async def _connect(
-        self, outgoing: Outgoing, target: Target, egress: EgressRules, deadline: float
+        self, outgoing: HttpRequest, target: Target, egress: EgressRules, deadline: float
     ) -> AsyncIterator[Response]:
         """Send to the host's first IP address; to the next one only while nothing was sent."""
         failure: NotSent | MaybeSent = NotSent("the host name has no IP address")
@@ -335,7 +337,7 @@ def _redirect_target(target: Target, location: str, egress: EgressRules) -> Targ
     return following
 
 
-def _guarded_request(client: Client, outgoing: Outgoing, target: Target, deadline: float) -> StreamRequest:
+def _guarded_request(client: Client, outgoing: HttpRequest, target: Target, deadline: float) -> StreamRequest:
     try:
         builder = client.request(outgoing.method, outgoing.url).headers(outgoing.headers)
     except ValueError:

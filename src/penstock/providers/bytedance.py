@@ -6,7 +6,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from penstock.providers.convert import data_uri, each, ends, joined, pixels
+from penstock.providers.convert import data_uri, each_image, first_and_last, size_text, pixels
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -22,17 +22,22 @@ from penstock.providers.spec import (
     bearer,
     converted,
     fixed,
-    lasting,
+    duration,
     passthrough,
-    priced,
+    price_list,
     renamed,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 
-# fmt: off
-STATUS: dict[str, Status] = {"queued": "queued", "running": "in_progress", "succeeded": "completed", "failed": "failed",
-                             "expired": "failed", "cancelled": "cancelled"}
+STATUS: dict[str, Status] = {
+    "queued": "queued",
+    "running": "in_progress",
+    "succeeded": "completed",
+    "failed": "failed",
+    "expired": "failed",
+    "cancelled": "cancelled",
+}
 # Dollars for a million tokens of film, and the largest frame that each resolution has; shapes differ by a hundredth.
 RATES: Mapping[str, Mapping[str, str]] = {
     "dreamina-seedance-2-5-260628": {"720p": "10.7", "480p": "10.7", "1080p": "11.7"},
@@ -51,7 +56,7 @@ def read_pictures(reply: Reply) -> Result:
     files = tuple(File(url=one["url"]) for one in made if one.get("url"))
     trouble = answer.get("error") or next((one["error"] for one in made if one.get("error")), None)
     if trouble and not files:
-        return Result(status="failed", kind=blame(trouble) or "broken", message=trouble["message"])
+        return Result(status="failed", failure_kind=blame(trouble) or "broken", message=trouble["message"])
     return Result(files=files, upstream_id=reply.headers.get("x-request-id"))
 
 
@@ -61,9 +66,15 @@ def read_film(reply: Reply) -> Result:
     if "status" not in task:
         return Result(status="queued", ref={"id": task["id"]}, upstream_id=task["id"])
     url, trouble = (task.get("content") or {}).get("video_url"), task.get("error") or {}
-    return Result(status=STATUS[task["status"]], ref={"id": task["id"]}, upstream_id=task["id"],
-                  files=(File(url=url, content_type="video/mp4"),) if url else (), cost_usd=cost_usd(task),
-                  kind=blame(trouble) or "broken", message=trouble.get("message"))
+    return Result(
+        status=STATUS[task["status"]],
+        ref={"id": task["id"]},
+        upstream_id=task["id"],
+        files=(File(url=url, content_type="video/mp4"),) if url else (),
+        cost_usd=cost_usd(task),
+        failure_kind=blame(trouble) or "broken",
+        message=trouble.get("message"),
+    )
 
 
 def cost_usd(task: Mapping[str, Any]) -> str | None:
@@ -89,40 +100,65 @@ def filmed(fields: dict[str, Any]) -> dict[str, Any]:
 
 def stills(name: str, upstream: str, price: Price, most: int, *rows: Param) -> tuple[Model, Model]:
     """One endpoint makes pictures and edits so many of them, of which the first goes in free."""
+
     def model(task: Task, price: Price, *more: Param) -> Model:
-        op = Operation(task=task, send="POST /images/generations", read=read_pictures,
-                       params=whole(task, passthrough("prompt", required=True), *rows, *more, *PLAIN),
-                       priced_extras=frozenset({"layer_decomposition", "tools"}))
+        op = Operation(
+            task=task,
+            send="POST /images/generations",
+            read=read_pictures,
+            params=complete_table(task, passthrough("prompt", required=True), *rows, *more, *PLAIN),
+            priced_extras=frozenset({"layer_decomposition", "tools"}),
+        )
         return Model(id=name, upstream=upstream, op=op, prices=(price,))
 
-    pictures = converted("images", "image", each(data_uri), required=True, most=most)
+    pictures = converted("images", "image", each_image(data_uri), required=True, max_items=most)
     less = replace(price, each_usd=f"-{price.input_usd}") if price.input_usd != "0" else price
     return model("image", price), model("edit", less, pictures)
 
 
 def films(name: str, upstream: str, longest: int) -> Model:
     rates = RATES[upstream]
-    op = Operation(task="video", send="POST /contents/generations/tasks", poll="GET /contents/generations/tasks/{id}",
-                   cancel="DELETE /contents/generations/tasks/{id}", read=read_film, shape=filmed, poll_seconds=10.0,
-                   priced_extras=frozenset({"draft"}), params=whole(
-        "video", renamed("prompt", "content.text", required=True), lasting(*range(4, longest + 1), default=5),
-        shaped("16:9 9:16 1:1 4:3 3:4 21:9", *rates, to=("ratio", "resolution")), fixed("watermark", False),
-        converted("input_reference", tuple(f"content.{role}" for role in FRAMES), ends(data_uri), most=2),
-        converted("user", "safety_identifier", lambda user: sha256(user.encode()).hexdigest()),
-        passthrough("generate_audio", one_of=(True, False))))
+    op = Operation(
+        task="video",
+        send="POST /contents/generations/tasks",
+        poll="GET /contents/generations/tasks/{id}",
+        cancel="DELETE /contents/generations/tasks/{id}",
+        read=read_film,
+        adjust_body=filmed,
+        poll_seconds=10.0,
+        priced_extras=frozenset({"draft"}),
+        params=complete_table(
+            "video",
+            renamed("prompt", "content.text", required=True),
+            duration(*range(4, longest + 1), default=5),
+            frame("16:9 9:16 1:1 4:3 3:4 21:9", *rates, to=("ratio", "resolution")),
+            fixed("watermark", False),
+            converted(
+                "input_reference", tuple(f"content.{role}" for role in FRAMES), first_and_last(data_uri), max_items=2
+            ),
+            converted("user", "safety_identifier", lambda user: sha256(user.encode()).hexdigest()),
+            passthrough("generate_audio", one_of=(True, False)),
+        ),
+    )
     frames = {tier: AREAS[tier] * Decimal(rate) / 1024 / 1_000_000 for tier, rate in rates.items()}
     usual, *others = (usd(f"{24 * one:.5f}", each_usd=f"{one:.5f}", resolution=tier) for tier, one in frames.items())
     return Model(id=name, upstream=upstream, op=op, prices=(*others, replace(usual, when={})))
 
 
-usd = priced("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
+usd = price_list("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
 PLAIN, PNG = (fixed("watermark", False), fixed("response_format", "url")), fixed("output_format", "png")
-SMALL, LARGE, CHEAP = (converted("frame", "size", joined(pixels(least=least, most=most))) for least, most in (
-    (1280 * 720, 4096 * 4096), (2560 * 1440, 4096 * 4096), (1024 * 1024, 2_610_000)))  # beyond, the price doubles
+SMALL, LARGE, CHEAP = (
+    converted("frame", "size", size_text(pixels(min_area=least, max_area=most)))
+    for least, most in ((1280 * 720, 4096 * 4096), (2560 * 1440, 4096 * 4096), (1024 * 1024, 2_610_000))
+)  # beyond, the price doubles
 PROVIDER = Provider(
-    slug="bytedance", name="ByteDance", docs="https://docs.byteplus.com/en/docs/ModelArk",
-    base_url="https://ark.ap-southeast.bytepluses.com/api/v3", key="ARK_API_KEY", auth=bearer,
-    kind=lambda reply: blame(reply.json["error"]),
+    slug="bytedance",
+    name="ByteDance",
+    docs="https://docs.byteplus.com/en/docs/ModelArk",
+    base_url="https://ark.ap-southeast.bytepluses.com/api/v3",
+    key_env="ARK_API_KEY",
+    auth=bearer,
+    failure_kind=lambda reply: blame(reply.json["error"]),
     models=(
         *stills("seedream-4", "seedream-4-0-250828", usd("0.03", "image"), 14, SMALL),
         *stills("seedream-4.5", "seedream-4-5-251128", usd("0.04", "image"), 14, LARGE),

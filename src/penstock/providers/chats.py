@@ -22,7 +22,7 @@ def heard(*without: str, **roles: str) -> Param:
             for message in messages
         ]
 
-    return converted("messages", to="messages", by=heard_as)
+    return converted("messages", to="messages", convert=heard_as)
 
 
 # What vendors other than OpenAI never took up: instructions from a developer are the system's to them.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import data_uri, each, joined, number_word, pixels
+from penstock.providers.convert import data_uri, each_image, size_text, number_text, pixels
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -22,10 +22,18 @@ from penstock.providers.spec import (
 from penstock.values import InputImage
 
 STATUS: Mapping[str, Status] = {
-    "queued": "queued", "pending": "queued", "in_progress": "in_progress", "processing": "in_progress",
-    "running": "in_progress", "completed": "completed", "succeeded": "completed", "failed": "failed",
-    "cancelled": "cancelled", "canceled": "cancelled", "expired": "failed",
-}  # fmt: skip
+    "queued": "queued",
+    "pending": "queued",
+    "in_progress": "in_progress",
+    "processing": "in_progress",
+    "running": "in_progress",
+    "completed": "completed",
+    "succeeded": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "canceled": "cancelled",
+    "expired": "failed",
+}
 REFUSALS = ("moderation_blocked", "content_policy_violation", "content_filter", "sentinel_block")
 
 
@@ -52,7 +60,7 @@ def read_video(reply: Reply) -> Result:
         ref=ref,
         upstream_id=job["id"],
         files=(File(url=f"/videos/{job['id']}/content", private=True, content_type="video/mp4"),) if done else (),
-        kind="refused" if error.get("code") in REFUSALS else "broken",
+        failure_kind="refused" if error.get("code") in REFUSALS else "broken",
         message=error.get("message"),
         progress=(job.get("progress") or 0) / 100,
         poll_after_seconds=int(hint) / 1000 if hint.isdecimal() else None,
@@ -91,16 +99,22 @@ def upload(reference: InputImage) -> Upload:
 
 
 _FINISH = (emulated("response_format"), emulated("output_format"), emulated("output_compression"))
-_SIZE = converted("frame", to="size", by=joined(pixels()))
+_SIZE = converted("frame", to="size", convert=size_text(pixels()))
 IMAGE = Operation(
     task="image",
     send="POST /images/generations",
     read=read_images,
     params=(
-        passthrough("prompt", required=True), emulated("n", to="n", high=10), _SIZE, *_FINISH, passthrough("quality"),
-        passthrough("style"), passthrough("user"), *ignored("thinking", "prompt_enhancement"),
+        passthrough("prompt", required=True),
+        emulated("n", to="n", high=10),
+        _SIZE,
+        *_FINISH,
+        passthrough("quality"),
+        passthrough("style"),
+        passthrough("user"),
+        *ignored("thinking", "prompt_enhancement"),
     ),
-)  # fmt: skip
+)
 EDIT = replace(
     IMAGE,
     task="edit",
@@ -108,8 +122,8 @@ EDIT = replace(
     body="form",
     params=(
         *(row for row in IMAGE.params if row.name != "style"),
-        converted("images", to="image[]", by=each(upload), required=True, most=16),
-        converted("mask", to="mask", by=upload),
+        converted("images", to="image[]", convert=each_image(upload), required=True, max_items=16),
+        converted("mask", to="mask", convert=upload),
         *ignored("scale_factor"),
     ),
 )
@@ -117,7 +131,7 @@ UPSCALE = replace(
     EDIT,
     task="upscale",
     params=(
-        converted("images", to="image[]", by=each(upload), required=True, most=1),
+        converted("images", to="image[]", convert=each_image(upload), required=True, max_items=1),
         passthrough("scale_factor"),
         passthrough("user"),
         *_FINISH,
@@ -132,12 +146,19 @@ VIDEO = Operation(
     cancel="DELETE /videos/{id}",
     read=read_video,
     params=(
-        passthrough("prompt", required=True), converted("seconds", to="seconds", by=number_word, default=4),
-        converted("frame", to="size", by=joined(pixels(720, 2)), default="720x1280"), emulated("n"),
+        passthrough("prompt", required=True),
+        converted("seconds", to="seconds", convert=number_text, default=4),
+        converted("frame", to="size", convert=size_text(pixels(720, 2)), default="720x1280"),
+        emulated("n"),
         passthrough("negative_prompt"),
-        converted("input_reference", to="input_reference", by=lambda found: {"image_url": data_uri(found[0])}, most=1),
+        converted(
+            "input_reference",
+            to="input_reference",
+            convert=lambda found: {"image_url": data_uri(found[0])},
+            max_items=1,
+        ),
         passthrough("user"),
     ),
-)  # fmt: skip
+)
 CHAT = Operation(task="chat", send="POST /chat/completions", read=read_nothing, params=())
 OPERATIONS: Mapping[Task, Operation] = {"image": IMAGE, "edit": EDIT, "upscale": UPSCALE, "video": VIDEO, "chat": CHAT}

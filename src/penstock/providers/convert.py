@@ -1,4 +1,4 @@
-"""Conversions that provider tables share; one value in, one value out."""
+"""Conversions that provider tables share; each takes one value and returns one value."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -7,78 +7,78 @@ from typing import Any
 
 from penstock.values import SHORT_SIDES, Frame, InputImage
 
-# --------------------------------------------------------------------------------------------------------------- shape
+# --------------------------------------------------------------------------------------------------------------- frame
 
 
 def closest(*choices: str) -> Callable[[Frame], str]:
-    """The choice nearest in shape and, among equals, in area; for lists such as `16:9` or `1024x1024`."""
+    """The choice closest in aspect ratio and then in area; choices are written as `16:9` or `1024x1024`."""
     frames = {choice: Frame.parse(choice) for choice in choices}
     return lambda frame: min(frames, key=lambda choice: _distance(frames[choice], frame))
 
 
-def relabelled(choices: dict[str, str]) -> Callable[[Frame], str]:
-    """As `closest`, for providers with words of their own for their shapes: {`16:9`: `landscape`}."""
+def closest_label(choices: dict[str, str]) -> Callable[[Frame], str]:
+    """As `closest`, for providers that have names for aspect ratios: {`16:9`: `landscape`}."""
     pick = closest(*choices)
     return lambda frame: choices[pick(frame)]
 
 
 def _distance(choice: Frame, wanted: Frame) -> tuple[float, float]:
-    shape = abs(log(choice.width / choice.height) - log(wanted.width / wanted.height))
+    ratio = abs(log(choice.width / choice.height) - log(wanted.width / wanted.height))
     if not (choice.exact and (wanted.exact or wanted.resolution)):
-        return round(shape, 6), 0.0
-    aim = wanted.scaled(1024)
-    return round(shape, 6), abs(log(choice.width * choice.height) - log(aim.width * aim.height))
+        return round(ratio, 6), 0.0
+    target = wanted.scaled(1024)
+    return round(ratio, 6), abs(log(choice.width * choice.height) - log(target.width * target.height))
 
 
 def pixels(
     short_side: int = 1024,
     multiple: int = 1,
-    smallest: int = 16,
-    largest: int = 16_384,
-    most: int | None = None,
-    least: int = 1,
+    min_side: int = 16,
+    max_side: int = 16_384,
+    max_area: int | None = None,
+    min_area: int = 1,
 ) -> Callable[[Frame], tuple[int, int]]:
-    """Width and height, rounded to a multiple and moved into the limits in the same shape; the area is at least `least`
-    and at most `most`.
+    """Width and height: rounded to a multiple, and scaled into the limits with the same aspect ratio.
 
-    Where shape and limits cannot both be had, the limits are kept.
+    Where the aspect ratio does not fit into the limits, the limits are kept and the ratio changes.
     """
-    low, high = ceil(smallest / multiple) * multiple, largest // multiple * multiple
+    low = ceil(min_side / multiple) * multiple
+    high = max_side // multiple * multiple
 
     def fit(frame: Frame) -> tuple[int, int]:
         width, height = frame.scaled(short_side).sides
         scale = min(1.0, high / max(width, height))
-        if most:
-            scale = min(scale, (most / (width * height)) ** 0.5)
-        scale = max(scale, low / min(width, height), (least / (width * height)) ** 0.5)
+        if max_area:
+            scale = min(scale, (max_area / (width * height)) ** 0.5)
+        scale = max(scale, low / min(width, height), (min_area / (width * height)) ** 0.5)
 
-        def snapped(by: Callable[[float], int]) -> tuple[int, int]:
+        def rounded(by: Callable[[float], int]) -> tuple[int, int]:
             wide, tall = (min(max(by(side * scale / multiple) * multiple, low), high) for side in (width, height))
             return wide, tall
 
-        wide, tall = snapped(round)
-        if wide * tall < least:
-            wide, tall = snapped(ceil)
-        if most and wide * tall > most:
-            wide, tall = snapped(floor)
-        if most and wide * tall > most:  # one side is as short as it may be: the other has to give
-            rest = max(low, most // min(wide, tall) // multiple * multiple)
+        wide, tall = rounded(round)
+        if wide * tall < min_area:
+            wide, tall = rounded(ceil)
+        if max_area and wide * tall > max_area:
+            wide, tall = rounded(floor)
+        if max_area and wide * tall > max_area:  # the short side is at its limit: shorten the long one
+            rest = max(low, max_area // min(wide, tall) // multiple * multiple)
             wide, tall = (rest, tall) if wide > tall else (wide, rest)
         return wide, tall
 
     return fit
 
 
-def joined(by: Callable[[Frame], tuple[int, int]], separator: str = "x") -> Callable[[Frame], str]:
-    """Pixels as one word: `1024x768`, `1024*768`."""
-    return lambda frame: separator.join(map(str, by(frame)))
+def size_text(convert: Callable[[Frame], tuple[int, int]], separator: str = "x") -> Callable[[Frame], str]:
+    """Width and height as one text: `1024x768`, `1024*768`."""
+    return lambda frame: separator.join(map(str, convert(frame)))
 
 
-def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | None]:
-    """The provider's word for a resolution, such as `720p`, `1080P` or `2K`, nearest to what was asked for."""
-    # Pictures come in 1K, 2K and 4K of square pixels; for films 4K is the word for 2160p.
-    four = 4096 if {"1k", "2k"} & {name.lower() for name in names} else 2160
-    sides = {name: four if name.lower() == "4k" else _short_side(name) for name in names}
+def closest_resolution(*names: str, default: str | None = None) -> Callable[[Frame], str | None]:
+    """The provider's name for the closest resolution, such as `720p`, `1080P` or `2K`; else the default."""
+    # For images, 1K, 2K and 4K are sides of a square; for videos, 4K means 2160p.
+    side_of_4k = 4096 if {"1k", "2k"} & {name.lower() for name in names} else 2160
+    sides = {name: side_of_4k if name.lower() == "4k" else _short_side(name) for name in names}
 
     def pick(frame: Frame) -> str | None:
         if frame.resolution:
@@ -93,25 +93,25 @@ def tier(*names: str, default: str | None = None) -> Callable[[Frame], str | Non
 
 
 def _short_side(name: str) -> int:
-    words = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "hd": 720, "fhd": 1080, "qhd": 1440, "uhd": 2160}
-    return words.get(name.lower()) or int(name.lower().rstrip("p"))
+    sides = {"0.5k": 512, "512": 512, "1k": 1024, "2k": 2048, "hd": 720, "fhd": 1080, "qhd": 1440, "uhd": 2160}
+    return sides.get(name.lower()) or int(name.lower().rstrip("p"))
 
 
 # ------------------------------------------------------------------------------------------------------------ duration
 
 
-def legal_seconds(*choices: float, form: Callable[[float], Any] = round) -> Callable[[float], Any]:
-    """The shortest legal duration that is not shorter than the one asked for; the longest when all are."""
+def allowed_seconds(*choices: float, convert: Callable[[float], Any] = round) -> Callable[[float], Any]:
+    """The shortest allowed duration that is at least as long as the wanted one; the longest if there is none."""
     ordered = sorted(choices)
-    return lambda seconds: form(next((choice for choice in ordered if choice >= seconds - 1e-9), ordered[-1]))
+    return lambda seconds: convert(next((choice for choice in ordered if choice >= seconds - 1e-9), ordered[-1]))
 
 
-def seconds_between(low: float, high: float, form: Callable[[float], Any] = round) -> Callable[[float], Any]:
-    return lambda seconds: form(min(max(seconds, low), high))
+def seconds_between(low: float, high: float, convert: Callable[[float], Any] = round) -> Callable[[float], Any]:
+    return lambda seconds: convert(min(max(seconds, low), high))
 
 
-def number_word(value: float) -> str:
-    """`5`, `7.5`: a number as providers that want text write it."""
+def number_text(value: float) -> str:
+    """A number as text: `5`, `7.5`."""
     return f"{value:g}"
 
 
@@ -119,47 +119,49 @@ def with_unit(unit: str) -> Callable[[float], str]:
     return lambda value: f"{value:g}{unit}"
 
 
-# ---------------------------------------------------------------------------------------------------------- references
+# -------------------------------------------------------------------------------------------------------- input images
 
 
-def data_uri(reference: InputImage) -> str:
-    return f"data:{reference.content_type};base64,{plain_base64(reference)}"
+def data_uri(image: InputImage) -> str:
+    return f"data:{image.content_type};base64,{plain_base64(image)}"
 
 
-def plain_base64(reference: InputImage) -> str:
-    return base64.b64encode(reference.data).decode("ascii")
+def plain_base64(image: InputImage) -> str:
+    return base64.b64encode(image.data).decode("ascii")
 
 
-def first(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], Any]:
-    return lambda references: by(references[0])
+def inline_image(image: InputImage) -> dict[str, str]:
+    """An image as Google's APIs take it inside a message."""
+    return {"mimeType": image.content_type, "data": plain_base64(image)}
 
 
-def each(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], list[Any]]:
-    return lambda references: [by(reference) for reference in references]
+def first_image(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], Any]:
+    """The first image, converted."""
+    return lambda images: convert(images[0])
 
 
-def inline_part(reference: InputImage) -> dict[str, str]:
-    """Google's form of a picture inside a message."""
-    return {"mimeType": reference.content_type, "data": plain_base64(reference)}
+def each_image(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], list[Any]]:
+    """A list of all images, converted."""
+    return lambda images: [convert(image) for image in images]
 
 
-def ends(by: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], tuple[Any, Any]]:
-    """The picture a film begins with and, if there is a second one, the picture it ends with."""
-    return lambda references: (by(references[0]), by(references[1]) if len(references) > 1 else None)
+def first_and_last(convert: Callable[[InputImage], Any]) -> Callable[[Sequence[InputImage]], tuple[Any, Any]]:
+    """The image that a video begins with, and the one that it ends with or None."""
+    return lambda images: (convert(images[0]), convert(images[1]) if len(images) > 1 else None)
 
 
-# --------------------------------------------------------------------------------------------------------------- words
+# -------------------------------------------------------------------------------------------------------- other values
 
 
 def on_off(on: Any, off: Any) -> Callable[[str], Any]:
     return lambda value: on if value == "on" else off
 
 
-def word(table: dict[Any, Any]) -> Callable[[Any], Any]:
-    """The provider's word for ours; a value without one is not sent."""
+def lookup(table: dict[Any, Any]) -> Callable[[Any], Any]:
+    """The provider's value for ours; a value that is not in the table is not sent."""
     return table.get
 
 
-def both(one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    """Two fields out of one value."""
-    return lambda value: (one(value), other(value))
+def both(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Two values for two fields, converted from the same value."""
+    return lambda value: (first(value), second(value))

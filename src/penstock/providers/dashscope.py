@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import data_uri, first, relabelled
+from penstock.providers.convert import data_uri, first_image, closest_label
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -17,27 +17,30 @@ from penstock.providers.spec import (
     Status,
     bearer,
     converted,
-    lasting,
-    priced,
+    duration,
+    price_list,
     renamed,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 from penstock.values import InputImage
 
 # A task that it no longer finds is UNKNOWN, and was perhaps made: no verdict, so it is asked about until time is up.
 STATUS: dict[str, Status] = {
-    "PENDING": "queued", "SUSPENDED": "queued", "RUNNING": "in_progress", "SUCCEEDED": "completed",
-    "FAILED": "failed", "CANCELED": "cancelled",
-}  # fmt: skip
+    "PENDING": "queued",
+    "SUSPENDED": "queued",
+    "RUNNING": "in_progress",
+    "SUCCEEDED": "completed",
+    "FAILED": "failed",
+    "CANCELED": "cancelled",
+}
 
 
-# fmt: off
 def read(reply: Reply) -> Result:
     """A refusal may come with status 200, and then has no task."""
     answer = reply.json
     if "output" not in answer and answer.get("code"):
-        return Result(status="failed", kind=blame(answer["code"]) or "broken", message=answer.get("message"))
+        return Result(status="failed", failure_kind=blame(answer["code"]) or "broken", message=answer.get("message"))
     return read_later(reply)
 
 
@@ -46,9 +49,12 @@ def read_later(reply: Reply) -> Result:
     task, used = reply.json["output"], reply.json.get("usage") or {}
     url, seconds = task.get("video_url"), used.get("duration")
     return Result(
-        status=STATUS[task["task_status"]], ref={"id": task["task_id"]}, upstream_id=task["task_id"],
+        status=STATUS[task["task_status"]],
+        ref={"id": task["task_id"]},
+        upstream_id=task["task_id"],
         files=(File(url, None, "video/mp4", task.get("actual_prompt")),) if url else (),
-        kind=blame(task.get("code") or "") or "broken", message=task.get("message"),
+        failure_kind=blame(task.get("code") or "") or "broken",
+        message=task.get("message"),
         usage={} if seconds is None else {"second": seconds},
     )
 
@@ -80,27 +86,35 @@ def media(found: list[InputImage]) -> list[dict[str, str]]:
     return [{"type": role, "url": data_uri(one)} for one, role in zip(found, roles, strict=False)]
 
 
-usd = priced("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
+usd = price_list("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
 SMALL = ("1280x720", "720x1280", "960x960", "1088x832", "832x1088")
 LARGE = ("1920x1080", "1080x1920", "1440x1440", "1632x1248", "1248x1632")
 STARRED = {size: size.replace("x", "*") for size in SMALL + LARGE}
-NOT = renamed("negative_prompt", "input.negative_prompt", longest=500)
+NOT = renamed("negative_prompt", "input.negative_prompt", max_length=500)
 RATIOS, PATH = "16:9 9:16 1:1 4:3 3:4", "/api/v1/services/aigc/video-generation/video-synthesis"
-FILM = Operation(task="video", send=f"POST {PATH}", poll="GET /api/v1/tasks/{id}",
-                 cancel="POST /api/v1/tasks/{id}/cancel", read=read, read_later=read_later, shape=parted, params=(),
-                 poll_seconds=15.0)
+FILM = Operation(
+    task="video",
+    send=f"POST {PATH}",
+    poll="GET /api/v1/tasks/{id}",
+    cancel="POST /api/v1/tasks/{id}/cancel",
+    read=read,
+    read_poll=read_later,
+    adjust_body=parted,
+    params=(),
+    poll_seconds=15.0,
+)
 
 
 def lasts(*seconds: int) -> Param:
-    return lasting(*seconds, to="parameters.duration", default=5)
+    return duration(*seconds, to="parameters.duration", default=5)
 
 
 def sized(ratios: str, *tiers: str) -> Param:
-    return shaped(ratios, *tiers, to=("parameters.ratio", "parameters.resolution"))
+    return frame(ratios, *tiers, to=("parameters.ratio", "parameters.resolution"))
 
 
 def pictures(most: int, *, required: bool = True) -> Param:
-    return converted("input_reference", "input.media", media, required=required, most=most)
+    return converted("input_reference", "input.media", media, required=required, max_items=most)
 
 
 def cost(usual: str, **tiers: str) -> tuple[Price, ...]:
@@ -108,20 +122,28 @@ def cost(usual: str, **tiers: str) -> tuple[Price, ...]:
 
 
 def wan(name: str, upstream: str, longest: int, prices: tuple[Price, ...], *rows: Param) -> Model:
-    words = renamed("prompt", "input.prompt", required=True, longest=longest)
-    return Model(id=name, upstream=upstream, op=replace(FILM, params=whole("video", words, *rows)), prices=prices)
+    words = renamed("prompt", "input.prompt", required=True, max_length=longest)
+    return Model(
+        id=name, upstream=upstream, op=replace(FILM, params=complete_table("video", words, *rows)), prices=prices
+    )
 
 
 OLD, NEW, THREE = (lasts(5, 10, 15), NOT), (lasts(*range(2, 16)), NOT), lasts(*range(2, 31))
-SIZE = converted("frame", "parameters.size", relabelled(STARRED), default="16:9")
+SIZE = converted("frame", "parameters.size", closest_label(STARRED), default="16:9")
 BY_SIZE = (*(usd("0.15", **{"parameters.size": STARRED[one]}) for one in LARGE), usd("0.10"))
-IMAGE = converted("input_reference", "input.img_url", first(data_uri), required=True, most=1)
+IMAGE = converted("input_reference", "input.img_url", first_image(data_uri), required=True, max_items=1)
 ALL = (sized(RATIOS, "720P", "480P", "1080P"), THREE, pictures(10, required=False))
 CHEAP = cost("0.10", _1080="0.15")
 PROVIDER = Provider(
     # A key is good for one region; those of others have their address in `[providers.dashscope]`.
-    slug="dashscope", name="DashScope", docs="https://www.alibabacloud.com/help/en/model-studio", auth=bearer,
-    base_url="https://dashscope-intl.aliyuncs.com", key="DASHSCOPE_API_KEY", error=error, kind=kind,
+    slug="dashscope",
+    name="DashScope",
+    docs="https://www.alibabacloud.com/help/en/model-studio",
+    auth=bearer,
+    base_url="https://dashscope-intl.aliyuncs.com",
+    key_env="DASHSCOPE_API_KEY",
+    error_message=error,
+    failure_kind=kind,
     headers={"x-dashscope-async": "enable"},
     models=(
         wan("wan-2.6", "wan2.6-t2v", 1500, BY_SIZE, SIZE, *OLD),

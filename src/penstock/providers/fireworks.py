@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.providers.convert import closest, data_uri, first, on_off
+from penstock.providers.convert import closest, data_uri, first_image, on_off
 from penstock.providers.chats import ONE_VOICE, chats, talk
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
@@ -22,7 +22,7 @@ from penstock.providers.spec import (
     fixed,
     ignored,
     passthrough,
-    whole,
+    complete_table,
 )
 
 STATUS: dict[str, Status] = {"Pending": "in_progress", "Ready": "completed"}  # whatever else it says is a failure
@@ -36,7 +36,7 @@ def read_at_once(reply: Reply) -> Result:
     if answer.get("finishReason", "SUCCESS") != "SUCCESS":
         filtered = answer["finishReason"] == "CONTENT_FILTERED"
         words = f"Fireworks made no image: {answer['finishReason']}."
-        return Result(status="failed", kind="refused" if filtered else "broken", message=words)
+        return Result(status="failed", failure_kind="refused" if filtered else "broken", message=words)
     pictures = answer.get("base64") or ()
     files = tuple(File(data=one.rpartition(",")[2]) for one in pictures)  # some come as whole data URIs
     return Result(files=files, upstream_id=answer.get("id"))
@@ -51,7 +51,7 @@ def read_job(reply: Reply) -> Result:
     return Result(
         status=STATUS.get(told, "failed"),
         files=(File(url=sample),) if sample else (),
-        kind="refused" if told in MODERATED else "broken",
+        failure_kind="refused" if told in MODERATED else "broken",
         message=f"Fireworks made no image: {told}.",
     )
 
@@ -68,30 +68,44 @@ PRICED = frozenset({"num_inference_steps", "steps"})
 
 def paints(name: str, upstream: str, steps: int, usd: str) -> Model:
     op = Operation(
-        task="image", send="POST /workflows/{model}/text_to_image", model_field=None, read=read_at_once,
-        params=whole("image", PROMPT, RATIO, fixed("num_inference_steps", steps)), priced_extras=PRICED,
-    )  # fmt: skip
+        task="image",
+        send="POST /workflows/{model}/text_to_image",
+        model_field=None,
+        read=read_at_once,
+        params=complete_table("image", PROMPT, RATIO, fixed("num_inference_steps", steps)),
+        priced_extras=PRICED,
+    )
     return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd=usd, note=NOTE),), priority=20)
 
 
 def kontext(name: str, usd: str) -> tuple[Model, ...]:
     rows: tuple[Param, ...] = (
-        PROMPT, RATIO, fixed("output_format", "png"),
+        PROMPT,
+        RATIO,
+        fixed("output_format", "png"),
         converted("prompt_enhancement", "prompt_upsampling", on_off(True, False)),
-    )  # fmt: skip
-    given = converted("images", "input_image", first(data_uri), required=True, most=1)
+    )
+    given = converted("images", "input_image", first_image(data_uri), required=True, max_items=1)
     kinds: tuple[tuple[Task, tuple[Param, ...]], ...] = (("image", rows), ("edit", (*rows, given)))
     return tuple(
         Model(
-            id=name, upstream=f"accounts/fireworks/models/{name}", priority=20,
+            id=name,
+            upstream=f"accounts/fireworks/models/{name}",
+            priority=20,
             prices=(Price(unit="image", usd=usd, note=NOTE),),
             op=Operation(
-                task=task, send="POST /workflows/{model}", poll="POST /workflows/{model}/get_result", poll_body=named,
-                poll_seconds=1.0, model_field=None, read=read_job, params=whole(task, *table),
+                task=task,
+                send="POST /workflows/{model}",
+                poll="POST /workflows/{model}/get_result",
+                poll_body=named,
+                poll_seconds=1.0,
+                model_field=None,
+                read=read_job,
+                params=complete_table(task, *table),
             ),
         )
         for task, table in kinds
-    )  # fmt: skip
+    )
 
 
 PROVIDER = Provider(
@@ -99,17 +113,20 @@ PROVIDER = Provider(
     name="Fireworks AI",
     docs="https://docs.fireworks.ai/api-reference",
     base_url="https://api.fireworks.ai/inference/v1",
-    key="FIREWORKS_API_KEY",
+    key_env="FIREWORKS_API_KEY",
     auth=bearer,
     headers={"accept": "application/json"},  # or else pictures come as they are, without a word about them
-    error=error_text,
-    kind=error_kind,
+    error_message=error_text,
+    failure_kind=error_kind,
     models=(
         paints("flux-schnell", "accounts/fireworks/models/flux-1-schnell-fp8", 4, "0.0014"),
         paints("flux-dev", "accounts/fireworks/models/flux-1-dev-fp8", 28, "0.014"),
         *kontext("flux-kontext-pro", "0.04"),
         *kontext("flux-kontext-max", "0.08"),
-        *chats("fireworks", NOTE, """
+        *chats(
+            "fireworks",
+            NOTE,
+            """
             openai/gpt-oss-20b=accounts/fireworks/models/gpt-oss-20b    0.07  0.3   0.035
             z-ai/glm-5.3=accounts/fireworks/models/glm-5p3              1.4   4.4   0.26
             moonshotai/kimi-k3=accounts/fireworks/models/kimi-k3        3     15    0.3
@@ -117,6 +134,9 @@ PROVIDER = Provider(
             minimax/minimax-m3=accounts/fireworks/models/minimax-m3     0.3   1.2   0.06
             qwen/qwen3.7-plus=accounts/fireworks/models/qwen3p7-plus    0.4   1.6   0.08
             qwen/qwen3.8-max=accounts/fireworks/models/qwen3p8-max      2     6     0.25
-        """, talk(ONE_VOICE, *ignored("stream_options", "store")), priority=10),
+        """,
+            talk(ONE_VOICE, *ignored("stream_options", "store")),
+            priority=10,
+        ),
     ),
-)  # fmt: skip
+)

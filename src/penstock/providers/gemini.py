@@ -17,11 +17,14 @@ PROVIDER = Provider(
     name="Google Gemini",
     docs="https://ai.google.dev/gemini-api/docs/openai",
     base_url="https://generativelanguage.googleapis.com/v1beta/openai",
-    key="GEMINI_API_KEY",
+    key_env="GEMINI_API_KEY",
     auth=bearer,
-    error=error_text,
-    kind=error_kind,
-    models=chats("google", "public price table, 2026-11", """
+    error_message=error_text,
+    failure_kind=error_kind,
+    models=chats(
+        "google",
+        "public price table, 2026-11",
+        """
         gemini-4-argon          2     10    0.1
         gemini-3.8-flash        0.75  3.75  0.075
         gemini-3.7-flash        0.75  3.75  0.075
@@ -34,5 +37,7 @@ PROVIDER = Provider(
         gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25
         gemini-2.5-flash        0.3   2.5   0.03
         gemini-2.5-flash-lite   0.1   0.4   0.01
-    """, TALK),
-)  # fmt: skip
+    """,
+        TALK,
+    ),
+)

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import each, plain_base64, with_unit
+from penstock.providers.convert import each_image, plain_base64, with_unit
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     File,
@@ -18,18 +18,21 @@ from penstock.providers.spec import (
     converted,
     fixed,
     header,
-    lasting,
+    duration,
     passthrough,
     renamed,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
-    "queued": "queued", "in_progress": "in_progress", "requires_continuation": "in_progress", "completed": "completed",
+    "queued": "queued",
+    "in_progress": "in_progress",
+    "requires_continuation": "in_progress",
+    "completed": "completed",
     "cancelled": "cancelled",
-}  # fmt: skip
+}
 FORM = "response_format"
 PRICED = frozenset("generation_config response_format tools input previous_interaction_id".split())
 
@@ -61,7 +64,7 @@ def read(reply: Reply) -> Result:
         files=films,
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        kind="refused" if refused else "broken",
+        failure_kind="refused" if refused else "broken",
         message=told or said or None,
     )
 
@@ -82,20 +85,19 @@ def model(name: str, longest: int, pictures: int, *prices: Price) -> Model:
         poll="GET /interactions/{id}",
         cancel="POST /interactions/{id}/cancel",
         read=read,
-        shape=order,
+        adjust_body=order,
         priced_extras=PRICED,
-        params=whole(
+        params=complete_table(
             "video",
             passthrough("prompt", required=True),
-            lasting(*range(3, longest + 1), to=f"{FORM}.duration", form=with_unit("s"), default=8),
-            shaped("16:9 9:16", "720p", "360p", "1080p", "4k",
-                   to=(f"{FORM}.aspect_ratio", f"{FORM}.resolution")),
-            converted("input_reference", "pictures", each(picture), most=pictures),
+            duration(*range(3, longest + 1), to=f"{FORM}.duration", convert=with_unit("s"), default=8),
+            frame("16:9 9:16", "720p", "360p", "1080p", "4k", to=(f"{FORM}.aspect_ratio", f"{FORM}.resolution")),
+            converted("input_reference", "pictures", each_image(picture), max_items=pictures),
             renamed("seed", "generation_config.seed"),
             *(fixed(*told) for told in ((f"{FORM}.type", "video"), (f"{FORM}.delivery", "uri"))),
             *(fixed(*told) for told in (("background", True), ("store", True))),
         ),
-    )  # fmt: skip
+    )
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
@@ -109,16 +111,26 @@ PROVIDER = Provider(
     name="Google Gemini Omni",
     docs="https://ai.google.dev/gemini-api/docs/video",
     base_url="https://generativelanguage.googleapis.com/v1beta",
-    key="GEMINI_API_KEY",
+    key_env="GEMINI_API_KEY",
     auth=header("x-goog-api-key"),
-    error=error_text,
-    kind=error_kind,
+    error_message=error_text,
+    failure_kind=error_kind,
     models=(
-        model("gemini-omni-1.2-flash", 15, 6, *by_second("resellers' lists, 2026-11", "0.0695", {
-            "360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"})),
+        model(
+            "gemini-omni-1.2-flash",
+            15,
+            6,
+            *by_second("resellers' lists, 2026-11", "0.0695", {"360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"}),
+        ),
         # 17.50 dollars per million tokens, of which a second takes 5792 at 720p. Words and thoughts are not counted.
-        model("gemini-omni-1.1-flash", 10, 3, *by_second("public price table, 2026-11", "0.10136", {
-            "360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"})),
+        model(
+            "gemini-omni-1.1-flash",
+            10,
+            3,
+            *by_second(
+                "public price table, 2026-11", "0.10136", {"360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"}
+            ),
+        ),
     ),
     retired={"gemini-omni-flash-preview": "gemini-omni-1.1-flash"},
-)  # fmt: skip
+)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.providers.convert import both, closest, each, inline_part, tier, word
+from penstock.providers.convert import both, closest, each_image, inline_image, closest_resolution, lookup
 from penstock.providers.compatible import error_kind, error_text
 from penstock.providers.spec import (
     File,
@@ -21,7 +21,7 @@ from penstock.providers.spec import (
     header,
     passthrough,
     renamed,
-    whole,
+    complete_table,
 )
 
 NOTE = "public price table, 2026-11"
@@ -52,7 +52,7 @@ def read(reply: Reply) -> Result:
         reason = blocked or next((one.get("finishReason") for one in candidates), "no candidates")
         kind: FailureKind = "refused" if blocked or reason in REFUSALS else "rejected"
         words = " ".join(part["text"] for part in shown if part.get("text"))
-        return Result(status="failed", kind=kind, message=words or f"Gemini made no image: {reason}.")
+        return Result(status="failed", failure_kind=kind, message=words or f"Gemini made no image: {reason}.")
     files = tuple(File(data=one["data"], content_type=one["mimeType"]) for one in made)
     return Result(files=files, upstream_id=answer.get("responseId"), usage=tokens(answer.get("usageMetadata")))
 
@@ -70,7 +70,11 @@ def tokens(told: dict[str, Any] | None) -> dict[str, int]:
 
 def sized(*sizes: str, more: str = "") -> Param:
     pick, to = closest(*f"{RATIOS} {more}".split()), "generationConfig.imageConfig.aspectRatio"
-    return converted("frame", (to, SIZE), both(pick, tier(*sizes))) if sizes else converted("frame", to, pick)
+    return (
+        converted("frame", (to, SIZE), both(pick, closest_resolution(*sizes)))
+        if sizes
+        else converted("frame", to, pick)
+    )
 
 
 def pictures(name: str, upstream: str, usd: str, most: dict[str, int], *rows: Param) -> tuple[Model, ...]:
@@ -79,36 +83,63 @@ def pictures(name: str, upstream: str, usd: str, most: dict[str, int], *rows: Pa
     """
     asked, words, drawn = (f"{Decimal(one) / 1_000_000:f}" for one in usd.split())
     row = Price(unit="token", usd=drawn, input_usd=asked, other_usd={"text_output": words}, note=NOTE)
-    prices = (replace(row, most=count, when={f"sent.{SIZE}": size} if size else {}) for size, count in most.items())
+    prices = (
+        replace(row, max_tokens=count, when={f"sent.{SIZE}": size} if size else {}) for size, count in most.items()
+    )
     usual = (
-        passthrough("prompt", required=True), renamed("seed", "generationConfig.seed"),
-        fixed("generationConfig.responseModalities", ["IMAGE"]), *rows,
-    )  # fmt: skip
-    given = converted("images", "images", each(inline_part), required=True, most=14)
+        passthrough("prompt", required=True),
+        renamed("seed", "generationConfig.seed"),
+        fixed("generationConfig.responseModalities", ["IMAGE"]),
+        *rows,
+    )
+    given = converted("images", "images", each_image(inline_image), required=True, max_items=14)
     made = Operation(
-        task="image", send="POST /models/{model}:generateContent", model_field=None, read=read, shape=message,
-        priced_extras=PRICED, params=whole("image", *usual),
-    )  # fmt: skip
-    edit = replace(made, task="edit", params=whole("edit", given, *usual))
+        task="image",
+        send="POST /models/{model}:generateContent",
+        model_field=None,
+        read=read,
+        adjust_body=message,
+        priced_extras=PRICED,
+        params=complete_table("image", *usual),
+    )
+    edit = replace(made, task="edit", params=complete_table("edit", given, *usual))
     kept = tuple(prices)
     return tuple(Model(id=name, upstream=upstream, op=op, prices=kept) for op in (made, edit))
 
 
 LEVELS = {"off": "MINIMAL", "minimal": "MINIMAL", "on": "HIGH", "high": "HIGH"}
-THINKING = converted("thinking", "generationConfig.thinkingConfig.thinkingLevel", word(LEVELS))
+THINKING = converted("thinking", "generationConfig.thinkingConfig.thinkingLevel", lookup(LEVELS))
 BY_SIZE = {"2K": 1850, "4K": 2700, "": 1300}
 
 PROVIDER = Provider(
-    slug="google", name="Google", docs="https://ai.google.dev/gemini-api/docs/image-generation", key="GEMINI_API_KEY",
-    base_url="https://generativelanguage.googleapis.com/v1beta", auth=header("x-goog-api-key"), error=error_text,
-    kind=error_kind, models=(
-        *pictures("nano-banana-2.1", "gemini-nano-banana-2.1", "1.5 7.5 30", BY_SIZE, THINKING,
-                  sized("1K", "2K", "4K", more="1:4 4:1 1:8 8:1")),
-        *pictures("nano-banana-2", "gemini-3.1-flash-image", "0.5 3 60", {"512": 900, **BY_SIZE}, THINKING,
-                  sized("512", "1K", "2K", "4K", more="1:4 4:1 1:8 8:1")),
+    slug="google",
+    name="Google",
+    docs="https://ai.google.dev/gemini-api/docs/image-generation",
+    key_env="GEMINI_API_KEY",
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    auth=header("x-goog-api-key"),
+    error_message=error_text,
+    failure_kind=error_kind,
+    models=(
+        *pictures(
+            "nano-banana-2.1",
+            "gemini-nano-banana-2.1",
+            "1.5 7.5 30",
+            BY_SIZE,
+            THINKING,
+            sized("1K", "2K", "4K", more="1:4 4:1 1:8 8:1"),
+        ),
+        *pictures(
+            "nano-banana-2",
+            "gemini-3.1-flash-image",
+            "0.5 3 60",
+            {"512": 900, **BY_SIZE},
+            THINKING,
+            sized("512", "1K", "2K", "4K", more="1:4 4:1 1:8 8:1"),
+        ),
         *pictures("nano-banana-pro", "gemini-3-pro-image", "2 12 120", {"4K": 2400, "": 1500}, sized("1K", "2K", "4K")),
         *pictures("nano-banana", "gemini-2.5-flash-image", "0.3 2.5 30", {"": 1400}, sized()),
         *pictures("nano-banana-2-lite", "gemini-3.1-flash-lite-image", "0.25 1.5 30", {"": 1300}, sized()),
     ),
     retired=dict.fromkeys(("imagen-4", "imagen-4-fast"), "nano-banana-2") | {"imagen-4-ultra": "nano-banana-pro"},
-)  # fmt: skip
+)

@@ -14,14 +14,19 @@ PROVIDER = Provider(
     name="Groq",
     docs="https://console.groq.com/docs/openai",
     base_url="https://api.groq.com/openai/v1",
-    key="GROQ_API_KEY",
+    key_env="GROQ_API_KEY",
     auth=bearer,
-    error=error_text,
-    kind=error_kind,
-    models=chats("groq", "public price table, 2026-11", """
+    error_message=error_text,
+    failure_kind=error_kind,
+    models=chats(
+        "groq",
+        "public price table, 2026-11",
+        """
         openai/gpt-oss-120b            0.15   0.6  0.075
         openai/gpt-oss-20b             0.075  0.3  0.0375
         openai/gpt-oss-safeguard-20b   0.075  0.3  0.037
         qwen/qwen3.8-27b               0.8    4
-    """, TALK),
-)  # fmt: skip
+    """,
+        TALK,
+    ),
+)

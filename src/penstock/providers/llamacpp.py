@@ -2,7 +2,7 @@
 
 from penstock.providers.chats import ONE_VOICE, served, talk
 from penstock.providers.compatible import error_kind, error_text
-from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_any
+from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_set
 
 
 def kind(reply: Reply) -> FailureKind | None:
@@ -15,8 +15,8 @@ PROVIDER = Provider(
     docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     base_url="http://127.0.0.1:8080",
     base_url_env="LLAMACPP_URL",
-    auth=bearer_if_any,
-    error=error_text,
-    kind=kind,
+    auth=bearer_if_set,
+    error_message=error_text,
+    failure_kind=kind,
     models=served("llamacpp", talk(ONE_VOICE)),
 )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import each, first, joined, pixels, plain_base64
+from penstock.providers.convert import each_image, first_image, size_text, pixels, plain_base64
 from penstock.providers.compatible import read_images, upload
 from penstock.providers.spec import (
     Model,
@@ -13,14 +13,14 @@ from penstock.providers.spec import (
     Provider,
     Reply,
     Task,
-    bearer_if_any,
+    bearer_if_set,
     converted,
     emulated,
     fixed,
     passthrough,
     refused,
     renamed,
-    whole,
+    complete_table,
 )
 
 
@@ -42,34 +42,76 @@ def barred(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "prompt": f"{fields['prompt']}|{unwanted}"} if unwanted else fields
 
 
-# fmt: off
 def does(task: Task, path: str, *rows: Param, **more: Any) -> Operation:
-    return Operation(task=task, send=f"POST /v1/images/{path}", read=read_images, resubmits=True,
-                     params=whole(task, *rows), **more)
+    return Operation(
+        task=task,
+        send=f"POST /v1/images/{path}",
+        read=read_images,
+        safe_to_resubmit=True,
+        params=complete_table(task, *rows),
+        **more,
+    )
 
 
-PROMPT, N, INLINE = converted("prompt", "prompt", plain, required=True), emulated("n", "n", high=4), fixed(
-    "response_format", "b64_json")
-SIZE = converted("frame", "size", joined(pixels(multiple=64, smallest=64, largest=2048)))
-PICTURE = converted("images", "image", first(upload), required=True, most=1)
+PROMPT, N, INLINE = (
+    converted("prompt", "prompt", plain, required=True),
+    emulated("n", "n", high=4),
+    fixed("response_format", "b64_json"),
+)
+SIZE = converted("frame", "size", size_text(pixels(multiple=64, min_side=64, max_side=2048)))
+PICTURE = converted("images", "image", first_image(upload), required=True, max_items=1)
 MASK = converted("mask", "mask", upload, required=True)
 UNWANTED = converted("negative_prompt", "negative_prompt", plain)
 WHITE: dict[str, Any] = {"body": "form", "settings": {"mask": "white"}}
 STEPS = passthrough("step", low=1, high=150)
-DRAW = does("image", "generations", PROMPT, UNWANTED, N, SIZE, INLINE, STEPS, *refused("file", "files", "ref_images"),
-            shape=barred)
-GUIDED = does("edit", "generations", PROMPT, UNWANTED, N, SIZE, INLINE, STEPS, *refused("file", "files"), converted(
-    "images", "ref_images", each(plain_base64), required=True, most=4), shape=barred)
+DRAW = does(
+    "image",
+    "generations",
+    PROMPT,
+    UNWANTED,
+    N,
+    SIZE,
+    INLINE,
+    STEPS,
+    *refused("file", "files", "ref_images"),
+    adjust_body=barred,
+)
+GUIDED = does(
+    "edit",
+    "generations",
+    PROMPT,
+    UNWANTED,
+    N,
+    SIZE,
+    INLINE,
+    STEPS,
+    *refused("file", "files"),
+    converted("images", "ref_images", each_image(plain_base64), required=True, max_items=4),
+    adjust_body=barred,
+)
 INPAINT = does("edit", "inpainting", PROMPT, PICTURE, MASK, **WHITE)
 ENLARGE = does("upscale", "upscale", PICTURE, renamed("scale_factor", "scale", one_of=(2, 4), default=2), body="form")
 SD_DRAW = does("image", "generations", PROMPT, N, SIZE, fixed("output_format", "png"))
-SD_EDIT = does("edit", "edits", PROMPT, N, SIZE, converted("images", "image[]", each(upload), required=True, most=4),
-               replace(MASK, required=False), fixed("output_format", "png"), **WHITE)
+SD_EDIT = does(
+    "edit",
+    "edits",
+    PROMPT,
+    N,
+    SIZE,
+    converted("images", "image[]", each_image(upload), required=True, max_items=4),
+    replace(MASK, required=False),
+    fixed("output_format", "png"),
+    **WHITE,
+)
 FREE = (Price(unit="image", usd="0", note="your own hardware"),)
 PROVIDER = Provider(
-    slug="localai", name="LocalAI", docs="https://localai.io/features/image-generation", error=error,
-    base_url="http://127.0.0.1:8080", base_url_env="LOCALAI_URL",
-    auth=bearer_if_any,
+    slug="localai",
+    name="LocalAI",
+    docs="https://localai.io/features/image-generation",
+    error_message=error,
+    base_url="http://127.0.0.1:8080",
+    base_url_env="LOCALAI_URL",
+    auth=bearer_if_set,
     models=(  # by the names that they have in its documents and its gallery
         Model(id="localai/stablediffusion", upstream="stablediffusion", op=DRAW, prices=FREE),
         Model(id="localai/stablediffusion", upstream="stablediffusion", op=INPAINT, prices=FREE),

@@ -1,11 +1,11 @@
-"""Luma: Ray's films and Uni's pictures, over its Agents API; the older Dream Machine has other keys and addresses."""
+"""Luma: Ray videos and Uni images, over its Agents API (not Dream Machine, which has other keys and URLs)."""
 
 from typing import Any
 
-from penstock.providers.convert import both, closest, each, plain_base64, with_unit
+from penstock.providers.convert import both, closest, each_image, plain_base64, with_unit
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Provider,
@@ -13,97 +13,155 @@ from penstock.providers.spec import (
     Result,
     Status,
     bearer,
+    complete_table,
     converted,
+    duration,
     fixed,
-    lasting,
+    frame,
     passthrough,
-    priced,
+    price_list,
     renamed,
-    shaped,
-    whole,
 )
 from penstock.values import Frame, InputImage
 
 STATUS: dict[str, Status] = {
-    "queued": "queued", "processing": "in_progress", "completed": "completed", "failed": "failed",
-}  # fmt: skip
-BLAME: dict[str, FailureKind] = {
-    "content_moderated": "refused", "image_too_large": "rejected", "unsupported_format": "rejected",
-    "corrupt_input": "rejected", "invalid_request": "rejected", "rate_limited": "busy",
-}  # fmt: skip
-RATIOS = "16:9 9:16 1:1 4:3 3:4 21:9"
+    "queued": "queued",
+    "processing": "in_progress",
+    "completed": "completed",
+    "failed": "failed",
+}
+FAILURE_KINDS: dict[str, FailureKind] = {
+    "content_moderated": "refused",
+    "image_too_large": "rejected",
+    "unsupported_format": "rejected",
+    "corrupt_input": "rejected",
+    "invalid_request": "rejected",
+    "rate_limited": "busy",
+}
+VIDEO_RATIOS = "16:9 9:16 1:1 4:3 3:4 21:9"
 
 
-def read(reply: Reply) -> Result:
-    """Addresses work for an hour; whoever asks again gets fresh ones."""
+def read_job(reply: Reply) -> Result:
+    """Read a job. Its output URLs work for an hour; each poll returns new ones."""
     job = reply.json
     return Result(
         status=STATUS[job["state"]],
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        files=tuple(File(url=one["url"]) for one in job.get("output") or ()),
-        kind=BLAME.get(job.get("failure_code") or "", "broken"),
+        files=tuple(File(url=output["url"]) for output in job.get("output") or ()),
+        failure_kind=FAILURE_KINDS.get(job.get("failure_code") or "", "broken"),
         message=job.get("failure_reason"),
     )
 
 
-def error(reply: Reply) -> str | None:
-    """Undocumented: read as its older service has it, and as most others do."""
-    told = reply.json.get("detail") or reply.json["error"]
-    return told if isinstance(told, str) else told.get("message")
+def error_message(reply: Reply) -> str | None:
+    """The message of an error response: not documented, so two usual forms are tried."""
+    error = reply.json.get("detail") or reply.json["error"]
+    return error if isinstance(error, str) else error.get("message")
 
 
-def media(reference: InputImage) -> dict[str, str]:
-    return {"data": plain_base64(reference), "media_type": reference.content_type}
+def image_object(image: InputImage) -> dict[str, str]:
+    return {"data": plain_base64(image), "media_type": image.content_type}
 
 
-def anchored(fields: dict[str, Any]) -> dict[str, Any]:
-    """The first picture goes to the first frame, the second to the last, on a grid of 24 to the second."""
-    film = fields["video"]
-    if "keyframes" in film:
-        last = 24 * int(film.get("duration", "5s").rstrip("s"))
-        film["keyframe_indexes"] = [0, last][: len(film["keyframes"])]
+def image_ratio(images: list[InputImage]) -> str:
+    """The aspect ratio of a video that begins with an image: that of the image."""
+    return closest(*VIDEO_RATIOS.split())(Frame(images[0].width, images[0].height))
+
+
+def place_keyframes(fields: dict[str, Any]) -> dict[str, Any]:
+    """Put the first image at the first frame and the second at the last, at 24 frames per second."""
+    video = fields["video"]
+    if "keyframes" in video:
+        last = 24 * int(video.get("duration", "5s").rstrip("s"))
+        video["keyframe_indexes"] = [0, last][: len(video["keyframes"])]
     return fields
 
 
-def edited(fields: dict[str, Any]) -> dict[str, Any]:
-    """The first picture is edited, the others guide."""
-    source, *guides = fields.pop("images")
-    return {**fields, "source": source, **({"image_ref": guides} if guides else {})}
+def split_images(fields: dict[str, Any]) -> dict[str, Any]:
+    """Send the first image as the one to edit, the others as references."""
+    source, *references = fields.pop("images")
+    return {**fields, "source": source, **({"image_ref": references} if references else {})}
 
 
-def of_picture(found: list[InputImage]) -> str:
-    """A film that begins with a picture has its shape."""
-    return closest(*RATIOS.split())(Frame(found[0].width, found[0].height))
+PROMPT = passthrough("prompt", required=True, max_length=6000)
+USER = renamed("user", "user_id")
+JOB: dict[str, Any] = {"send": "POST /generations", "poll": "GET /generations/{id}", "read": read_job}
+VIDEO = Operation(
+    task="video",
+    **JOB,
+    adjust_body=place_keyframes,
+    params=complete_table(
+        "video",
+        PROMPT,
+        USER,
+        fixed("type", "video"),
+        duration(5, 10, to="video.duration", convert=with_unit("s"), default=5),
+        frame(VIDEO_RATIOS, "720p", "540p", "1080p", to=("aspect_ratio", "video.resolution")),
+        converted(
+            "input_reference",
+            to=("video.keyframes", "aspect_ratio"),
+            convert=both(each_image(image_object), image_ratio),
+            max_items=2,
+        ),
+    ),
+)
+IMAGE_JOB: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": frozenset({"web_search"})}
+IMAGE_ROWS = (PROMPT, USER, frame("1:1 16:9 9:16 3:2 2:3 2:1 1:2 3:1 1:3"), fixed("output_format", "png"))
+IMAGE = Operation(task="image", **IMAGE_JOB, params=complete_table("image", fixed("type", "image"), *IMAGE_ROWS))
+EDIT = Operation(
+    task="edit",
+    **IMAGE_JOB,
+    adjust_body=split_images,
+    params=complete_table(
+        "edit",
+        fixed("type", "image_edit"),
+        *IMAGE_ROWS,
+        converted("images", to="images", convert=each_image(image_object), required=True, max_items=9),
+    ),
+)
 
-
-# fmt: off
-usd = priced("Luma's price list as others recorded it, 2026-11-15; not read there")
-page = priced("a stored copy of docs.agents.lumalabs.ai/guides/pricing, looked up 2026-11-15")
-PROMPT, USER = passthrough("prompt", required=True, longest=6000), renamed("user", "user_id")
-JOB: dict[str, Any] = {"send": "POST /generations", "poll": "GET /generations/{id}", "read": read}
-RAY = Operation(task="video", shape=anchored, **JOB, params=whole(
-    "video", PROMPT, USER, fixed("type", "video"), lasting(5, 10, to="video.duration", form=with_unit("s"), default=5),
-    shaped(RATIOS, "720p", "540p", "1080p", to=("aspect_ratio", "video.resolution")),
-    converted("input_reference", ("video.keyframes", "aspect_ratio"), both(each(media), of_picture), most=2),
-))
-SHAPE = (shaped("1:1 16:9 9:16 3:2 2:3 2:1 1:2 3:1 1:3"), fixed("output_format", "png"))
-STILL: dict[str, Any] = {**JOB, "poll_seconds": 2.0, "priced_extras": frozenset({"web_search"})}
-UNI = Operation(task="image", **STILL, params=whole("image", PROMPT, USER, fixed("type", "image"), *SHAPE))
-EDIT = Operation(task="edit", shape=edited, **STILL, params=whole(
-    "edit", PROMPT, USER, fixed("type", "image_edit"), *SHAPE,
-    converted("images", "images", each(media), required=True, most=9),
-))
-LARGE, SMALL, LONG = {"video.resolution": "1080p"}, {"video.resolution": "540p"}, {"video.duration": "10s"}
+video_price = price_list("Luma's price list as others recorded it, 2026-11-15; not read there")
+image_price = price_list("a stored copy of docs.agents.lumalabs.ai/guides/pricing, looked up 2026-11-15")
+IN_540P = {"video.resolution": "540p"}
+IN_1080P = {"video.resolution": "1080p"}
+TEN_SECONDS = {"video.duration": "10s"}
 PROVIDER = Provider(
-    slug="luma", name="Luma", docs="https://docs.agents.lumalabs.ai", base_url="https://agents.lumalabs.ai/v1",
-    key="LUMA_AGENTS_API_KEY", auth=bearer, error=error,
+    slug="luma",
+    name="Luma",
+    docs="https://docs.agents.lumalabs.ai",
+    base_url="https://agents.lumalabs.ai/v1",
+    key_env="LUMA_AGENTS_API_KEY",
+    auth=bearer,
+    error_message=error_message,
     models=(
-        Model(id="luma-ray-3", upstream="ray-3.2", op=RAY, name="Luma Ray 3.2", prices=(
-            usd("3.60", "call", **LARGE, **LONG), usd("1.20", "call", **LARGE), usd("0.45", "call", **SMALL, **LONG),
-            usd("0.15", "call", **SMALL), usd("0.90", "call", **LONG), usd("0.30", "call"))),
-        Model(id="luma/uni-1", upstream="uni-1", op=UNI, prices=(page("0.0404", "image"),), name="Luma Uni-1"),
-        Model(id="luma/uni-1", upstream="uni-1", op=EDIT, name="Luma Uni-1",
-              prices=(page("0.0404", "image", "0.003"),)),
+        Model(
+            id="luma-ray-3",
+            upstream="ray-3.2",
+            name="Luma Ray 3.2",
+            op=VIDEO,
+            prices=(
+                video_price("3.60", "call", **IN_1080P, **TEN_SECONDS),
+                video_price("1.20", "call", **IN_1080P),
+                video_price("0.45", "call", **IN_540P, **TEN_SECONDS),
+                video_price("0.15", "call", **IN_540P),
+                video_price("0.90", "call", **TEN_SECONDS),
+                video_price("0.30", "call"),
+            ),
+        ),
+        Model(
+            id="luma/uni-1",
+            upstream="uni-1",
+            name="Luma Uni-1",
+            op=IMAGE,
+            prices=(image_price("0.0404", "image"),),
+        ),
+        Model(
+            id="luma/uni-1",
+            upstream="uni-1",
+            name="Luma Uni-1",
+            op=EDIT,
+            prices=(image_price("0.0404", "image", input_usd="0.003"),),
+        ),
     ),
 )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import data_uri, ends, first
+from penstock.providers.convert import data_uri, first_and_last, first_image
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -17,19 +17,27 @@ from penstock.providers.spec import (
     Status,
     bearer,
     converted,
-    lasting,
+    duration,
     passthrough,
-    priced,
-    shaped,
-    whole,
+    price_list,
+    frame,
+    complete_table,
 )
 from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
-    "Preparing": "queued", "Queueing": "queued", "Processing": "in_progress", "Success": "completed", "Fail": "failed",
-    "queued": "queued", "running": "in_progress", "succeeded": "completed", "failed": "failed", "expired": "failed",
+    "Preparing": "queued",
+    "Queueing": "queued",
+    "Processing": "in_progress",
+    "Success": "completed",
+    "Fail": "failed",
+    "queued": "queued",
+    "running": "in_progress",
+    "succeeded": "completed",
+    "failed": "failed",
+    "expired": "failed",
     "cancelled": "cancelled",
-}  # fmt: skip
+}
 CODES: dict[str, FailureKind] = {
     "1002": "busy",
     "1026": "refused",
@@ -38,16 +46,18 @@ CODES: dict[str, FailureKind] = {
     "2056": "busy",
 }
 TYPES: dict[str, FailureKind] = {
-    "unprocessable_entity_error": "refused", "insufficient_balance_error": "broken", "authorized_error": "broken",
-    "rate_limit_error": "busy", "server_error": "broken",
-}  # fmt: skip
+    "unprocessable_entity_error": "refused",
+    "insufficient_balance_error": "broken",
+    "authorized_error": "broken",
+    "rate_limit_error": "busy",
+    "server_error": "broken",
+}
 
 
-# fmt: off
 def read(reply: Reply) -> Result:
     told = reply.json["base_resp"]
     if told["status_code"] != 0:
-        return Result(status="failed", kind=blame(told["status_code"]), message=told.get("status_msg"))
+        return Result(status="failed", failure_kind=blame(told["status_code"]), message=told.get("status_msg"))
     return Result(status="queued", ref={"id": reply.json["task_id"]}, upstream_id=reply.json["task_id"])
 
 
@@ -60,9 +70,9 @@ def read_later(reply: Reply) -> Result:
         return Result(files=(File(url=answer["file"]["download_url"], content_type="video/mp4"),))
     told, status, file_id = answer.get("base_resp") or {}, STATUS[answer["status"]], str(answer.get("file_id") or "")
     if status == "completed" and not file_id:
-        return Result(status="failed", kind="unreadable", message="The film has no file.")
+        return Result(status="failed", failure_kind="unreadable", message="The film has no file.")
     code, words = told.get("status_code"), told.get("status_msg")
-    return Result(status=status, ref={"file_id": file_id}, kind=blame(code), message=words)
+    return Result(status=status, ref={"file_id": file_id}, failure_kind=blame(code), message=words)
 
 
 def read_2(reply: Reply) -> Result:
@@ -70,9 +80,14 @@ def read_2(reply: Reply) -> Result:
     task = reply.json.get("task") or {"id": reply.json["task_id"], "status": "queued"}
     problem = task.get("error") or {}
     url = (task.get("content") or {}).get("url")
-    return Result(status=STATUS[task["status"]], ref={"id": task["id"]}, upstream_id=task["id"],
-                  files=(File(url=url, content_type="video/mp4"),) if url else (),
-                  kind=blame(problem.get("code")), message=problem.get("message"))
+    return Result(
+        status=STATUS[task["status"]],
+        ref={"id": task["id"]},
+        upstream_id=task["id"],
+        files=(File(url=url, content_type="video/mp4"),) if url else (),
+        failure_kind=blame(problem.get("code")),
+        message=problem.get("message"),
+    )
 
 
 def blame(code: int | str | None) -> FailureKind:
@@ -99,37 +114,62 @@ def scene(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "content": [words, *fields.pop("content", ())]}
 
 
-usd = priced("MiniMax's price list as others recorded it, 2026-11-15; not read there")
-PROMPT, SIX = passthrough("prompt", required=True, longest=2000), lasting(6, 10, default=6)
-HAILUO = Operation(task="video", send="POST /v1/video_generation", poll="GET /v1/query/video_generation?task_id={id}",
-                   fetch="GET /v1/files/retrieve?file_id={file_id}", read=read, read_later=read_later, params=(),
-                   poll_seconds=10.0)
-FIRST = converted("input_reference", "first_frame_image", first(data_uri), most=1)
-BOTH = converted("input_reference", ("first_frame_image", "last_frame_image"), ends(data_uri), most=2)
+usd = price_list("MiniMax's price list as others recorded it, 2026-11-15; not read there")
+PROMPT, SIX = passthrough("prompt", required=True, max_length=2000), duration(6, 10, default=6)
+HAILUO = Operation(
+    task="video",
+    send="POST /v1/video_generation",
+    poll="GET /v1/query/video_generation?task_id={id}",
+    fetch="GET /v1/files/retrieve?file_id={file_id}",
+    read=read,
+    read_poll=read_later,
+    params=(),
+    poll_seconds=10.0,
+)
+FIRST = converted("input_reference", "first_frame_image", first_image(data_uri), max_items=1)
+BOTH = converted("input_reference", ("first_frame_image", "last_frame_image"), first_and_last(data_uri), max_items=2)
 
 
 def hailuo(name: str, upstream: str, picture: Param, *usd_each: str) -> Model:
     """Films from words are 16:9, others as their picture is; 1080P is for six seconds, and refused for ten."""
     large, long, usual = usd_each
     prices = (usd(large, "call", resolution="1080P"), usd(long, "call", duration=10), usd(usual, "call"))
-    rows = whole("video", PROMPT, SIX, shaped("", "768P", "1080P"), picture)
+    rows = complete_table("video", PROMPT, SIX, frame("", "768P", "1080P"), picture)
     return Model(id=name, upstream=upstream, op=replace(HAILUO, params=rows), prices=prices)
 
 
 def h3(name: str, upstream: str, tiers: tuple[str, str], most: int, *prices: Price) -> Model:
     """Pictures beyond so many would cost extra."""
-    shape = shaped("16:9 9:16 1:1 4:3 3:4 21:9", *tiers, to=("ratio", "resolution"))
-    op = Operation(task="video", send="POST /v2/video_generation", poll="GET /v2/query/video_generation/{id}",
-                   cancel="DELETE /v2/video_generation/{id}", read=read_2, shape=scene, poll_seconds=10.0,
-                   priced_extras=frozenset({"content"}), params=whole(
-                       "video", passthrough("prompt", required=True, longest=7000), shape,
-                       lasting(*range(5, 16), default=5), converted("input_reference", "content", seen, most=most)))
+    shape = frame("16:9 9:16 1:1 4:3 3:4 21:9", *tiers, to=("ratio", "resolution"))
+    op = Operation(
+        task="video",
+        send="POST /v2/video_generation",
+        poll="GET /v2/query/video_generation/{id}",
+        cancel="DELETE /v2/video_generation/{id}",
+        read=read_2,
+        adjust_body=scene,
+        poll_seconds=10.0,
+        priced_extras=frozenset({"content"}),
+        params=complete_table(
+            "video",
+            passthrough("prompt", required=True, max_length=7000),
+            shape,
+            duration(*range(5, 16), default=5),
+            converted("input_reference", "content", seen, max_items=most),
+        ),
+    )
     return Model(id=name, upstream=upstream, op=op, prices=prices)
 
 
 PROVIDER = Provider(
-    slug="minimax", name="MiniMax", docs="https://platform.minimax.io/docs", base_url="https://api.minimax.io",
-    key="MINIMAX_API_KEY", auth=bearer, error=error, kind=kind,
+    slug="minimax",
+    name="MiniMax",
+    docs="https://platform.minimax.io/docs",
+    base_url="https://api.minimax.io",
+    key_env="MINIMAX_API_KEY",
+    auth=bearer,
+    error_message=error,
+    failure_kind=kind,
     models=(
         h3("minimax/h3", "MiniMax-H3", ("768P", "2K"), 5, usd("0.13", resolution="2K"), usd("0.08")),
         h3("minimax/h3-max", "MiniMax-H3-Max", ("768P", "480P"), 2, usd("0.05", resolution="480P"), usd("0.08")),

@@ -5,9 +5,12 @@ from penstock.providers.spec import Provider, Reply, bearer, ignored, renamed
 
 # Its streams end with what was used unasked, and to ask is an unknown field; so is a name on a message.
 TALK = talk(
-    heard("name", developer="system"), ONE_LIMIT, renamed("seed", "random_seed"),
-    *ignored("user", "stream_options", "logit_bias", "store"), finish={b"model_length": b"length"},
-)  # fmt: skip
+    heard("name", developer="system"),
+    ONE_LIMIT,
+    renamed("seed", "random_seed"),
+    *ignored("user", "stream_options", "logit_bias", "store"),
+    finish={b"model_length": b"length"},
+)
 
 
 def error_text(reply: Reply) -> str | None:
@@ -23,10 +26,13 @@ PROVIDER = Provider(
     name="Mistral AI",
     docs="https://docs.mistral.ai/api",
     base_url="https://api.mistral.ai/v1",
-    key="MISTRAL_API_KEY",
+    key_env="MISTRAL_API_KEY",
     auth=bearer,
-    error=error_text,
-    models=chats("mistralai", "public price table, 2026-11", """
+    error_message=error_text,
+    models=chats(
+        "mistralai",
+        "public price table, 2026-11",
+        """
         mistral-large-4     0.68  2.09  0.068
         mistral-large-2512  0.5   1.5   0.05
         mistral-medium-3-5  1.5   7.5   0.15
@@ -35,5 +41,7 @@ PROVIDER = Provider(
         ministral-8b-2512   0.15  0.15  0.015
         ministral-3b-2512   0.1   0.1   0.01
         codestral-2508      0.3   0.9   0.03
-    """, TALK),
-)  # fmt: skip
+    """,
+        TALK,
+    ),
+)

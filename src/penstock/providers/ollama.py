@@ -28,7 +28,7 @@ PROVIDER = Provider(
     docs="https://docs.ollama.com/api/openai-compatibility",
     base_url="http://127.0.0.1:11434",
     base_url_env="OLLAMA_URL",
-    error=error_text,
-    kind=kind,
+    error_message=error_text,
+    failure_kind=kind,
     models=served("ollama", TALK),
 )

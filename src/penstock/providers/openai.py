@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, sqrt
 
-from penstock.providers.convert import closest, joined, pixels, word
+from penstock.providers.convert import closest, size_text, pixels, lookup
 from penstock.providers import compatible
 from penstock.providers.chats import chats, talk
 from penstock.providers.compatible import error_kind, error_text
@@ -21,7 +21,7 @@ from penstock.providers.spec import (
     emulated,
     passthrough,
     renamed,
-    whole,
+    complete_table,
 )
 from penstock.values import Frame
 
@@ -47,14 +47,19 @@ def any_size(frame: Frame) -> str:
     wide, tall = min(wide, 3 * tall), min(tall, 3 * wide)
     larger = max(1.0, sqrt(655_360 / (wide * tall)))
     fitting = Frame(ceil(wide * larger / 16) * 16, ceil(tall * larger / 16) * 16)
-    return joined(pixels(multiple=16, largest=3840, most=3840 * 2160))(fitting)
+    return size_text(pixels(multiple=16, max_side=3840, max_area=3840 * 2160))(fitting)
 
 
 def table(task: Task, *more: Param) -> tuple[Param, ...]:
     """The models of today know neither a style nor the words for quality of old; to say `auto` is to say nothing."""
     words = {"standard": "medium", "hd": "high", "low": "low", "medium": "medium", "high": "high"}
-    prompt, quality = passthrough("prompt", required=True, longest=32_000), converted("quality", "quality", word(words))
-    return whole(task, prompt, quality, emulated("n", "n", high=10), renamed("user", "safety_identifier"), *more)
+    prompt, quality = (
+        passthrough("prompt", required=True, max_length=32_000),
+        converted("quality", "quality", lookup(words)),
+    )
+    return complete_table(
+        task, prompt, quality, emulated("n", "n", high=10), renamed("user", "safety_identifier"), *more
+    )
 
 
 def by_tokens(
@@ -65,7 +70,7 @@ def by_tokens(
     usual = Price(unit="token", usd=output, input_usd=image, other_usd=other, note=note)
     asked = [({"sent.quality": name} if name != "auto" else {}, count) for name, count in most.items()]
     large = [({**when, "tier": tier}, int(LARGE * count)) for tier in ("2160p", "1440p") for when, count in asked]
-    return tuple(replace(usual, when=when, most=count) for when, count in (*large, *asked))
+    return tuple(replace(usual, when=when, max_tokens=count) for when, count in (*large, *asked))
 
 
 def pictures(name: str, size: Param, prices: tuple[Price, ...]) -> tuple[Model, ...]:
@@ -85,8 +90,9 @@ SINCE_2 = ("0.000005", "0.000008", "0.00003")
 IMAGE_2 = by_tokens(*SINCE_2, {"low": 200, "medium": 1760, "high": 7030, "auto": 7030}, note=QUOTED)
 IMAGE_25 = by_tokens(*SINCE_2, {"low": 200, "medium": 450, "high": 1760, "auto": 7030}, note=QUOTED)
 IMAGE_26 = by_tokens(*SINCE_2, {"low": 800, "medium": 1800, "high": 1800, "auto": 7030}, note=QUOTED)
-IMAGE_15 = by_tokens("0.000005", "0.000008", "0.000032", {"low": 408, "medium": 1584, "high": 6240, "auto": 6240},
-                     talked="0.00001")  # fmt: skip
+IMAGE_15 = by_tokens(
+    "0.000005", "0.000008", "0.000032", {"low": 408, "medium": 1584, "high": 6240, "auto": 6240}, talked="0.00001"
+)
 IMAGE_1_MINI = by_tokens("0.000002", "0.0000025", "0.000008", {"low": 750, "medium": 1880, "high": 6500, "auto": 6500})
 
 PROVIDER = Provider(
@@ -94,10 +100,10 @@ PROVIDER = Provider(
     name="OpenAI",
     docs="https://platform.openai.com/docs/api-reference",
     base_url="https://api.openai.com/v1",
-    key="OPENAI_API_KEY",
+    key_env="OPENAI_API_KEY",
     auth=bearer,
-    error=error_text,
-    kind=error_kind,
+    error_message=error_text,
+    failure_kind=error_kind,
     models=(
         *pictures("gpt-image-2.6-sunburst", ANY_SIZE, IMAGE_26),
         *pictures("gpt-image-2.6-flare", ANY_SIZE, IMAGE_26),
@@ -106,7 +112,10 @@ PROVIDER = Provider(
         *pictures("gpt-image-2", ANY_SIZE, IMAGE_2),
         *pictures("gpt-image-1.5", THREE_SIZES, IMAGE_15),
         *pictures("gpt-image-1-mini", THREE_SIZES, IMAGE_1_MINI),
-        *chats("openai", NOTE, """
+        *chats(
+            "openai",
+            NOTE,
+            """
             gpt-6-astra    10    50    1      >272000  20   75    2
             gpt-6.1-sol    2     10    0.1    >272000  4    15    0.2
             gpt-6-sol      2     10    0.2    >272000  4    15    0.4
@@ -124,7 +133,9 @@ PROVIDER = Provider(
             gpt-4.1-mini   0.4   1.6   0.1
             gpt-4o         2.5   10    1.25
             gpt-4o-mini    0.15  0.6   0.075
-        """, talk(renamed("max_tokens", "max_completion_tokens"))),
+        """,
+            talk(renamed("max_tokens", "max_completion_tokens")),
+        ),
     ),
     retired=dict.fromkeys(("gpt-image-1", "dall-e-3", "dall-e-2"), "gpt-image-2.6-sunburst"),
-)  # fmt: skip
+)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.providers.convert import both, data_uri, relabelled
+from penstock.providers.convert import both, data_uri, closest_label
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -19,19 +19,23 @@ from penstock.providers.spec import (
     Status,
     bearer,
     converted,
-    lasting,
+    duration,
     passthrough,
-    priced,
+    price_list,
     renamed,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 from penstock.values import Frame, InputImage
 
 STATUS: dict[str, Status] = {
-    "PENDING": "queued", "THROTTLED": "queued", "RUNNING": "in_progress", "SUCCEEDED": "completed", "FAILED": "failed",
+    "PENDING": "queued",
+    "THROTTLED": "queued",
+    "RUNNING": "in_progress",
+    "SUCCEEDED": "completed",
+    "FAILED": "failed",
     "CANCELLED": "cancelled",
-}  # fmt: skip
+}
 
 
 def read(reply: Reply) -> Result:
@@ -43,7 +47,7 @@ def read(reply: Reply) -> Result:
         ref={"id": task["id"]},
         upstream_id=task["id"],
         files=tuple(File(url=url) for url in task.get("output") or ()),
-        kind=blame(task.get("failureCode") or ""),
+        failure_kind=blame(task.get("failureCode") or ""),
         message=task.get("failure"),
         cost_usd=None if credits is None else str(Decimal(str(credits)) / 100),
         progress=task.get("progress"),
@@ -68,14 +72,14 @@ def pixels(*sizes: str) -> dict[str, str]:
 
 def moved(sizes: dict[str, str], most: int) -> Param:
     """The first picture begins the film and lends it its shape, the second ends it."""
-    pick = relabelled(sizes)
+    pick = closest_label(sizes)
 
     def images(found: list[InputImage]) -> list[dict[str, str]]:
         places = zip(found, ("first", "last"), strict=False)
         return [{"uri": data_uri(one), "position": place} for one, place in places]
 
     shape = both(images, lambda found: pick(Frame(found[0].width, found[0].height)))
-    return converted("input_reference", ("promptImage", "ratio"), shape, required=True, most=most)
+    return converted("input_reference", ("promptImage", "ratio"), shape, required=True, max_items=most)
 
 
 def references(found: list[InputImage]) -> list[dict[str, str]]:
@@ -87,46 +91,81 @@ def loud(fields: dict[str, Any]) -> dict[str, Any]:
     return {"audio": True, **fields}
 
 
-# fmt: off
-usd = priced("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
+usd = price_list("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
 GEN = pixels("1280x720", "720x1280", "1104x832", "832x1104", "960x960", "1584x672")
 GEN_TEXT = pixels("1280x720", "720x1280")
 VEO = pixels("1280x720", "720x1280", "1920x1080", "1080x1920")
-IMAGE = pixels(*"""1024x1024 1280x720 720x1280 720x720 960x720 720x960 1680x720 1080x1080 1440x1080 1080x1440
-    1920x1080 1080x1920 1168x880 1360x768 1808x768 2112x912""".split())
-PROMPT, TEN = renamed("prompt", "promptText", required=True, longest=1000), lasting(*range(2, 11), default=5)
-EIGHT = (lasting(4, 6, 8, default=8), renamed("negative_prompt", "negativePrompt"),
-         passthrough("audio", one_of=(True, False)))
-FILM = Operation(task="video", send="POST /text_to_video", poll="GET /tasks/{id}", cancel="DELETE /tasks/{id}",
-                 read=read, params=(), poll_seconds=6.0, priced_extras=frozenset({"outputFormat", "proresProfile"}))
+IMAGE = pixels(
+    *"""1024x1024 1280x720 720x1280 720x720 960x720 720x960 1680x720 1080x1080 1440x1080 1080x1440
+    1920x1080 1080x1920 1168x880 1360x768 1808x768 2112x912""".split()
+)
+PROMPT, TEN = renamed("prompt", "promptText", required=True, max_length=1000), duration(*range(2, 11), default=5)
+EIGHT = (
+    duration(4, 6, 8, default=8),
+    renamed("negative_prompt", "negativePrompt"),
+    passthrough("audio", one_of=(True, False)),
+)
+FILM = Operation(
+    task="video",
+    send="POST /text_to_video",
+    poll="GET /tasks/{id}",
+    cancel="DELETE /tasks/{id}",
+    read=read,
+    params=(),
+    poll_seconds=6.0,
+    priced_extras=frozenset({"outputFormat", "proresProfile"}),
+)
 STILL = replace(FILM, task="image", send="POST /text_to_image", poll_seconds=2.0)
 MOVE = replace(FILM, send="POST /image_to_video")
 
 
-def films(name: str, upstream: str, sizes: tuple[dict[str, str], dict[str, str]], most: int, rows: tuple[Param, ...],
-          *prices: Price, **more: Any) -> Iterator[Model]:
-    shape = converted("frame", "ratio", relabelled(sizes[0]), default="16:9")
-    words = replace(FILM, params=whole("video", PROMPT, shape, *rows), **more)
-    moves = replace(MOVE, params=whole("video", PROMPT, shaped(), moved(sizes[1], most), *rows), **more)
+def films(
+    name: str,
+    upstream: str,
+    sizes: tuple[dict[str, str], dict[str, str]],
+    most: int,
+    rows: tuple[Param, ...],
+    *prices: Price,
+    **more: Any,
+) -> Iterator[Model]:
+    shape = converted("frame", "ratio", closest_label(sizes[0]), default="16:9")
+    words = replace(FILM, params=complete_table("video", PROMPT, shape, *rows), **more)
+    moves = replace(MOVE, params=complete_table("video", PROMPT, frame(), moved(sizes[1], most), *rows), **more)
     for op in (words, moves):
         yield Model(id=name, upstream=upstream, op=op, prices=prices, priority=20 if name.startswith("veo") else 0)
 
 
-SIZE = converted("frame", "ratio", relabelled(IMAGE))
-LIKE = converted("images", "referenceImages", references, required=True, most=3)
-EDIT = replace(STILL, task="edit", params=whole("edit", PROMPT, SIZE, LIKE))
+SIZE = converted("frame", "ratio", closest_label(IMAGE))
+LIKE = converted("images", "referenceImages", references, required=True, max_items=3)
+EDIT = replace(STILL, task="edit", params=complete_table("edit", PROMPT, SIZE, LIKE))
 PROVIDER = Provider(
-    slug="runway", name="Runway", docs="https://docs.dev.runwayml.com", base_url="https://api.dev.runwayml.com/v1",
-    key="RUNWAYML_API_SECRET", auth=bearer, headers={"x-runway-version": "2024-11-06"}, error=error,
+    slug="runway",
+    name="Runway",
+    docs="https://docs.dev.runwayml.com",
+    base_url="https://api.dev.runwayml.com/v1",
+    key_env="RUNWAYML_API_SECRET",
+    auth=bearer,
+    headers={"x-runway-version": "2024-11-06"},
+    error_message=error,
     models=(
         *films("gen-4.5", "gen4.5", (GEN_TEXT, GEN), 1, (TEN,), usd("0.12")),
-        Model(id="runway/gen4-turbo", upstream="gen4_turbo", prices=(usd("0.05"),),
-              op=replace(MOVE, params=whole("video", PROMPT, shaped(), moved(GEN, 1), TEN))),
-        *films("veo-3.1", "veo3.1", (VEO, VEO), 2, EIGHT, usd("0.20", audio=False), usd("0.40"), shape=loud),
-        *films("veo-3.1-fast", "veo3.1_fast", (VEO, VEO), 2, EIGHT, usd("0.10", audio=False), usd("0.15"), shape=loud),
+        Model(
+            id="runway/gen4-turbo",
+            upstream="gen4_turbo",
+            prices=(usd("0.05"),),
+            op=replace(MOVE, params=complete_table("video", PROMPT, frame(), moved(GEN, 1), TEN)),
+        ),
+        *films("veo-3.1", "veo3.1", (VEO, VEO), 2, EIGHT, usd("0.20", audio=False), usd("0.40"), adjust_body=loud),
+        *films(
+            "veo-3.1-fast", "veo3.1_fast", (VEO, VEO), 2, EIGHT, usd("0.10", audio=False), usd("0.15"), adjust_body=loud
+        ),
         # 5 credits at 720p, 8 at 1080p: the task itself tells which.
-        Model(id="runway/gen4-image", upstream="gen4_image", op=replace(STILL, params=whole("image", PROMPT, SIZE)),
-              prices=(usd("0.08", "image"),)),
+        Model(
+            id="runway/gen4-image",
+            upstream="gen4_image",
+            op=replace(STILL, params=complete_table("image", PROMPT, SIZE)),
+            prices=(usd("0.08", "image"),),
+        ),
         Model(id="runway/gen4-image", upstream="gen4_image", op=EDIT, prices=(usd("0.08", "image"),)),
         Model(id="runway/gen4-image-turbo", upstream="gen4_image_turbo", op=EDIT, prices=(usd("0.02", "image"),)),
     ),

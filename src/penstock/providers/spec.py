@@ -1,4 +1,4 @@
-"""The vocabulary a provider file is written in: parameters, operations, prices, models, provider."""
+"""The vocabulary for provider files: parameters, operations, prices, models and the provider itself."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from penstock.imaging.workers import ChildTask
-from penstock.providers.convert import both, closest, legal_seconds, tier
+from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
 from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
@@ -25,96 +25,108 @@ class Param:
 
     name: str
     handling: Handling
-    to: tuple[str, ...] = ()  # the provider's field or fields; dots nest; empty means never sent
-    by: Callable[[Any], Any] | None = None
+    to: tuple[str, ...] = ()  # the provider's fields; a dot separates nested names; empty: not sent
+    convert: Callable[[Any], Any] | None = None
     one_of: tuple[Any, ...] = ()
     low: float | None = None
     high: float | None = None
-    longest: int | None = None
+    max_length: int | None = None  # characters in a text
     required: bool = False
-    most: int | None = None  # how many items a list may have
-    least: int = 0  # how many pictures it takes, where one is not enough
+    max_items: int | None = None  # items in a list
+    min_items: int = 0  # images that the model needs, where one is not enough
     value: Any = None  # for `fixed`
-    default: Any = None  # what the model does when the field is absent; a video says so from the start
+    default: Any = None  # what the model uses when the field is absent; shown in a new video's response
 
 
 def passthrough(name: str, **limits: Any) -> Param:
-    """Sent as is, under the same name."""
+    """A field that is sent unchanged, under the same name."""
     return Param(name=name, handling="passthrough", to=(name,), **limits)
 
 
 def renamed(name: str, to: str, **limits: Any) -> Param:
-    """Sent as is, under the provider's name."""
+    """A field that is sent unchanged, under the provider's name for it."""
     return Param(name=name, handling="renamed", to=(to,), **limits)
 
 
-def converted(name: str, to: str | tuple[str, ...], by: Callable[[Any], Any], **limits: Any) -> Param:
-    """Sent in the provider's format; `by` returns one value for each name in `to`, and None sends nothing."""
-    return Param(name=name, handling="converted", to=(to,) if isinstance(to, str) else to, by=by, **limits)
+def converted(name: str, to: str | tuple[str, ...], convert: Callable[[Any], Any], **limits: Any) -> Param:
+    """A field that is sent in the provider's format.
+
+    `convert` returns one value or, if `to` has several names, a tuple with a value for each. None is not sent.
+    """
+    return Param(name=name, handling="converted", to=(to,) if isinstance(to, str) else to, convert=convert, **limits)
 
 
 def emulated(name: str, to: str | None = None, **limits: Any) -> Param:
-    """Made to work by the gateway; also sent, up to `high`, where the provider has it."""
+    """A field that the gateway implements. With `to` it is also sent to the provider, up to the limit `high`."""
     return Param(name=name, handling="emulated", to=(to,) if to else (), **limits)
 
 
 def ignored(*names: str) -> tuple[Param, ...]:
-    """Accepted and dropped: this provider would reject or misread them."""
+    """Fields that callers may send and that are not passed on, because the provider would reject them."""
     return tuple(Param(name=name, handling="ignored") for name in names)
 
 
 def refused(*names: str) -> tuple[Param, ...]:
-    """Answered with a 400: dropping them would silently change what the caller asked for."""
+    """Fields that are answered with status 400, because without them the result would not be what was asked for."""
     return tuple(Param(name=name, handling="refused") for name in names)
 
 
 def fixed(to: str, value: Any) -> Param:
-    """Always sent with this value."""
+    """A field of the provider that is always sent with this value."""
     return Param(name="", handling="fixed", to=(to,), value=value)
 
 
-def lasting(*choices: float, to: str = "duration", form: Callable[[float], Any] = round, default: float) -> Param:
-    """How long a film is, in the provider's steps; asking for more than it can do is refused."""
-    return converted("seconds", to, legal_seconds(*choices, form=form), default=default, high=max(choices))
+def duration(*choices: float, to: str = "duration", convert: Callable[[float], Any] = round, default: float) -> Param:
+    """The row for `seconds`: the durations that a video model can make. A longer one is refused."""
+    return converted("seconds", to, allowed_seconds(*choices, convert=convert), default=default, high=max(choices))
 
 
-def shaped(ratios: str = "", *tiers: str, to: tuple[str, ...] = ("aspect_ratio", "resolution")) -> Param:
-    """What a film looks like: proportion and resolution, or just one of them, or as the caller's picture has it. The
-    first of each is what the model does unless told.
+def frame(ratios: str = "", *resolutions: str, to: tuple[str, ...] = ("aspect_ratio", "resolution")) -> Param:
+    """The row for `size`, `aspect_ratio` and `resolution`: the aspect ratios and resolutions that a model can make.
+
+    The first of each is the model's default. Without ratios only the resolution is sent, without resolutions only the
+    ratio. Without both the field is ignored: the model uses the frame of the input image.
     """
     choices = ratios.split()
-    pick, name = closest(*choices or ["16:9"]), tier(*tiers, default=tiers[0] if tiers else None)
     default = choices[0] if choices else "16:9"
-    if choices and tiers:
-        return converted("frame", to, both(pick, name), default=default)
-    if choices or tiers:
-        return converted("frame", to[0] if choices else to[-1], pick if choices else name, default=default)
+    ratio = closest(*choices or ["16:9"])
+    resolution = closest_resolution(*resolutions, default=resolutions[0] if resolutions else None)
+    if choices and resolutions:
+        return converted("frame", to, both(ratio, resolution), default=default)
+    if choices:
+        return converted("frame", to[0], ratio, default=default)
+    if resolutions:
+        return converted("frame", to[-1], resolution, default=default)
     return Param(name="frame", handling="ignored", default=default)
 
 
-_MADE_HERE = ("n", "response_format", "output_format", "output_compression")
-_TELLING = ("mask", "negative_prompt", "input_reference")
-_MIND = ("frame", "quality", "thinking", "prompt_enhancement", "user")
-_STANDARD: Mapping[Task, tuple[str, ...]] = {
-    "image": (*_MADE_HERE, *_MIND, "style"),
-    "edit": (*_MADE_HERE, *_MIND, "mask", "scale_factor"),
-    "upscale": (*_MADE_HERE, *_MIND, "mask", "prompt"),
+_EMULATED = ("n", "response_format", "output_format", "output_compression")
+_REFUSED = ("mask", "negative_prompt", "input_reference")
+_IGNORED = ("frame", "quality", "thinking", "prompt_enhancement", "user")
+_STANDARD_FIELDS: Mapping[Task, tuple[str, ...]] = {
+    "image": (*_EMULATED, *_IGNORED, "style"),
+    "edit": (*_EMULATED, *_IGNORED, "mask", "scale_factor"),
+    "upscale": (*_EMULATED, *_IGNORED, "mask", "prompt"),
     "video": ("n", "frame", "negative_prompt", "input_reference", "user"),
 }
 
 
-def whole(task: Task, *rows: Param) -> tuple[Param, ...]:
-    """A table with a row for every standard field. Those that nothing was said of are made to work by the gateway,
-    refused if dropping them would change what the caller asked for, or dropped.
+def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
+    """These rows, and one more for each standard field of the task that they do not mention.
+
+    The gateway emulates such a field if it can, refuses it if the result would change without it, else ignores it.
     """
-    said = {row.name for row in rows}
-    rest = [name for name in _STANDARD[task] if name not in said]
-    made = (emulated(name) for name in rest if name in _MADE_HERE)
-    dropped = ignored(*(name for name in rest if name not in _MADE_HERE + _TELLING))
-    return (*rows, *made, *refused(*(name for name in rest if name in _TELLING)), *dropped)
+    mentioned = {row.name for row in rows}
+    rest = [name for name in _STANDARD_FIELDS[task] if name not in mentioned]
+    return (
+        *rows,
+        *(emulated(name) for name in rest if name in _EMULATED),
+        *refused(*(name for name in rest if name in _REFUSED)),
+        *ignored(*(name for name in rest if name not in _EMULATED + _REFUSED)),
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------ exchange
+# ------------------------------------------------------------------------------------------------- request and response
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +138,19 @@ class Upload:
     filename: str
 
 
-class Outgoing(msgspec.Struct, frozen=True):
-    """An HTTP request to a provider, complete but for being sent."""
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A complete HTTP request to a provider."""
 
     method: str
     url: str
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
-    form: tuple[tuple[str, str | Upload], ...] = ()  # multipart, instead of a body
+    form: tuple[tuple[str, str | Upload], ...] = ()  # a multipart form, sent instead of the body
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A provider's HTTP answer, already read; header names are lower case."""
+    """A provider's HTTP response with its whole body; header names are lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -146,7 +158,7 @@ class Reply:
 
     @cached_property
     def json(self) -> Any:
-        """Raises msgspec.DecodeError when the body is something else."""
+        """The decoded body; raises msgspec.DecodeError if it is not JSON."""
         return msgspec.json.decode(self.body)
 
 
@@ -155,13 +167,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One produced image or video: where to fetch it, or its bytes."""
+    """One produced image or video: its URL or its bytes."""
 
     url: str | None = None
-    data: bytes | str | None = None  # raw bytes, or base64 text
+    data: bytes | str | None = None  # bytes, or text in base64
     content_type: str | None = None
     revised_prompt: str | None = None
-    private: bool = False  # fetching it needs the provider's credentials
+    private: bool = False  # the download needs the provider's credential
 
     @property
     def is_base64(self) -> bool:
@@ -173,16 +185,16 @@ Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a provider answered, in the gateway's terms."""
+    """A provider's response in the gateway's terms."""
 
     status: Status = "completed"
     files: tuple[File, ...] = ()
-    ref: Mapping[str, str] = field(default_factory=dict)  # fills {names} in poll, fetch and cancel
+    ref: Mapping[str, str] = field(default_factory=dict)  # values for the {names} in `poll`, `fetch` and `cancel`
     upstream_id: str | None = None
-    kind: FailureKind = "broken"  # of a failure: `refused` is a matter of content, and stops the routing
+    failure_kind: FailureKind = "broken"  # used if the status is `failed`; after `refused` no other provider is tried
     message: str | None = None
-    cost_usd: str | None = None  # what the provider says it charged; preferred over our table
-    usage: Mapping[str, int] = field(default_factory=dict)  # billable quantities it reports, by unit
+    cost_usd: str | None = None  # what the provider reports that it charged; replaces our own calculation
+    usage: Mapping[str, int] = field(default_factory=dict)  # billable quantities that it reports, by name
     progress: float | None = None
     poll_after_seconds: float | None = None
 
@@ -195,44 +207,45 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deposit:
-    """Where pictures have to be left before a job can speak of them."""
+class ImageUpload:
+    """How input images are uploaded, for providers whose jobs refer to uploaded images."""
 
     send: str
     form: Callable[[InputImage], tuple[tuple[str, str | Upload], ...]]
-    read: Callable[[Reply], str]  # what the picture is called there; its Reference then has that name
+    read: Callable[[Reply], str]  # the name that the provider gave the image; it becomes InputImage.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing a provider can do: where to send it, how to fill it in, how to read the answer."""
+    """One thing that a provider can do: where requests are sent, how the body is built, how responses are read."""
 
     task: Task
     send: str  # "POST /path/{model}"
     params: tuple[Param, ...]
     read: Callable[[Reply], Result]
     poll: str | None = None
-    poll_body: Callable[[Mapping[str, str]], Any] | None = None  # made from the job's ref, sent as JSON
-    # How answers about a job are read, where one of them cannot be told from an answer to a submission by itself.
-    read_later: Callable[[Reply], Result] | None = None
-    fetch: str | None = None  # a last GET, for providers whose status and result live apart
-    cancel: str | tuple[str, ...] | None = None  # several where jobs that wait and jobs that run are ended apart
-    cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # likewise
-    deposit: Deposit | None = None
-    reads_errors: bool = False  # a job that failed is told of under an HTTP error, in the form of all the others
+    poll_body: Callable[[Mapping[str, str]], Any] | None = None  # from the job's ref to a JSON body
+    # Reads the replies to `poll`, where they cannot be told from the reply to the submission; None: `read` does.
+    read_poll: Callable[[Reply], Result] | None = None
+    fetch: str | None = None  # a final GET, where status and result have different URLs
+    cancel: str | tuple[str, ...] | None = None  # several where waiting and running jobs have different endpoints
+    cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # from the job's ref to a JSON body
+    image_upload: ImageUpload | None = None
+    read_http_errors: bool = False  # a failed job is reported with an HTTP error whose body `read` can read
     body: Literal["json", "form", "msgpack"] = "json"
-    shape: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the last word on the body's form
-    model_field: str | None = "model"  # where the model id goes when it is not in the path
-    modes: tuple[str, ...] = ()  # derived from the task when empty
-    takes_extras: bool = True  # fields that no row names are sent as they are; False: they are refused
-    priced_extras: frozenset[str] = frozenset()  # undeclared fields that would change the price: refused
-    resubmits: bool = False  # sending twice makes one job or costs nothing, so an unknown outcome may be retried
-    poll_seconds: float = 5.0  # first pause between polls where the provider gives no hint
-    # Where our address goes if the provider is to call when a job ends: a field of the body (dots nest) or, after `?`,
-    # of the query; and what else is sent then. Polling remains the truth.
+    adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict  # applied last, before the model's name is added
+    model_field: str | None = "model"  # where the model's name goes if it is not in the path
+    modes: tuple[str, ...] = ()  # empty: derived from the task
+    takes_extras: bool = True  # fields without a row are sent unchanged; False: they are refused
+    priced_extras: frozenset[str] = frozenset()  # fields without a row that would change the price; refused
+    safe_to_resubmit: bool = False  # submitting twice makes one job or costs nothing: retry after an unknown outcome
+    poll_seconds: float = 5.0  # first pause between polls, if the provider does not give one
+    # Where the gateway's callback URL goes, for providers that call when a job ends: a field of the body (dots nest) or
+    # of the query (with a leading `?`). `callback_extras` is sent with it. Jobs are polled as well.
     callback_field: str | None = None
-    callback_also: Mapping[str, Any] = field(default_factory=dict)
-    # Quirks that an engine module reads: chat's, or `mask`, the colour of the edited area where it is not transparent.
+    callback_extras: Mapping[str, Any] = field(default_factory=dict)
+    # Special cases that another module handles: those of chat, or `mask`, the colour of the area to edit in a mask if
+    # it is not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -244,43 +257,44 @@ class Operation:
 
     @property
     def native_n(self) -> int:
-        """How many outputs one call can make."""
+        """How many outputs one call to the provider can make."""
         row = self.param("n")
         return int(row.high or 1) if row and row.to else 1
 
 
 # --------------------------------------------------------------------------------------------------------------- price
 
-# A started megapixel is what vendors mean who round up: each output is counted in whole steps of 1024 x 1024 pixels.
+# `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
 Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars for a unit of output and, where it is charged, of input."""
+    """US dollars for a unit of output and, if it is charged, for a unit of input."""
 
     unit: Unit
     usd: str
     input_usd: str = "0"
-    each_usd: str = "0"  # on top for every output, where the first unit costs more than the others
-    # What this row is for: canonical values or, as `sent.resolution`, what the model itself is told; empty: anything.
+    each_usd: str = "0"  # added once for every output
+    # The values for which this row applies: fields of the request or, with the prefix `sent.`, fields of the provider's
+    # body. Empty: always.
     when: Mapping[str, Any] = field(default_factory=dict)
-    most: int = 0  # token prices of media: the ceiling of tokens one output can use
-    # Dollars for what else the provider counts, by its name in Result.usage. A chat's `cached` tokens are among those
-    # that go in, and cost this instead.
+    max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
+    # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
+    # that came from the provider's cache.
     other_usd: Mapping[str, str] = field(default_factory=dict)
-    above: int = 0  # chat: this row is for conversations of more input tokens; such rows come first
-    note: str = ""  # source and date
+    above: int = 0  # chat: this row applies to calls with more input tokens; such rows come first
+    note: str = ""  # where the price was found, and when
 
 
-def priced(note: str) -> Callable[..., Price]:
-    """Price rows from one source: an amount, a unit, and by keyword what the model is told where that price is due."""
+def price_list(note: str) -> Callable[..., Price]:
+    """A function that makes Price rows with the same note. Keywords name fields of the provider's body for `when`."""
 
-    def row(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
+    def price(usd: str, unit: Unit = "second", input_usd: str = "0", each_usd: str = "0", **sent: Any) -> Price:
         when = {f"sent.{name}": value for name, value in sent.items()}
         return Price(unit=unit, usd=usd, input_usd=input_usd, each_usd=each_usd, when=when, note=note)
 
-    return row
+    return price
 
 
 # ------------------------------------------------------------------------------------- providers inside this process
@@ -289,8 +303,8 @@ def priced(note: str) -> Callable[..., Price]:
 class LocalServer(Protocol):
     """Answers a provider's requests inside this process, where other providers have an HTTP server."""
 
-    async def send(self, request: Outgoing) -> Reply: ...
-    def stream(self, request: Outgoing) -> AsyncGenerator[bytes, None]: ...
+    async def send(self, request: HttpRequest) -> Reply: ...
+    def stream(self, request: HttpRequest) -> AsyncGenerator[bytes, None]: ...
     async def close(self) -> None: ...
 
 
@@ -326,46 +340,46 @@ class Model:
     """One model of one provider under its public id."""
 
     id: str
-    upstream: str
+    upstream: str  # the provider's name for it
     op: Operation
     prices: tuple[Price, ...]
     name: str = ""
     description: str = ""
-    priority: int = 0  # lower groups are tried first
-    weight: int = 1  # inside a group
-    created: int = 1_767_225_600  # when it was added: 2026-01-01 unless said
+    priority: int = 0  # the lowest group is tried first
+    weight: int = 1  # share of the calls within a group
+    created: int = 1_767_225_600  # when it was added; default: 2026-01-01
     aliases: tuple[str, ...] = ()
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A vendor: its origin, its credential and its models."""
+    """A provider: its base URL, its credential and its models."""
 
     slug: str
     name: str
     docs: str
     base_url: str
     models: tuple[Model, ...]
-    key: str | None = None  # the environment's name for its credential; None: needs none
-    auth: Callable[[str], Mapping[str, str]] = lambda key: {}
+    key_env: str | None = None  # environment variable with the credential; None: no credential is needed
+    auth: Callable[[str], Mapping[str, str]] = lambda key: {}  # from the credential to headers
     headers: Mapping[str, str] = field(default_factory=dict)
-    error: Callable[[Reply], str | None] | None = None  # its own words for a failure
-    kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone would mislead
-    base_url_env: str | None = None  # self-hosted: the environment's name for its address
-    callback_key: str | None = None  # the environment's name for what signs its callbacks, as Standard Webhooks say
-    domain: str | None = None  # jobs may be followed to any https host of this domain, with the credential
-    local: LocalService | None = None  # it answers inside this process instead of behind HTTP
+    error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response
+    failure_kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone is misleading
+    base_url_env: str | None = None  # self-hosted providers: environment variable with the base URL
+    callback_key_env: str | None = None  # environment variable with the Standard Webhooks secret for its callbacks
+    domain: str | None = None  # poll URLs may be on any https host of this domain; the credential is sent there
+    local: LocalService | None = None  # answers inside this process instead of over HTTP
     mocks: bool = False  # its models stand in for any other model of their task
-    retired: Mapping[str, str] = field(default_factory=dict)  # ids that were shut down, and what replaces them
+    retired: Mapping[str, str] = field(default_factory=dict)  # model ids that were shut down, and their replacements
 
 
 def bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def bearer_if_any(key: str) -> Mapping[str, str]:
-    """Servers on one's own machine ask for a credential if they, or what stands before them, were told to."""
+def bearer_if_set(key: str) -> Mapping[str, str]:
+    """For self-hosted servers, where a credential is optional."""
     return bearer(key) if key else {}
 
 
@@ -373,6 +387,6 @@ def header(name: str, prefix: str = "") -> Callable[[str], Mapping[str, str]]:
     return lambda key: {name: prefix + key}
 
 
-def under(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Shape: every field nested under one name."""
+def nest_under(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A function for `adjust_body` that puts all fields into one object with this name."""
     return lambda fields: {name: fields}

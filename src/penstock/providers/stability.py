@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import first
+from penstock.providers.convert import first_image
 from penstock.providers.compatible import upload
 from penstock.providers.spec import (
     File,
@@ -22,10 +22,10 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     passthrough,
-    priced,
+    price_list,
     refused,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 
 
@@ -33,7 +33,7 @@ def read(reply: Reply) -> Result:
     """A picture that its filter objected to comes, blurred, like any other."""
     answer = reply.json
     if answer.get("finish_reason") == "CONTENT_FILTERED":
-        return Result(status="failed", kind="refused", message="The picture was filtered for its content.")
+        return Result(status="failed", failure_kind="refused", message="The picture was filtered for its content.")
     data = answer.get("image") or answer.get("result")  # the latter where it was waited for
     return Result(files=(File(data=data),) if data else (), upstream_id=reply.headers.get("x-request-id"))
 
@@ -61,32 +61,53 @@ def altered(fields: dict[str, Any]) -> dict[str, Any]:
     return {"strength": 0.7, **fields}
 
 
-# fmt: off
 def does(task: Task, folder: str, *rows: Param, **more: Any) -> Operation:
     """Everything is a form, also where no file goes along."""
-    return Operation(task=task, send=f"POST /v2beta/stable-image/{folder}", read=read, body="form",
-                     params=whole(task, *rows, fixed("output_format", "png")), **more)
+    return Operation(
+        task=task,
+        send=f"POST /v2beta/stable-image/{folder}",
+        read=read,
+        body="form",
+        params=complete_table(task, *rows, fixed("output_format", "png")),
+        **more,
+    )
 
 
 def model(name: str, path: str, op: Operation, *prices: Price) -> Model:
     return Model(id=name, upstream=path, op=op, prices=prices)
 
 
-usd = priced("platform.stability.ai/pricing and its notice of 2025-08-01, read 2026-11-15")
-PROMPT, RATIO = passthrough("prompt", required=True, longest=10_000), shaped("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21")
-PICTURE = converted("images", "image", first(upload), required=True, most=1)
+usd = price_list("platform.stability.ai/pricing and its notice of 2025-08-01, read 2026-11-15")
+PROMPT, RATIO = (
+    passthrough("prompt", required=True, max_length=10_000),
+    frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21"),
+)
+PICTURE = converted("images", "image", first_image(upload), required=True, max_items=1)
 MASK = converted("mask", "mask", upload, required=True)
 SD3 = does("image", "generate/sd3", PROMPT, RATIO)
-SD3_EDIT = does("edit", "generate/sd3", PROMPT, PICTURE, passthrough("strength", low=0, high=1),
-                fixed("mode", "image-to-image"), shape=altered)
+SD3_EDIT = does(
+    "edit",
+    "generate/sd3",
+    PROMPT,
+    PICTURE,
+    passthrough("strength", low=0, high=1),
+    fixed("mode", "image-to-image"),
+    adjust_body=altered,
+)
 STABLE = does("image", "generate/{model}", PROMPT, RATIO)
 INPAINT = does("edit", "edit/{model}", PROMPT, PICTURE, MASK, settings={"mask": "white"})
 FOURFOLD = does("upscale", "upscale/{model}", PICTURE, emulated("scale_factor", one_of=(4,), default=4))
 CONSERVATIVE = does("upscale", "upscale/{model}", PROMPT, PICTURE, *refused("scale_factor"))  # to about 4 megapixels
 CREATIVE = replace(CONSERVATIVE, read=read_job, poll="GET /v2beta/results/{id}", poll_seconds=10.0)
 PROVIDER = Provider(
-    slug="stability", name="Stability AI", docs="https://platform.stability.ai/docs/api-reference",
-    base_url="https://api.stability.ai", key="STABILITY_API_KEY", auth=bearer, error=error, kind=kind,
+    slug="stability",
+    name="Stability AI",
+    docs="https://platform.stability.ai/docs/api-reference",
+    base_url="https://api.stability.ai",
+    key_env="STABILITY_API_KEY",
+    auth=bearer,
+    error_message=error,
+    failure_kind=kind,
     headers={"accept": "application/json"},  # bare bytes would not say that they were filtered
     models=(
         model("sd3.5-large", "sd3.5-large", SD3, usd("0.065", "image")),

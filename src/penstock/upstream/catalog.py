@@ -67,7 +67,7 @@ class Catalog:
         }
         self.on = {slug: provider for slug, provider in self.known.items() if slug not in self._off}
         options = [
-            Candidate(provider, model, environ.get(provider.key, "") if provider.key else "")
+            Candidate(provider, model, environ.get(provider.key_env, "") if provider.key_env else "")
             for provider in self.on.values()
             for model in provider.models
         ]
@@ -109,7 +109,7 @@ class Catalog:
 
     def callback_secrets(self, environ: Mapping[str, str]) -> dict[str, str]:
         """What providers sign their callbacks with, by slug, as far as we were told."""
-        names = {slug: provider.callback_key for slug, provider in self.on.items()}
+        names = {slug: provider.callback_key_env for slug, provider in self.on.items()}
         return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
 
     # ------------------------------------------------------------------------------------------------------- routing
@@ -224,7 +224,7 @@ class Catalog:
                 "name": provider.name,
                 "on": slug not in self._off,
                 "reason": self._off.get(slug),
-                "credential": provider.key,
+                "credential": provider.key_env,
                 "models": len({model.id for model in provider.models}),
             }
             for slug, provider in sorted(self.known.items())
@@ -283,7 +283,9 @@ def _why_off(provider: Provider, disabled: Container[str], environ: Mapping[str,
         return "switched off in the settings"
     if provider.base_url_env and provider.base_url_env not in environ:
         return f"{provider.base_url_env} is not set"
-    return f"{provider.key} is not set" if provider.key is not None and not environ.get(provider.key) else None
+    return (
+        f"{provider.key_env} is not set" if provider.key_env is not None and not environ.get(provider.key_env) else None
+    )
 
 
 def modes(model: Model) -> tuple[str, ...]:

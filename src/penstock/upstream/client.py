@@ -15,7 +15,8 @@ from penstock.event_loop import Turns
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
-from penstock.providers.spec import Deposit, FailureKind, File, LocalServer, Model, Outgoing, Provider, Reply, Result
+from penstock.providers import spec
+from penstock.providers.spec import FailureKind, File, HttpRequest, LocalServer, Model, Provider, Reply, Result
 from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import translate
@@ -100,8 +101,8 @@ class Upstream:
     ) -> Result:
         """Send a generation once. Raises Failed, or OutcomeUnknown when it may have been heard."""
         provider, model = target.provider, target.model
-        if model.op.deposit:
-            inputs = await self._deposited(target, model.op.deposit, inputs)
+        if model.op.image_upload:
+            inputs = await self._deposited(target, model.op.image_upload, inputs)
         values = translate.canonical(request, count, inputs)
         values["chance"] = secrets.randbits(32)  # for models whose luck is in what they are told
         fields = translate.body(model, values, request.extras)
@@ -120,13 +121,13 @@ class Upstream:
         return result
 
     async def _deposited(
-        self, target: Target, deposit: Deposit, inputs: Mapping[str, Sequence[InputImage]]
+        self, target: Target, deposit: spec.ImageUpload, inputs: Mapping[str, Sequence[InputImage]]
     ) -> dict[str, list[InputImage]]:
         return {role: [await self._left(target, deposit, one) for one in found] for role, found in inputs.items()}
 
-    async def _left(self, target: Target, deposit: Deposit, reference: InputImage) -> InputImage:
+    async def _left(self, target: Target, deposit: spec.ImageUpload, reference: InputImage) -> InputImage:
         place = self._address(target, deposit.send, {})
-        outgoing = Outgoing(place.method, place.url, place.headers, form=deposit.form(reference))
+        outgoing = HttpRequest(place.method, place.url, place.headers, form=deposit.form(reference))
         try:
             reply = await self._send(target, outgoing, self._settings.upstream_seconds)
         except (NotSent, MaybeSent):  # whatever became of the picture, no job was begun
@@ -197,7 +198,7 @@ class Upstream:
         if result.status == "completed" and not result.files:
             return Result(
                 status="failed",
-                kind="unreadable",
+                failure_kind="unreadable",
                 upstream_id=result.upstream_id,
                 message=f"{target.provider.name} reported success without a file.",
             )
@@ -223,7 +224,7 @@ class Upstream:
 
     # ------------------------------------------------------------------------------------------------------- plumbing
 
-    async def _send(self, target: Target, outgoing: Outgoing, seconds: float) -> Reply:
+    async def _send(self, target: Target, outgoing: HttpRequest, seconds: float) -> Reply:
         if server := self._local_servers.get(target.provider.slug):
             return await server.send(outgoing)
         reply = await self._wire.send(outgoing, timeout_seconds=seconds)
@@ -237,7 +238,7 @@ class Upstream:
             reply = await self._send(target, self._address(target, template, ref, body), 60)
         except (NotSent, MaybeSent) as problem:
             raise AttemptFailed(slug, "timeout", f"{name} did not say how the job is.") from problem
-        return self._read(target, reply, op.read_later)
+        return self._read(target, reply, op.read_poll)
 
     async def _fetched(self, target: Target, template: str, ref: Mapping[str, str]) -> Result:
         """What a finished job came to. Where that lives apart, it is also where a failure is told, as an HTTP error;
@@ -247,11 +248,11 @@ class Upstream:
             return await self._follow(target, template, ref)
         except AttemptFailed as problem:
             if problem.status in _NO_RESULT:
-                return Result(status="failed", kind=problem.kind, message=problem.message)
+                return Result(status="failed", failure_kind=problem.kind, message=problem.message)
             raise
 
-    def _address(self, target: Target, template: str, ref: Mapping[str, str], body: Any = None) -> Outgoing:
-        """A request built from what the provider told us earlier; it never leaves where the provider is at home."""
+    def _address(self, target: Target, template: str, ref: Mapping[str, str], body: Any = None) -> HttpRequest:
+        """Build a request from the job's ref. Raises AttemptFailed if its URL is not on a host of the provider."""
         method, path = template.split(" ", 1)
         for name, value in ref.items():
             path = path.replace(f"{{{name}}}", value)
@@ -259,8 +260,8 @@ class Upstream:
         self._check_origin(target.provider, url)
         headers = {**target.provider.headers, **target.provider.auth(target.key)}
         if body is None:
-            return Outgoing(method, url, headers)
-        return Outgoing(method, url, {**headers, "content-type": "application/json"}, msgspec.json.encode(body))
+            return HttpRequest(method, url, headers)
+        return HttpRequest(method, url, {**headers, "content-type": "application/json"}, msgspec.json.encode(body))
 
     @staticmethod
     def _check_origin(provider: Provider, url: str) -> None:
@@ -282,7 +283,7 @@ class Upstream:
     def _read(self, target: Target, reply: Reply, reader: Callable[[Reply], Result] | None = None) -> Result:
         op = target.model.op
         read = reader or op.read
-        if reply.status >= 300 and op.reads_errors:
+        if reply.status >= 300 and op.read_http_errors:
             with suppress(*_UNREADABLE):
                 return sound(read(reply))
         return self._understood(target, reply, lambda reply: sound(read(reply)))
@@ -298,7 +299,7 @@ class Upstream:
 
     def _verdict(self, target: Target, result: Result) -> AttemptFailed:
         message = clean(result.message, target.key) or f"{target.provider.name} failed to make it."
-        return AttemptFailed(target.provider.slug, result.kind, message)
+        return AttemptFailed(target.provider.slug, result.failure_kind, message)
 
 
 def _same_origin(url: str, base_url: str) -> bool:
@@ -358,10 +359,9 @@ def _is_price(usd: Any) -> bool:
 
 def kind_of(provider: Provider, reply: Reply) -> FailureKind:
     """What a status means for routing; the provider's own word goes first where it has one."""
-    if provider.kind:
-        with suppress(*_UNREADABLE):
-            if told := provider.kind(reply):
-                return told
+    with suppress(*_UNREADABLE):
+        if provider.failure_kind and (kind := provider.failure_kind(reply)):
+            return kind
     if reply.status == 429:
         return "busy"
     # Bad credentials and unpaid bills are the operator's trouble: for a caller, this provider is simply down.
@@ -380,7 +380,7 @@ def words_of(provider: Provider, reply: Reply, key: str) -> str:
     """The provider's own explanation; nothing when somebody in between answered for it."""
     told: Any = None
     with suppress(*_UNREADABLE):
-        told = provider.error(reply) if provider.error else reply.json["error"]["message"]
+        told = provider.error_message(reply) if provider.error_message else reply.json["error"]["message"]
     return clean(told, key) if isinstance(told, str) else ""
 
 

@@ -39,7 +39,7 @@ def _changed(provider: Provider, written: Any) -> Provider:
         provider,
         base_url=_address(where, table["base_url"]) if "base_url" in table else provider.base_url,
         base_url_env=None if "base_url" in table else provider.base_url_env,  # an address here is as good
-        key=_word(where, table, "key_env", provider.key),
+        key_env=_word(where, table, "key_env", provider.key_env),
         models=(*provider.models, *_models(where, provider.slug, table, 0)),
     )
 
@@ -59,12 +59,12 @@ def _described(slug: str, written: Any) -> Provider:
         name=_word(where, table, "name", slug) or slug,
         docs="",
         base_url=_address(where, table["base_url"]),
-        key=key,
+        key_env=key,
         auth=bearer if key else lambda _: {},
         models=_models(where, slug, table, _whole(where, table, "priority", 0)),
-        error=error_text,
-        kind=error_kind,
-        callback_key=_word(where, table, "callback_key_env", None),
+        error_message=error_text,
+        failure_kind=error_kind,
+        callback_key_env=_word(where, table, "callback_key_env", None),
     )
 
 
@@ -91,7 +91,7 @@ def _model(where: str, slug: str, written: Any, priority: int) -> Model:
     if task not in OPERATIONS:
         raise Misconfigured(f"{here}: task must be one of {', '.join(OPERATIONS)}")
     change = {"prices": (), "priority": priority, **_change(here, table)}
-    if task != "chat" and any(price.unit == "token" and not price.most for price in change["prices"]):
+    if task != "chat" and any(price.unit == "token" and not price.max_tokens for price in change["prices"]):
         raise Misconfigured(f"{here}: a price by the token needs `most`, the tokens one output can use")
     return Model(
         id=name,
@@ -158,7 +158,7 @@ def _price(where: str, written: Any) -> Price:
         other_usd={name: _amount(here, usd) for name, usd in row.get("other_usd", {}).items()},
         when=dict(row.get("when", {})),
         above=_whole(here, row, "above", 0),
-        most=_whole(here, row, "most", 0),
+        max_tokens=_whole(here, row, "most", 0),
         note=_word(here, row, "note", "penstock.toml") or "",
     )
 

@@ -78,7 +78,7 @@ def _limits(row: Field | Param) -> dict[str, Any]:
         "enum": list(row.one_of) or None,
         "minimum": row.low,
         "maximum": row.high,
-        "maxLength": row.longest,
+        "maxLength": row.max_length,
         "default": row.default,
     }
 
@@ -94,7 +94,7 @@ def _own(row: Param) -> dict[str, Any]:
         shown["type"] = "boolean" if isinstance(row.one_of[0], bool) else "string"
     elif row.low is not None or row.high is not None:
         shown["type"] = "number"
-    elif row.longest is not None:
+    elif row.max_length is not None:
         shown["type"] = "string"
     shown |= _known(_limits(row))
     shown["x-handling"] = row.handling

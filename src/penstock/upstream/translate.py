@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.providers.spec import Model, Operation, Outgoing, Param, Provider, Upload
+from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.values import InputImage
 
@@ -43,7 +43,7 @@ def check(model: Model, request: Request) -> None:
     values = canonical(request, 1, {})
     for row in model.op.params:
         check_row(model, row, values.get(row.name))
-        if row.by and row.name in request.extras:
+        if row.convert and row.name in request.extras:
             _check_convertible(model, row, values[row.name])
 
 
@@ -72,15 +72,15 @@ def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
         return
     if (row.low is not None or row.high is not None) and not (_is_number(value) and _inside(row, value)):
         raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
-    if row.longest is not None and not (isinstance(value, str) and len(value) <= row.longest):
-        raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.longest} characters.", param=name)
+    if row.max_length is not None and not (isinstance(value, str) and len(value) <= row.max_length):
+        raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.max_length} characters.", param=name)
 
 
 def _check_convertible(model: Model, row: Param, value: Any) -> None:
     """The interface does not vouch for the type of a field that only this provider has."""
     try:
-        assert row.by is not None
-        row.by(value)
+        assert row.convert is not None
+        row.convert(value)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         raise InvalidRequest(f"`{row.name}` of {model.id} cannot be that.", param=row.name) from None
 
@@ -110,10 +110,10 @@ def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
             raise InvalidRequest(f"`{said}` is required by {model.id}.", param=said)
         elif count and row.handling == "refused":
             raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
-        elif 0 < count < row.least:
-            raise InvalidRequest(f"`{said}` of {model.id} takes at least {row.least}.", param=said)
-        elif row.most is not None and count > row.most:
-            raise InvalidRequest(f"`{said}` of {model.id} takes at most {row.most}.", param=said)
+        elif 0 < count < row.min_items:
+            raise InvalidRequest(f"`{said}` of {model.id} takes at least {row.min_items}.", param=said)
+        elif row.max_items is not None and count > row.max_items:
+            raise InvalidRequest(f"`{said}` of {model.id} takes at most {row.max_items}.", param=said)
 
 
 def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
@@ -205,7 +205,7 @@ def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> 
     for name, value in extras.items() if model.op.takes_extras else ():
         if model.op.param(name) is None:
             written.setdefault(name, value)
-    shaped = model.op.shape(written)
+    shaped = model.op.adjust_body(written)
     if model.op.model_field and "{model}" not in model.op.send:
         shaped[model.op.model_field] = model.upstream
     return shaped
@@ -223,7 +223,7 @@ def _is_sent(row: Param) -> bool:
 
 
 def _named(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
-    result = row.by(value) if row.by else value
+    result = row.convert(value) if row.convert else value
     if result is None:
         return
     for name, one in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
@@ -243,12 +243,12 @@ def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Ma
     if not callback or not op.callback_field or op.callback_field.startswith("?"):
         return fields
     told = copy.deepcopy(dict(fields))
-    for name, value in (*op.callback_also.items(), (op.callback_field, callback)):
+    for name, value in (*op.callback_extras.items(), (op.callback_field, callback)):
         _put(told, name, value)
     return told
 
 
-def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "") -> Outgoing:
+def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "") -> HttpRequest:
     """The whole HTTP request for a submission."""
     method, path = model.op.send.split(" ", 1)
     url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
@@ -257,11 +257,11 @@ def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: s
     fields = with_callback(model.op, fields, callback)
     headers = {**provider.headers, **provider.auth(key)}
     if model.op.body == "form":
-        return Outgoing(method, url, headers, form=tuple(_form(fields)))
+        return HttpRequest(method, url, headers, form=tuple(_form(fields)))
     headers["content-type"] = f"application/{model.op.body}"
     if model.op.body == "msgpack":
-        return Outgoing(method, url, headers, msgspec.msgpack.encode(fields))
-    return Outgoing(method, url, headers, msgspec.json.encode(fields))
+        return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))
+    return HttpRequest(method, url, headers, msgspec.json.encode(fields))
 
 
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:

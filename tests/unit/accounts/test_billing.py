@@ -68,7 +68,7 @@ def test_a_price_for_each_call() -> None:
 
 def test_a_price_for_each_second_in_the_models_own_steps() -> None:
     """A model that makes 4, 8 or 12 seconds is paid for the 8 it makes when 5 are asked for."""
-    steps = converted("seconds", to="seconds", by=lambda said: f"{8 if said > 4 else 4}s", default=4)
+    steps = converted("seconds", to="seconds", convert=lambda said: f"{8 if said > 4 else 4}s", default=4)
     op = replace(compatible.VIDEO, params=(steps,))
     film = model(Price(unit="second", usd="0.10"), op)
     assert billing.quote(film, wish("video", seconds=5)).total == nanos("0.80")
@@ -89,7 +89,7 @@ def test_an_upscaler_is_paid_for_what_comes_out() -> None:
 
 
 def test_tokens_are_held_up_to_their_ceiling() -> None:
-    counted = model(Price(unit="token", usd="0.00004", input_usd="0.00001", most=6000))
+    counted = model(Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000))
     quote = billing.quote(counted, wish("edit", inputs=1, n=2, prompt="x" * 100))
     assert quote.total == nanos(Decimal("0.00004") * 12_000 + Decimal("0.00001") * (100 + 3000))
     assert [line.metric for line in quote.components] == ["token", "token"]
@@ -147,13 +147,13 @@ def test_pictures_are_counted_as_pictures_whatever_tokens_are_reported() -> None
 
 
 def test_reported_tokens_are_charged() -> None:
-    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", most=6000),)
+    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
     assert billing.charge(model(rows[0]), rows, wish(), 1, usage={"input": 50, "output": 1000}) == Decimal("0.0405")
     assert billing.charge(model(rows[0]), rows, wish(), 1, usage={"input": 0, "output": 0}) == 0, "zero is a report"
 
 
 def test_without_a_report_the_ceiling_is_charged() -> None:
-    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", most=6000),)
+    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
     quoted = billing.quote(model(rows[0]), wish()).total
     assert nanos(billing.charge(model(rows[0]), rows, wish(), 1)) == quoted
 
@@ -190,7 +190,10 @@ def test_a_charge_never_exceeds_its_quote(usd: str, input_usd: str, n: int, inpu
 
 
 def test_prices_survive_being_stored() -> None:
-    rows = (Price(unit="image", usd="0.04", when={"quality": "hd"}, note="x"), Price(unit="token", usd="1", most=7))
+    rows = (
+        Price(unit="image", usd="0.04", when={"quality": "hd"}, note="x"),
+        Price(unit="token", usd="1", max_tokens=7),
+    )
     assert billing.restore_prices(billing.snapshot_prices(rows)) == rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.accounts import billing
-from penstock.providers.convert import legal_seconds, pixels, tier, with_unit
+from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
 from penstock.providers.spec import Model, Operation, Price, Reply, Result, converted, emulated, passthrough
 from penstock.schema import Input, Request
 from penstock.values import nanos
@@ -24,7 +24,7 @@ PAINT = Operation(
     params=(
         passthrough("prompt"),
         emulated("n", to="n", high=4),
-        converted("frame", to=("size.width", "size.height"), by=pixels(most=2**21)),
+        converted("frame", to=("size.width", "size.height"), convert=pixels(max_area=2**21)),
     ),
 )
 FILM = Operation(
@@ -33,8 +33,10 @@ FILM = Operation(
     read=read,
     params=(
         passthrough("prompt"),
-        converted("seconds", to="duration", by=legal_seconds(5, 10, form=with_unit("s")), default=5),
-        converted("frame", to="video.resolution", by=tier("540p", "1080p", default="540p"), default="16:9"),
+        converted("seconds", to="duration", convert=allowed_seconds(5, 10, convert=with_unit("s")), default=5),
+        converted(
+            "frame", to="video.resolution", convert=closest_resolution("540p", "1080p", default="540p"), default="16:9"
+        ),
     ),
 )
 
@@ -123,7 +125,7 @@ def test_rows_survive_being_kept() -> None:
 def test_what_else_is_counted_has_its_own_price() -> None:
     """Words that go in are cheaper than pictures, and thoughts cheaper than what is painted."""
     other = {"text_input": "0.000005", "text_output": "0.00001"}
-    row = Price(unit="token", usd="0.00003", input_usd="0.000008", most=7000, other_usd=other)
+    row = Price(unit="token", usd="0.00003", input_usd="0.000008", max_tokens=7000, other_usd=other)
     brush, wish = model(PAINT, row), request("image")
     usage = {"input": 100, "output": 1000, "text_input": 20, "text_output": 50}
     assert billing.charge(brush, brush.prices, wish, 1, usage=usage) == Decimal("0.0314")

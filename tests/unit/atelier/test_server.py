@@ -15,7 +15,7 @@ from PIL import Image
 from penstock.atelier.server import AtelierServer, VideoJob
 from penstock.atelier.table import PROVIDER
 from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.providers.spec import LocalServer, LocalTools, Outgoing
+from penstock.providers.spec import HttpRequest, LocalServer, LocalTools
 from penstock.upstream import local
 from tests.fake_providers.scripted import png
 from tests.http_client import wait_until
@@ -55,7 +55,7 @@ async def open_server_with(run: Callable[[], Any], scratch: Path) -> AsyncIterat
 async def send(
     server: LocalServer, method: str, path: str, fields: Mapping[str, Any] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    reply = await server.send(Outgoing(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
+    reply = await server.send(HttpRequest(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
     return reply.status, msgspec.msgpack.decode(reply.body)
 
 
@@ -226,9 +226,9 @@ async def test_a_finished_video_is_kept_until_its_first_poll(tmp_path: Path) -> 
 async def test_a_chat_completion_at_once_and_as_a_stream(tmp_path: Path) -> None:
     async with open_server(tmp_path) as server:
         body = msgspec.json.encode({"model": "echo", "messages": [{"role": "user", "content": "one two"}]})
-        reply = await server.send(Outgoing("POST", "atelier:/echo", {}, body))
+        reply = await server.send(HttpRequest("POST", "atelier:/echo", {}, body))
         completion = msgspec.json.decode(reply.body)
         assert completion["object"] == "chat.completion"
-        chunks = [chunk async for chunk in server.stream(Outgoing("POST", "atelier:/echo", {}, body))]
+        chunks = [chunk async for chunk in server.stream(HttpRequest("POST", "atelier:/echo", {}, body))]
         assert chunks[-1] == b"data: [DONE]\n\n"
         assert all(chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") for chunk in chunks)

@@ -11,7 +11,7 @@ import trustme
 
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
-from penstock.providers.spec import Outgoing, Upload
+from penstock.providers.spec import HttpRequest, Upload
 from tests.http_client import (
     SECRET,
     client_and_server,
@@ -63,7 +63,7 @@ async def test_a_request_without_a_body_has_content_length_zero(method: str) -> 
         await connection.respond()
 
     async with client_and_server(script) as (client, server):
-        await client.send(Outgoing(method, f"{server.url}/cancel"), timeout_seconds=5)
+        await client.send(HttpRequest(method, f"{server.url}/cancel"), timeout_seconds=5)
     assert b"content-length: 0" in server.requests[0].lower()
 
 
@@ -81,7 +81,7 @@ async def test_a_form_keeps_the_order_names_and_types_of_its_parts() -> None:
         ("empty", ""),
     )
     async with client_and_server(script) as (client, server):
-        await client.send(Outgoing("POST", server.url, {"x-key": "k"}, form=form), timeout_seconds=5)
+        await client.send(HttpRequest("POST", server.url, {"x-key": "k"}, form=form), timeout_seconds=5)
     parts = form_parts(server.requests[0])
     assert [part.get_param("name", header="content-disposition") for part in parts] == [
         "prompt", "image[]", "n", "image[]", "empty",

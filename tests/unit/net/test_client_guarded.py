@@ -319,15 +319,15 @@ async def test_proxy_variables_and_netrc_are_ignored(tmp_path: Path) -> None:
     program = """
         import asyncio, sys
         from penstock.net.guard import EgressRules
-        from penstock.providers.spec import Outgoing
+        from penstock.providers.spec import HttpRequest
         from penstock.net.client import HttpClient
 
         async def main(url):
             client, egress = HttpClient(), EgressRules(("127.0.0.0/8",))
-            assert (await client.send(Outgoing("POST", url), timeout_seconds=10)).status == 200
+            assert (await client.send(HttpRequest("POST", url), timeout_seconds=10)).status == 200
             assert (await client.fetch(url, egress=egress, max_bytes=100, timeout_seconds=10)).status == 200
             assert await client.post_guarded(url, b"{}", {}, egress=egress, timeout_seconds=10) == 200
-            async with client.stream(Outgoing("GET", url), read_timeout_seconds=10, timeout_seconds=10) as stream:
+            async with client.stream(HttpRequest("GET", url), read_timeout_seconds=10, timeout_seconds=10) as stream:
                 assert stream.status == 200
             await client.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
-from penstock.providers.spec import Outgoing, Upload
+from penstock.providers.spec import HttpRequest, Upload
 from tests.http_client import (
     SECRET,
     client_and_server,
@@ -28,7 +28,7 @@ from tests.tcp_server import Connection, Script, response_head
 async def test_a_refused_connection_means_not_sent() -> None:
     async with open_client() as client:
         with pytest.raises(NotSent) as failure:
-            await client.send(Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), timeout_seconds=5)
+            await client.send(HttpRequest("POST", f"http://127.0.0.1:{unused_port()}/"), timeout_seconds=5)
     assert not failure.value.local
 
 
@@ -36,20 +36,20 @@ async def test_a_name_that_cannot_be_looked_up_means_not_sent() -> None:
     too_long_for_a_name = "a" * 64
     async with open_client() as client:
         with pytest.raises(NotSent):
-            await client.send(Outgoing("POST", f"http://{too_long_for_a_name}.invalid/"), timeout_seconds=5)
+            await client.send(HttpRequest("POST", f"http://{too_long_for_a_name}.invalid/"), timeout_seconds=5)
 
 
 @pytest.mark.parametrize(
     "request_", [
-        Outgoing("POST", "http://127.0.0.1:1/", {"authorization": f"Bearer {SECRET}\n"}),
-        Outgoing("POST", "http://127.0.0.1:1/", {"bad name": SECRET}),
-        Outgoing("POST", f"http://[::1/{SECRET}"),
-        Outgoing("POST", f"ftp://127.0.0.1/{SECRET}"),
-        Outgoing("PO ST", f"http://127.0.0.1:1/{SECRET}"),
-        Outgoing("POST", "http://127.0.0.1:1/", form=(("file", Upload(b"", SECRET, "x")),)),
+        HttpRequest("POST", "http://127.0.0.1:1/", {"authorization": f"Bearer {SECRET}\n"}),
+        HttpRequest("POST", "http://127.0.0.1:1/", {"bad name": SECRET}),
+        HttpRequest("POST", f"http://[::1/{SECRET}"),
+        HttpRequest("POST", f"ftp://127.0.0.1/{SECRET}"),
+        HttpRequest("PO ST", f"http://127.0.0.1:1/{SECRET}"),
+        HttpRequest("POST", "http://127.0.0.1:1/", form=(("file", Upload(b"", SECRET, "x")),)),
     ],
 )  # fmt: skip
-async def test_a_malformed_request_is_not_sent_and_not_quoted(request_: Outgoing) -> None:
+async def test_a_malformed_request_is_not_sent_and_not_quoted(request_: HttpRequest) -> None:
     async with open_client() as client:
         with pytest.raises(NotSent) as failure:
             await client.send(request_, timeout_seconds=5)
@@ -60,9 +60,9 @@ async def test_a_closed_client_sends_nothing() -> None:
     client = HttpClient()
     await client.close()
     with pytest.raises(NotSent):
-        await client.send(Outgoing("GET", "http://127.0.0.1:1/"), timeout_seconds=5)
+        await client.send(HttpRequest("GET", "http://127.0.0.1:1/"), timeout_seconds=5)
     with pytest.raises(NotSent):
-        client.stream(Outgoing("GET", "http://127.0.0.1:1/"), read_timeout_seconds=5, timeout_seconds=5)
+        client.stream(HttpRequest("GET", "http://127.0.0.1:1/"), read_timeout_seconds=5, timeout_seconds=5)
     with pytest.raises(NotSent):
         await client.fetch("https://x.example/", max_bytes=1, timeout_seconds=5)
 
@@ -125,7 +125,7 @@ async def test_a_connection_that_fails_after_it_was_made_means_maybe_sent(script
         # The word "timeout" in the URL must not be taken for a timeout.
         with pytest.raises(MaybeSent) as failure:
             await client.send(
-                Outgoing("POST", f"{server.url}/timeout/timed out/client error (Connect)"), timeout_seconds=5
+                HttpRequest("POST", f"{server.url}/timeout/timed out/client error (Connect)"), timeout_seconds=5
             )
         assert not failure.value.timeout
     assert server.connections == 2

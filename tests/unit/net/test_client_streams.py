@@ -7,7 +7,7 @@ import pytest
 
 from penstock.net.client import HttpClient, StreamingResponse
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge
-from penstock.providers.spec import Outgoing
+from penstock.providers.spec import HttpRequest
 from tests.http_client import (
     client_and_server,
     cut_body_of_known_length,
@@ -121,7 +121,7 @@ async def test_a_stream_that_cannot_connect_was_not_sent() -> None:
     async with open_client() as client:
         with pytest.raises(NotSent):
             async with client.stream(
-                Outgoing("POST", f"http://127.0.0.1:{unused_port()}/"), read_timeout_seconds=5, timeout_seconds=5
+                HttpRequest("POST", f"http://127.0.0.1:{unused_port()}/"), read_timeout_seconds=5, timeout_seconds=5
             ):
                 pass
 

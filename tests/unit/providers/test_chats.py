@@ -36,8 +36,8 @@ def test_chat_differs_only_where_it_says_so() -> None:
 def test_messages_are_heard_without_names_and_in_other_roles() -> None:
     said = [{"role": "developer", "content": "Be brief.", "name": "x"}, {"role": "user", "content": "developer"}]
     row = heard("name", developer="system")
-    assert row.by is not None
-    assert row.by(said) == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "developer"}]
+    assert row.convert is not None
+    assert row.convert(said) == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "developer"}]
     assert said[0]["role"] == "developer", "what the caller said stays as it is, for the next provider"
 
 

@@ -46,7 +46,7 @@ def test_videos_in_every_state(status: str) -> None:
 @pytest.mark.parametrize("code", [*REFUSALS, "out_of_memory"])
 def test_videos_that_were_refused(code: str) -> None:
     result = read_video(reply({"id": "v", "status": "failed", "error": {"code": code, "message": "No."}}))
-    assert (result.kind, result.message) == ("broken" if code == "out_of_memory" else "refused", "No.")
+    assert (result.failure_kind, result.message) == ("broken" if code == "out_of_memory" else "refused", "No.")
 
 
 def test_uploads_are_named_for_what_they_are() -> None:

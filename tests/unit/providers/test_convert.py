@@ -59,7 +59,7 @@ def test_d6_a_size_the_model_has_is_kept(size: str) -> None:
 
 
 def test_words_for_shapes() -> None:
-    by = convert.relabelled({"1:1": "square", "16:9": "landscape", "9:16": "portrait"})
+    by = convert.closest_label({"1:1": "square", "16:9": "landscape", "9:16": "portrait"})
     assert [by(frame(size)) for size in ("1024x1024", "1792x1024", "720x1280")] == ["square", "landscape", "portrait"]
 
 
@@ -71,17 +71,17 @@ def test_words_for_shapes() -> None:
         ({"short_side": 720, "multiple": 2}, "16:9", (1280, 720)),
         ({"short_side": 720}, "16:9 at 1080p", (1920, 1080)),
         ({"multiple": 32}, "1000x500", (992, 512)),
-        ({"largest": 1440}, "2880x1440", (1440, 720)),
-        ({"largest": 1440, "multiple": 32}, "4096x2048", (1440, 704)),
-        ({"smallest": 512}, "64x32", (1024, 512)),
-        ({"most": 1_048_576}, "2048x2048", (1024, 1024)),
-        ({"most": 1_000_000, "multiple": 64}, "2048x2048", (960, 960)),
-        ({"smallest": 512, "largest": 1024}, "4000x200", (1024, 512)),  # no such shape within the limits
-        ({"smallest": 500, "multiple": 64}, "64x64", (512, 512)),
-        ({"least": 3_686_400}, "1024x1024", (1920, 1920)),
-        ({"least": 3_686_400}, "21:9", (2933, 1257)),
-        ({"least": 3_686_400}, "4096x4096", (4096, 4096)),
-        ({"least": 1_048_576, "most": 2_610_000, "multiple": 16}, "64x64", (1024, 1024)),
+        ({"max_side": 1440}, "2880x1440", (1440, 720)),
+        ({"max_side": 1440, "multiple": 32}, "4096x2048", (1440, 704)),
+        ({"min_side": 512}, "64x32", (1024, 512)),
+        ({"max_area": 1_048_576}, "2048x2048", (1024, 1024)),
+        ({"max_area": 1_000_000, "multiple": 64}, "2048x2048", (960, 960)),
+        ({"min_side": 512, "max_side": 1024}, "4000x200", (1024, 512)),  # no such shape within the limits
+        ({"min_side": 500, "multiple": 64}, "64x64", (512, 512)),
+        ({"min_area": 3_686_400}, "1024x1024", (1920, 1920)),
+        ({"min_area": 3_686_400}, "21:9", (2933, 1257)),
+        ({"min_area": 3_686_400}, "4096x4096", (4096, 4096)),
+        ({"min_area": 1_048_576, "max_area": 2_610_000, "multiple": 16}, "64x64", (1024, 1024)),
     ],
 )
 def test_pixels(limits: dict[str, int], asked: str, size: tuple[int, int]) -> None:
@@ -123,12 +123,12 @@ def test_pixels_keep_the_shape_where_the_limits_allow_it(asked: Frame, multiple:
 
 @given(st.integers(64, 1024), st.integers(64, 1024))
 def test_pixels_that_fit_are_left_alone(width: int, height: int) -> None:
-    assert convert.pixels(smallest=64, largest=1024)(Frame(width, height)) == (width, height)
+    assert convert.pixels(min_side=64, max_side=1024)(Frame(width, height)) == (width, height)
 
 
 def test_pixels_as_a_word() -> None:
-    assert convert.joined(convert.pixels())(frame("1024x768")) == "1024x768"
-    assert convert.joined(convert.pixels(), "*")(frame("1024x768")) == "1024*768"
+    assert convert.size_text(convert.pixels())(frame("1024x768")) == "1024x768"
+    assert convert.size_text(convert.pixels(), "*")(frame("1024x768")) == "1024*768"
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_pixels_as_a_word() -> None:
     ],
 )
 def test_resolutions_have_many_names(names: tuple[str, ...], asked: str, picked: str) -> None:
-    assert convert.tier(*names, default="the usual")(frame(asked)) == picked
+    assert convert.closest_resolution(*names, default="the usual")(frame(asked)) == picked
 
 
 def test_a_proportion_alone_names_no_resolution() -> None:
-    assert convert.tier("720p", "1080p")(frame("16:9")) is None
+    assert convert.closest_resolution("720p", "1080p")(frame("16:9")) is None
 
 
 # ------------------------------------------------------------------------------------------------------------ duration
@@ -163,21 +163,21 @@ def test_a_proportion_alone_names_no_resolution() -> None:
 
 @pytest.mark.parametrize(("asked", "made"), [(1, 4), (4, 4), (4.1, 8), (8, 8), (9, 12), (12, 12), (60, 12)])
 def test_a_legal_duration_is_not_shorter_than_asked_if_it_can_be(asked: float, made: int) -> None:
-    assert convert.legal_seconds(12, 4, 8)(asked) == made
+    assert convert.allowed_seconds(12, 4, 8)(asked) == made
 
 
 @pytest.mark.parametrize(
     ("by", "asked", "sent"),
     [
-        (convert.legal_seconds(5, 10, form=str), 6, "10"),
-        (convert.legal_seconds(5, 10, form=convert.with_unit("s")), 3, "5s"),
+        (convert.allowed_seconds(5, 10, convert=str), 6, "10"),
+        (convert.allowed_seconds(5, 10, convert=convert.with_unit("s")), 3, "5s"),
         (convert.seconds_between(2, 10), 1, 2),
         (convert.seconds_between(2, 10), 7.4, 7),
         (convert.seconds_between(2, 10), 99, 10),
         (convert.seconds_between(1, 20, float), 4, 4.0),
-        (convert.number_word, 5, "5"),
-        (convert.number_word, 5.0, "5"),
-        (convert.number_word, 7.5, "7.5"),
+        (convert.number_text, 5, "5"),
+        (convert.number_text, 5.0, "5"),
+        (convert.number_text, 7.5, "7.5"),
         (convert.with_unit("s"), 8.0, "8s"),
     ],
 )
@@ -188,7 +188,7 @@ def test_durations(by: Callable[[float], Any], asked: float, sent: Any) -> None:
 
 @given(st.floats(0.01, 3600))
 def test_durations_stay_legal(asked: float) -> None:
-    assert convert.legal_seconds(4, 8, 12)(asked) in (4, 8, 12)
+    assert convert.allowed_seconds(4, 8, 12)(asked) in (4, 8, 12)
     assert 2 <= convert.seconds_between(2, 10)(asked) <= 10
 
 
@@ -198,19 +198,19 @@ def test_durations_stay_legal(asked: float) -> None:
 def test_pictures() -> None:
     assert convert.plain_base64(PICTURE) == "iVBORw=="
     assert convert.data_uri(PICTURE) == "data:image/png;base64,iVBORw=="
-    assert convert.inline_part(PICTURE) == {"mimeType": "image/png", "data": "iVBORw=="}
-    assert convert.first(convert.plain_base64)([PICTURE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
-    assert convert.each(convert.plain_base64)([PICTURE, PICTURE]) == ["iVBORw==", "iVBORw=="]
+    assert convert.inline_image(PICTURE) == {"mimeType": "image/png", "data": "iVBORw=="}
+    assert convert.first_image(convert.plain_base64)([PICTURE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
+    assert convert.each_image(convert.plain_base64)([PICTURE, PICTURE]) == ["iVBORw==", "iVBORw=="]
 
 
 def test_first_and_last_picture() -> None:
-    ends = convert.ends(lambda picture: picture.width)
+    ends = convert.first_and_last(lambda picture: picture.width)
     assert ends([PICTURE]) == (2, None)
     assert ends([PICTURE, InputImage(b"", "image/png", 3, 3)]) == (2, 3)
 
 
 def test_two_fields_of_one_value() -> None:
-    shape = convert.both(convert.closest("16:9", "1:1"), convert.tier("720p", "1080p", default="720p"))
+    shape = convert.both(convert.closest("16:9", "1:1"), convert.closest_resolution("720p", "1080p", default="720p"))
     assert shape(frame("16:9 at 1080p")) == ("16:9", "1080p")
     assert shape(frame("1:1")) == ("1:1", "720p")
 
@@ -218,5 +218,5 @@ def test_two_fields_of_one_value() -> None:
 def test_words() -> None:
     switch = convert.on_off(True, False)
     assert [switch("on"), switch("off")] == [True, False]
-    level = convert.word({"high": "HIGH", "minimal": "LOW"})
+    level = convert.lookup({"high": "HIGH", "minimal": "LOW"})
     assert [level("high"), level("minimal"), level("on")] == ["HIGH", "LOW", None]

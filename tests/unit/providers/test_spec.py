@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from penstock.providers.convert import number_word
+from penstock.providers.convert import number_text
 from penstock.providers.spec import (
     File,
     Operation,
@@ -14,19 +14,19 @@ from penstock.providers.spec import (
     Status,
     Task,
     bearer,
+    complete_table,
     converted,
+    duration,
     emulated,
     fixed,
+    frame,
     header,
     ignored,
-    lasting,
+    nest_under,
     passthrough,
-    priced,
+    price_list,
     refused,
     renamed,
-    shaped,
-    under,
-    whole,
 )
 from penstock.schema import TABLES
 from penstock.values import Frame
@@ -43,7 +43,7 @@ def operation(*params: Param) -> Operation:
 @pytest.mark.parametrize(
     ("row", "handling", "to"),
     [
-        (passthrough("prompt", longest=5), "passthrough", ("prompt",)),
+        (passthrough("prompt", max_length=5), "passthrough", ("prompt",)),
         (renamed("prompt", "text"), "renamed", ("text",)),
         (converted("frame", "size", str), "converted", ("size",)),
         (converted("frame", ("width", "height"), str), "converted", ("width", "height")),
@@ -65,7 +65,7 @@ def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
         "model webhook_url media_retention idempotency_key metadata session_id size aspect_ratio resolution".split()
     )
     standard = {row.name for row in TABLES[task].values() if not row.same_as} - elsewhere
-    names = [row.name for row in whole(task)]
+    names = [row.name for row in complete_table(task)]
     assert sorted(names) == sorted(set(names))
     needed = {"image": {"prompt"}, "edit": {"prompt", "image"}, "upscale": {"image", "scale_factor"}}
     assert standard - set(names) == needed.get(task, {"prompt", "seconds"})
@@ -73,18 +73,18 @@ def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
 
 def test_a_whole_table_keeps_what_was_said() -> None:
     mask = passthrough("mask")
-    table = {row.name: row for row in whole("edit", mask, emulated("n", "num_images", high=4))}
+    table = {row.name: row for row in complete_table("edit", mask, emulated("n", "num_images", high=4))}
     assert table["mask"] is mask
     assert table["n"].high == 4
 
 
 def test_a_whole_table_refuses_what_would_be_missed() -> None:
-    film = {row.name: row.handling for row in whole("video")}
+    film = {row.name: row.handling for row in complete_table("video")}
     assert film == {
         "n": "emulated", "input_reference": "refused", "negative_prompt": "refused", "frame": "ignored",
         "user": "ignored",
     }  # fmt: skip
-    assert {row.name for row in whole("edit") if row.handling == "refused"} == {"mask"}
+    assert {row.name for row in complete_table("edit") if row.handling == "refused"} == {"mask"}
 
 
 @pytest.mark.parametrize(
@@ -129,36 +129,36 @@ def test_credentials_as_headers() -> None:
 
 
 def test_fields_under_one_name() -> None:
-    assert under("input")({"a": 1}) == {"input": {"a": 1}}
+    assert nest_under("input")({"a": 1}) == {"input": {"a": 1}}
 
 
 # ---------------------------------------------------------------------------------------------------------------- films
 
 
 def sent(row: Param, value: object) -> object:
-    assert row.by is not None
-    return row.by(value)
+    assert row.convert is not None
+    return row.convert(value)
 
 
 def test_how_long_a_film_lasts() -> None:
-    row = lasting(5, 10, form=number_word, default=5)
+    row = duration(5, 10, convert=number_text, default=5)
     assert (row.name, row.to, row.default, row.high) == ("seconds", ("duration",), 5, 10)
     assert [sent(row, seconds) for seconds in (3, 5, 7.5, 10)] == ["5", "5", "10", "10"]
 
 
 def test_what_a_film_looks_like() -> None:
-    film = shaped("16:9 1:1", "720p", "1080p")
+    film = frame("16:9 1:1", "720p", "1080p")
     assert (film.to, film.default) == (("aspect_ratio", "resolution"), "16:9")
     assert sent(film, Frame.parse("16:9")) == ("16:9", "720p")
     assert sent(film, Frame.parse("1080x1080")) == ("1:1", "1080p")
-    ratio, resolution, as_picture = shaped("1:1 16:9"), shaped("", "720p", "1080p"), shaped()
+    ratio, resolution, as_picture = frame("1:1 16:9"), frame("", "720p", "1080p"), frame()
     assert (ratio.to, ratio.default, sent(ratio, Frame.parse("1920x1080"))) == (("aspect_ratio",), "1:1", "16:9")
     assert (resolution.to, sent(resolution, Frame.parse("1920x1080"))) == (("resolution",), "1080p")
     assert (as_picture.handling, as_picture.to, as_picture.default) == ("ignored", (), "16:9")
 
 
 def test_prices_of_one_source() -> None:
-    usd = priced("a page")
+    usd = price_list("a page")
     assert usd("0.1", resolution="720p") == Price(
         unit="second", usd="0.1", when={"sent.resolution": "720p"}, note="a page"
     )

@@ -29,7 +29,7 @@ def provider(slug: str, *models: Model, **said: Any) -> Provider:
     return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
 
 
-ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key="ONE_KEY")
+ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
 TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
 ROUTER = provider("hub", model("hub/*", "chat", "*"), model("hub/named", "chat", "named"))
 

@@ -22,7 +22,7 @@ def provider(slug: str, *models: Model, **said: Any) -> Provider:
     return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
 
 
-ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key="ONE_KEY")
+ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
 TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
 
 
@@ -63,7 +63,7 @@ def test_d7_the_list_has_each_id_once() -> None:
         (None, ["text-to-video"]),
         (refused("input_reference")[0], ["text-to-video"]),
         (passthrough("input_reference"), ["text-to-video", "image-to-video"]),
-        (converted("input_reference", to="x", by=str, required=True), ["image-to-video"]),
+        (converted("input_reference", to="x", convert=str, required=True), ["image-to-video"]),
     ],
 )
 def test_d7_modes_of_videos_follow_from_the_table(row: Any, modes: list[str]) -> None:

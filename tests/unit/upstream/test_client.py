@@ -136,7 +136,7 @@ async def test_asking_never_ends_a_job(open_gateway: OpenGateway) -> None:
 async def test_answers_about_a_job_may_be_read_otherwise(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         film = option(running, "film")
-        op = replace(film.model.op, read_later=lambda reply: Result(status="failed", message=reply.json["id"]))
+        op = replace(film.model.op, read_poll=lambda reply: Result(status="failed", message=reply.json["id"]))
         target = replace(film, model=replace(film.model, op=op))
         result = await running.gateway.upstream.submit(target, FILM, 1, {})
         assert result.status == "queued"
@@ -176,8 +176,8 @@ def test_what_a_status_means(status: int, kind: str) -> None:
 
 
 def test_the_providers_own_word_goes_first() -> None:
-    assert kind_of(provider(kind=lambda reply: "refused"), Reply(500)) == "refused"
-    assert kind_of(provider(kind=lambda reply: reply.json["x"]), Reply(500, {}, b"<html>")) == "broken"
+    assert kind_of(provider(failure_kind=lambda reply: "refused"), Reply(500)) == "refused"
+    assert kind_of(provider(failure_kind=lambda reply: reply.json["x"]), Reply(500, {}, b"<html>")) == "broken"
 
 
 def test_explanations() -> None:

@@ -27,8 +27,8 @@ OPTION = Candidate(
         docs="",
         base_url="https://acme.example",
         models=(MODEL,),
-        error=lambda reply: str(reply.json["detail"]),
-        kind=lambda reply: "refused" if reply.json["detail"] == "unsafe" else None,
+        error_message=lambda reply: str(reply.json["detail"]),
+        failure_kind=lambda reply: "refused" if reply.json["detail"] == "unsafe" else None,
     ),
     MODEL,
 )
@@ -60,7 +60,7 @@ async def test_files() -> None:
 )
 async def test_errors_are_verdicts(status: int, words: str, kind: str) -> None:
     result = await polled(status, {"detail": words})
-    assert (result.status, result.kind, result.message) == ("failed", kind, words)
+    assert (result.status, result.failure_kind, result.message) == ("failed", kind, words)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 502, 503, 504])
@@ -71,4 +71,4 @@ async def test_trouble_on_the_way_is_none(status: int) -> None:
 
 async def test_no_file_is_no_success() -> None:
     result = await polled(200, {"urls": []})
-    assert (result.status, result.kind) == ("failed", "unreadable")
+    assert (result.status, result.failure_kind) == ("failed", "unreadable")

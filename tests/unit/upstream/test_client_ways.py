@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from penstock.providers.spec import Deposit, Model, Operation, Provider, Reply, Result, Upload, converted, passthrough
+from penstock.providers.spec import (
+    ImageUpload,
+    Model,
+    Operation,
+    Provider,
+    Reply,
+    Result,
+    Upload,
+    converted,
+    passthrough,
+)
 from penstock.schema import Request
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed
@@ -33,8 +43,8 @@ OP = Operation(
     model_field=None,
     params=(
         passthrough("prompt"),
-        converted("images", to="picture", by=lambda found: found[0].name),
-        converted("chance", to="seed", by=lambda number: "drawn" if number in range(2**32) else "?"),
+        converted("images", to="picture", convert=lambda found: found[0].name),
+        converted("chance", to="seed", convert=lambda number: "drawn" if number in range(2**32) else "?"),
         passthrough("seed"),
     ),
 )
@@ -56,7 +66,7 @@ def exchange(method: str, path: str, reply: dict[str, Any], **sent: Any) -> dict
 
 STARTED = {"json": {"id": "7", "status": "queued", "place": "https://eu.acme.example/jobs/7"}}
 LEFT = [["image", {"filename": "a.png", "content_type": "image/png", "data": "pixels"}], ["keep", "no"]]
-DEPOSIT = Deposit(send="POST /pictures", form=leave, read=lambda reply: str(reply.json["name"]))
+DEPOSIT = ImageUpload(send="POST /pictures", form=leave, read=lambda reply: str(reply.json["name"]))
 
 
 # ------------------------------------------------------------------------------------------------------------- deposits
@@ -69,7 +79,7 @@ async def test_pictures_are_left_first_and_then_known_by_name() -> None:
             exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "picture": "p-1", "seed": "drawn"}),
         ]
     )
-    result = await carrier(script).submit(option(deposit=DEPOSIT), request(), 1, {"images": [PICTURE]})
+    result = await carrier(script).submit(option(image_upload=DEPOSIT), request(), 1, {"images": [PICTURE]})
     assert (result.ref["id"], script.left) == ("7", [])
 
 
@@ -84,7 +94,7 @@ async def test_pictures_are_left_first_and_then_known_by_name() -> None:
 async def test_a_picture_that_is_not_taken_begins_nothing(reply: dict[str, Any], kind: str) -> None:
     script = Script([exchange("POST", "/pictures", reply, form=LEFT)])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).submit(option(deposit=DEPOSIT), request(), 1, {"images": [PICTURE]})
+        await carrier(script).submit(option(image_upload=DEPOSIT), request(), 1, {"images": [PICTURE]})
     assert caught.value.kind == kind
 
 
@@ -128,7 +138,7 @@ async def test_a_provider_without_a_domain_has_one_home() -> None:
 async def test_a_failure_told_with_an_http_error_is_a_verdict() -> None:
     told = {"status": 503, "json": {"id": "7", "status": "failed", "why": "no luck"}}
     script = Script([exchange("GET", "/jobs/7", told)] * 2)
-    result = await carrier(script).poll(option(reads_errors=True), {"place": "/jobs/7"})
+    result = await carrier(script).poll(option(read_http_errors=True), {"place": "/jobs/7"})
     assert (result.status, result.message) == ("failed", "no luck")
     with pytest.raises(AttemptFailed):
         await carrier(script).poll(option(), {"place": "/jobs/7"})
@@ -137,7 +147,7 @@ async def test_a_failure_told_with_an_http_error_is_a_verdict() -> None:
 async def test_an_http_error_that_tells_nothing_stays_one() -> None:
     script = Script([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).poll(option(reads_errors=True), {"place": "/jobs/7"})
+        await carrier(script).poll(option(read_http_errors=True), {"place": "/jobs/7"})
     assert caught.value.kind == "broken"
 
 

@@ -22,7 +22,7 @@ KNOWN = Provider(
     name="Fal",
     docs="",
     base_url="https://queue.fal.example",
-    key="FAL_KEY",
+    key_env="FAL_KEY",
     models=(Model(id="flux", upstream="fal-ai/flux", op=compatible.IMAGE, prices=()),),
 )
 
@@ -61,7 +61,7 @@ def test_an_endpoint_of_the_operators_own() -> None:
         price = [{ unit = "second", usd = 1, when = { resolution = "1080p" } }, { unit = "second", usd = "0.5" }]
         """
     )
-    assert (one.slug, one.name, one.base_url, one.key) == ("lab", "The Lab", "https://lab.example/v1", "LAB_KEY")
+    assert (one.slug, one.name, one.base_url, one.key_env) == ("lab", "The Lab", "https://lab.example/v1", "LAB_KEY")
     assert one.auth("s3cr3t") == {"authorization": "Bearer s3cr3t"}
     assert one.models == (
         Model(
@@ -91,7 +91,7 @@ def test_an_endpoint_of_the_operators_own() -> None:
 
 def test_an_endpoint_without_a_key_gets_none() -> None:
     one = lab("", '[providers.lab]\nspeaks = "openai"\nbase_url = "http://127.0.0.1:8000"')
-    assert (one.name, one.key, one.auth("")) == ("lab", None, {})
+    assert (one.name, one.key_env, one.auth("")) == ("lab", None, {})
 
 
 def test_chat_prices_have_two_sides() -> None:
@@ -130,7 +130,7 @@ def test_known_providers_can_be_changed() -> None:
         models = [{id = "ours", task = "image", price = {unit = "image", usd = "0.1"}}]
         """
     )["fal"]
-    assert (changed.base_url, changed.key, changed.name) == ("https://proxy.example/fal", "OUR_FAL_KEY", "Fal")
+    assert (changed.base_url, changed.key_env, changed.name) == ("https://proxy.example/fal", "OUR_FAL_KEY", "Fal")
     assert [model.id for model in changed.models] == ["flux", "ours"]
 
 

@@ -28,7 +28,7 @@ from PIL import Image
 from penstock.imaging.workers import ChildTask
 from penstock.providers.convert import pixels
 from penstock.providers.spec import (
-    File, LocalService, Model, Operation, Price, Provider, Reply, Result, converted, passthrough, whole,
+    File, LocalService, Model, Operation, Price, Provider, Reply, Result, converted, passthrough, complete_table,
 )
 
 
@@ -59,7 +59,7 @@ def read(reply):
 
 OPERATION = Operation(
     task="image", send="POST /grey", read=read, body="msgpack", takes_extras=False,
-    params=whole("image", passthrough("prompt"), converted("frame", ("width", "height"), pixels())),
+    params=complete_table("image", passthrough("prompt"), converted("frame", ("width", "height"), pixels())),
 )
 PROVIDER = Provider(
     slug="grey", name="Grey", docs="", base_url="grey:",

@@ -55,16 +55,16 @@ def test_d7_pictures_and_durations_have_several_forms() -> None:
     ("row", "name", "narrowed"),
     [
         (passthrough("quality", one_of=("low", "hd")), "quality", {"enum": ["low", "hd"], "x-handling": "passthrough"}),
-        (passthrough("prompt", longest=100), "prompt", {"maxLength": 100}),
-        (converted("thinking", to="x", by=str, one_of=("off", "high")), "thinking", {"enum": ["off", "high"]}),
-        (converted("thinking", to="x", by=str, one_of=("off", "high")), "thinking_level", {"enum": ["off", "high"]}),
+        (passthrough("prompt", max_length=100), "prompt", {"maxLength": 100}),
+        (converted("thinking", to="x", convert=str, one_of=("off", "high")), "thinking", {"enum": ["off", "high"]}),
+        (converted("thinking", "x", str, one_of=("off", "high")), "thinking_level", {"enum": ["off", "high"]}),
         (ignored("thinking")[0], "thinking", {"enum": ["off"], "x-handling": "ignored"}),
         (ignored("style")[0], "style", {"enum": ["vivid", "natural"], "x-handling": "ignored"}),
         (emulated("n", to="n", high=4), "n", {"maximum": 10, "minimum": 1}),  # more than four is emulated
         (passthrough("output_compression", low=50, high=90, default=75), "output_compression",
          {"minimum": 50, "maximum": 90, "default": 75}),
-        (converted("frame", to="x", by=str, default="9:16"), "size", {"default": "9:16", "x-handling": "converted"}),
-        (converted("frame", to="x", by=str, default="512x512"), "resolution", {"enum": ["720p", "1080p"]}),
+        (converted("frame", "x", str, default="9:16"), "size", {"default": "9:16", "x-handling": "converted"}),
+        (converted("frame", to="x", convert=str, default="512x512"), "resolution", {"enum": ["720p", "1080p"]}),
     ],
 )  # fmt: skip
 def test_d7_the_models_own_table_narrows(row: Param, name: str, narrowed: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def test_d7_the_models_own_table_narrows(row: Param, name: str, narrowed: dict[s
 
 
 def test_the_shapes_default_is_the_size_alone() -> None:
-    shown = properties(op(converted("frame", to="x", by=str, default="512x512")))
+    shown = properties(op(converted("frame", to="x", convert=str, default="512x512")))
     assert "default" not in shown["aspect_ratio"]
     assert "default" not in shown["resolution"]
 
@@ -92,7 +92,7 @@ def test_what_a_model_refuses_is_not_offered() -> None:
         (passthrough("audio", one_of=(True, False), default=True),
          {"type": "boolean", "enum": [True, False], "default": True}),
         (passthrough("mode", one_of=("std", "pro")), {"type": "string", "enum": ["std", "pro"]}),
-        (passthrough("scene", longest=9), {"type": "string", "maxLength": 9}),
+        (passthrough("scene", max_length=9), {"type": "string", "maxLength": 9}),
         (passthrough("loras"), {"type": ["string", "number", "boolean", "array", "object"]}),
     ],
 )  # fmt: skip
@@ -111,16 +111,18 @@ def test_required_is_what_all_require() -> None:
     assert set(model_schema.schema([image])["required"]) == {"prompt", "model"}
     assert set(model_schema.schema([edit])["required"]) == {"image", "model"}
     assert set(model_schema.schema([image, edit])["required"]) == {"model"}
-    shape = op(converted("frame", to="x", by=str, required=True))
+    shape = op(converted("frame", to="x", convert=str, required=True))
     assert set(model_schema.schema([shape])["required"]) == {"prompt", "model", "size"}
 
 
 def test_two_providers_offer_what_either_does() -> None:
     one = op(
-        passthrough("quality", one_of=("low",)), passthrough("prompt", longest=10), passthrough("seed", low=5, high=9)
+        passthrough("quality", one_of=("low",)),
+        passthrough("prompt", max_length=10),
+        passthrough("seed", low=5, high=9),
     )
     other = op(
-        passthrough("quality", one_of=("hd",)), passthrough("prompt", longest=20), passthrough("seed", low=0, high=7)
+        passthrough("quality", one_of=("hd",)), passthrough("prompt", max_length=20), passthrough("seed", low=0, high=7)
     )
     shown = properties(one, other)
     assert shown["quality"]["enum"] == ["low", "hd"]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.providers.convert import closest, number_word, pixels
+from penstock.providers.convert import closest, number_text, pixels
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -18,10 +18,10 @@ from penstock.providers.spec import (
     emulated,
     fixed,
     ignored,
+    nest_under,
     passthrough,
     refused,
     renamed,
-    under,
 )
 from penstock.schema import Request
 from penstock.upstream import translate
@@ -61,13 +61,13 @@ def refusal(one: Model, wanted: Request) -> InvalidRequest:
         (passthrough("user"), {}, {}),
         (renamed("prompt", "text"), {"prompt": "p"}, {"text": "p"}),
         (renamed("prompt", "input.text"), {"prompt": "p"}, {"input": {"text": "p"}}),
-        (converted("seconds", to="duration", by=number_word), {"seconds": 5}, {"duration": "5"}),
-        (converted("frame", to="size", by=closest("1024x1024")), {"size": "9x9"}, {"size": "1024x1024"}),
-        (converted("frame", to=("width", "height"), by=pixels()), {"size": "64x32"}, {"width": 64, "height": 32}),
-        (converted("frame", to=("a.w", "a.h"), by=pixels()), {"size": "64x32"}, {"a": {"w": 64, "h": 32}}),
-        (converted("thinking", to="budget", by={"high": 9}.get), {"thinking": "off"}, {}),
-        (converted("thinking", to=("a", "b"), by=lambda value: None), {"thinking": "off"}, {}),
-        (converted("thinking", to=("a", "b"), by=lambda value: (None, 1)), {"thinking": "off"}, {"b": 1}),
+        (converted("seconds", to="duration", convert=number_text), {"seconds": 5}, {"duration": "5"}),
+        (converted("frame", to="size", convert=closest("1024x1024")), {"size": "9x9"}, {"size": "1024x1024"}),
+        (converted("frame", to=("width", "height"), convert=pixels()), {"size": "64x32"}, {"width": 64, "height": 32}),
+        (converted("frame", to=("a.w", "a.h"), convert=pixels()), {"size": "64x32"}, {"a": {"w": 64, "h": 32}}),
+        (converted("thinking", to="budget", convert={"high": 9}.get), {"thinking": "off"}, {}),
+        (converted("thinking", to=("a", "b"), convert=lambda value: None), {"thinking": "off"}, {}),
+        (converted("thinking", to=("a", "b"), convert=lambda value: (None, 1)), {"thinking": "off"}, {"b": 1}),
         (emulated("n", to="count", high=4), {"n": 3}, {"count": 3}),
         (emulated("n"), {"n": 3}, {}),
         (emulated("output_format"), {"output_format": "gif"}, {}),
@@ -81,16 +81,16 @@ def test_each_handling(row: Param, values: dict[str, Any], sent: dict[str, Any])
 
 
 def test_one_shape_out_of_three_fields() -> None:
-    one = model(converted("frame", to=("width", "height"), by=pixels(720)), model_field=None, task="video")
+    one = model(converted("frame", to=("width", "height"), convert=pixels(720)), model_field=None, task="video")
     said = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
     assert body(one, said) == {"width": 1080, "height": 1920}
 
 
 def test_pictures_are_filled_in() -> None:
     one = model(
-        converted("images", to="images", by=len),
-        converted("mask", to="mask", by=lambda found: found.width),
-        converted("input_reference", to="start", by=lambda found: found[0].data),
+        converted("images", to="images", convert=len),
+        converted("mask", to="mask", convert=lambda found: found.width),
+        converted("input_reference", to="start", convert=lambda found: found[0].data),
         model_field=None,
     )
     sent = body(one, request("upscale"), images=[PICTURE, PICTURE], mask=[PICTURE], input_reference=[PICTURE])
@@ -105,7 +105,7 @@ def test_the_model_is_named_where_the_provider_wants_it() -> None:
 
 
 def test_the_shape_has_the_last_word_on_the_form() -> None:
-    one = model(passthrough("prompt"), shape=under("input"))
+    one = model(passthrough("prompt"), adjust_body=nest_under("input"))
     assert body(one, request("upscale", {"seed": 1}, prompt="p")) == {
         "input": {"prompt": "p", "seed": 1},
         "model": "brush-1",
@@ -140,11 +140,11 @@ def test_an_image_says_only_what_was_said() -> None:
     ("row", "values", "words", "param"),
     [
         (passthrough("prompt", required=True), {}, "`prompt` is required by lab/brush.", "prompt"),
-        (passthrough("prompt", longest=3), {"prompt": "four"},
+        (passthrough("prompt", max_length=3), {"prompt": "four"},
          "`prompt` of lab/brush may have at most 3 characters.", "prompt"),
         (passthrough("quality", one_of=("low", "high")), {"quality": "hd"},
          "`quality` of lab/brush must be one of `low`, `high`.", "quality"),
-        (converted("thinking", to="x", by=str, one_of=("off", "high")), {"thinking": "on"},
+        (converted("thinking", to="x", convert=str, one_of=("off", "high")), {"thinking": "on"},
          "`thinking` of lab/brush must be one of `off`, `high`.", "thinking"),
         (ignored("thinking")[0], {"thinking": "high"}, "`thinking` of lab/brush must be one of `off`.", "thinking"),
         (refused("negative_prompt")[0], {"negative_prompt": "x"}, "`negative_prompt` is not supported by lab/brush.",
@@ -157,7 +157,7 @@ def test_an_image_says_only_what_was_said() -> None:
         (passthrough("scale_factor", low=2), {"scale_factor": 1.5}, "`scale_factor` of lab/brush must be at least 2.",
          "scale_factor"),
         (refused("frame")[0], {"size": "16:9"}, "`size` is not supported by lab/brush.", "size"),
-        (converted("frame", to="x", by=str, required=True), {}, "`size` is required by lab/brush.", "size"),
+        (converted("frame", to="x", convert=str, required=True), {}, "`size` is required by lab/brush.", "size"),
     ],
 )  # fmt: skip
 def test_what_a_model_cannot_do_is_said(row: Param, values: dict[str, Any], words: str, param: str) -> None:
@@ -177,7 +177,7 @@ def test_what_a_model_cannot_do_is_said(row: Param, values: dict[str, Any], word
         (emulated("n", to="n", high=4), {"n": 10}),  # the rest is emulated
         (passthrough("seconds", low=2, high=10), {"seconds": 2}),
         (passthrough("seconds", low=2, high=10), {"seconds": 10}),
-        (passthrough("prompt", longest=4), {"prompt": "🦊🦊🦊🦊"}),
+        (passthrough("prompt", max_length=4), {"prompt": "🦊🦊🦊🦊"}),
         (refused("negative_prompt")[0], {}),
         (passthrough("images", required=True), {}),  # pictures are counted apart
         (fixed("x", 1), {}),
@@ -193,11 +193,11 @@ def test_what_a_model_can_do_is_let_through(row: Param, values: dict[str, Any]) 
         (None, 1, "`image` is not supported by lab/brush."),
         (refused("images")[0], 1, "`image` is not supported by lab/brush."),
         (passthrough("images", required=True), 0, "`image` is required by lab/brush."),
-        (passthrough("images", most=2), 3, "`image` of lab/brush takes at most 2."),
-        (passthrough("images", most=2), 2, None),
-        (passthrough("images", least=2), 1, "`image` of lab/brush takes at least 2."),
-        (passthrough("images", least=2), 2, None),
-        (passthrough("images", least=2), 0, None),
+        (passthrough("images", max_items=2), 3, "`image` of lab/brush takes at most 2."),
+        (passthrough("images", max_items=2), 2, None),
+        (passthrough("images", min_items=2), 1, "`image` of lab/brush takes at least 2."),
+        (passthrough("images", min_items=2), 2, None),
+        (passthrough("images", min_items=2), 0, None),
         (passthrough("images"), 0, None),
         (ignored("images")[0], 3, None),
     ],

@@ -159,7 +159,7 @@ def test_fields_of_a_providers_own_have_their_limits(seed: Any) -> None:
 
 
 def test_fields_of_a_providers_own_are_translated() -> None:
-    one = model(converted("seed", to="noise.seed", by=lambda seed: seed + 1), model_field=None)
+    one = model(converted("seed", to="noise.seed", convert=lambda seed: seed + 1), model_field=None)
     said = request("upscale", {"seed": 4})
     translate.check(one, said)
     assert body(one, said) == {"noise": {"seed": 5}}
@@ -173,7 +173,7 @@ def test_fields_that_a_provider_would_misread_are_dropped_or_refused() -> None:
 
 @pytest.mark.parametrize("name", ["frame", "images"])
 def test_names_of_our_own_tables_are_nobodys(name: str) -> None:
-    one = model(converted(name, to="x", by=lambda found: found.width))
+    one = model(converted(name, to="x", convert=lambda found: found.width))
     assert refusal(one, request("upscale", {name: "x"})).param == name
     assert body(one, request("upscale", {name: "x"})) == {"model": "brush-1"}
 
@@ -192,7 +192,7 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text(max_size=8), json_values, max_size=5))
 def test_44_whatever_the_extras_only_the_body_changes(extras: dict[str, Any]) -> None:
     provider = Provider(
-        slug="lab", name="Lab", docs="", base_url="https://lab.example/v1", models=(), key="K", auth=bearer
+        slug="lab", name="Lab", docs="", base_url="https://lab.example/v1", models=(), key_env="K", auth=bearer
     )
     fields = body(PLAIN, request(extras=extras, prompt="mine"))
     sent = translate.outgoing(provider, PLAIN, fields, "key")

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from penstock.providers.convert import first, pixels
+from penstock.providers.convert import first_image, pixels
 from penstock.providers.comfyui.graphs import (
     ENLARGED,
     ESRGAN_FILE,
@@ -19,7 +19,7 @@ from penstock.providers.comfyui.graphs import (
     filled,
 )
 from penstock.providers.spec import (
-    Deposit,
+    ImageUpload,
     File,
     FailureKind,
     Model,
@@ -33,19 +33,22 @@ from penstock.providers.spec import (
     Task,
     Unit,
     Upload,
-    bearer_if_any,
+    bearer_if_set,
     converted,
     emulated,
-    lasting,
+    duration,
     renamed,
-    whole,
+    complete_table,
 )
 from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
-    "pending": "queued", "in_progress": "in_progress", "completed": "completed", "failed": "failed",
+    "pending": "queued",
+    "in_progress": "in_progress",
+    "completed": "completed",
+    "failed": "failed",
     "cancelled": "cancelled",
-}  # fmt: skip
+}
 
 
 def read(reply: Reply) -> Result:
@@ -86,15 +89,21 @@ def left(reference: InputImage) -> tuple[tuple[str, str | Upload], ...]:
     return ("image", Upload(reference.data, reference.content_type, name)), ("type", "temp"), ("overwrite", "true")
 
 
-# fmt: off
 def model(name: str, file: str, task: Task, graph: Graph, *rows: Param, unit: Unit = "image", **more: Any) -> Model:
     """Nothing that a caller says has a place in a graph, unless a row puts it there."""
-    op = Operation(task=task, send="POST /prompt", model_field=None, poll="GET /api/jobs/{id}", read=read,
-                   shape=lambda fields: {"prompt": filled(graph, fields["graph"])}, params=whole(task, *rows),
-                   deposit=Deposit(send="POST /upload/image", form=left, read=lambda reply: NAME.format(**reply.json)),
-                   cancel=("POST /queue", "POST /interrupt"),  # for jobs that wait, and for the one that runs
-                   cancel_body=lambda ref: {"delete": [ref["id"]], "prompt_id": ref["id"]},
-                   **{"poll_seconds": 1.0, **more})
+    op = Operation(
+        task=task,
+        send="POST /prompt",
+        model_field=None,
+        poll="GET /api/jobs/{id}",
+        read=read,
+        adjust_body=lambda fields: {"prompt": filled(graph, fields["graph"])},
+        params=complete_table(task, *rows),
+        image_upload=ImageUpload(send="POST /upload/image", form=left, read=lambda reply: NAME.format(**reply.json)),
+        cancel=("POST /queue", "POST /interrupt"),  # for jobs that wait, and for the one that runs
+        cancel_body=lambda ref: {"delete": [ref["id"]], "prompt_id": ref["id"]},
+        **{"poll_seconds": 1.0, **more},
+    )
     return Model(id=name, upstream=file, op=op, prices=(Price(unit=unit, usd="0", note="your own hardware"),))
 
 
@@ -103,29 +112,48 @@ def size(*limits: int, **more: Any) -> Param:
 
 
 def named(row: str, to: str, **more: Any) -> Param:
-    return converted(row, to, first(lambda one: one.name), most=1, **more)
+    return converted(row, to, first_image(lambda one: one.name), max_items=1, **more)
 
 
 NAME = "{name} [{type}]"  # as its nodes speak of a file
-WORDS = (renamed("prompt", "graph.words.text", required=True), renamed("steps", "graph.sampler.steps", low=1, high=150),
-         converted("chance", "graph.sampler.seed", int), renamed("seed", "graph.sampler.seed", low=0, high=2**53))
+WORDS = (
+    renamed("prompt", "graph.words.text", required=True),
+    renamed("steps", "graph.sampler.steps", low=1, high=150),
+    converted("chance", "graph.sampler.seed", int),
+    renamed("seed", "graph.sampler.seed", low=0, high=2**53),
+)
 UNWANTED, N = renamed("negative_prompt", "graph.unwanted.text"), emulated("n", "graph.canvas.batch_size", high=4)
 PICTURE = named("images", "graph.picture.image", required=True)
 MASK = converted("mask", "graph.hole.image", lambda one: one.name)
 HOW_FAR = renamed("strength", "graph.sampler.denoise", low=0, high=1)
 FACTOR = converted("scale_factor", "graph.fitted.scale_by", lambda factor: factor / 4, low=1, high=4, default=4)
-SECONDS = lasting(1, 2, 3, 4, 5, to="graph.canvas.seconds", default=5)
+SECONDS = duration(1, 2, 3, 4, 5, to="graph.canvas.seconds", default=5)
 PROVIDER = Provider(
-    slug="comfyui", name="ComfyUI", docs="https://docs.comfy.org/development/comfyui-server/comms_routes",
-    base_url="http://127.0.0.1:8188", base_url_env="COMFYUI_URL", error=error, kind=kind,
-    auth=bearer_if_any,
+    slug="comfyui",
+    name="ComfyUI",
+    docs="https://docs.comfy.org/development/comfyui-server/comms_routes",
+    base_url="http://127.0.0.1:8188",
+    base_url_env="COMFYUI_URL",
+    error_message=error,
+    failure_kind=kind,
+    auth=bearer_if_set,
     models=(
         model("comfyui/sdxl", SDXL_FILE, "image", SDXL, *WORDS, UNWANTED, N, size(1024, 8, 256, 2048)),
         model("comfyui/sdxl", SDXL_FILE, "edit", SDXL_EDIT, *WORDS, UNWANTED, PICTURE, MASK, HOW_FAR),
         model("comfyui/flux-schnell", FLUX_FILE, "image", FLUX_SCHNELL, *WORDS, N, size(1024, 16, 256, 2048)),
         model("comfyui/upscale", ESRGAN_FILE, "upscale", ENLARGED, PICTURE, FACTOR),
-        model("comfyui/wan-2.2-5b", WAN_FILE, "video", WAN, *WORDS, UNWANTED, SECONDS, named(
-            "input_reference", "graph.start.image"), size(704, 32, 256, 1280, default="16:9"), unit="second",
-            poll_seconds=3.0),
+        model(
+            "comfyui/wan-2.2-5b",
+            WAN_FILE,
+            "video",
+            WAN,
+            *WORDS,
+            UNWANTED,
+            SECONDS,
+            named("input_reference", "graph.start.image"),
+            size(704, 32, 256, 1280, default="16:9"),
+            unit="second",
+            poll_seconds=3.0,
+        ),
     ),
 )

@@ -8,10 +8,10 @@ PROVIDER = Provider(
     name="fal",
     docs="https://fal.ai/docs",
     base_url="https://queue.fal.run",
-    key="FAL_KEY",
+    key_env="FAL_KEY",
     auth=header("authorization", "Key "),
-    error=queue.error,
-    kind=queue.kind,
+    error_message=queue.error,
+    failure_kind=queue.kind,
     models=(*images.MODELS, *videos.MODELS),
     # Files are copied as soon as they are made; fal need not keep them for longer than a day. Its callbacks are signed
     # with Ed25519 (keys at rest.fal.ai): request id, user id, timestamp and the body's SHA-256 in hex, a line each.

@@ -1,11 +1,11 @@
 """Pictures on fal: makers, editors and upscalers."""
 
-from penstock.providers.convert import data_uri, each, first, on_off, pixels, word
+from penstock.providers.convert import data_uri, each_image, first_image, on_off, pixels, lookup
 from penstock.providers.fal.queue import PROMPT, hearsay, listed, model, usd
-from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, passthrough, renamed, shaped
+from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, passthrough, renamed, frame
 
 PNG, N = fixed("output_format", "png"), emulated("n", "num_images", high=4)
-ONE_PICTURE = converted("images", "image_url", first(data_uri), required=True, most=1)
+ONE_PICTURE = converted("images", "image_url", first_image(data_uri), required=True, max_items=1)
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 21:9"
 MP, PICTURE = "started_megapixel", "image"
 
@@ -19,7 +19,7 @@ def stills(name: str, path: str, most: int, rows: tuple[Param, ...], *prices: Pr
     made = model(name, path, "image", (PROMPT, *rows), prices, poll_seconds=1.0)
     if not most:
         return (made,)
-    pictures = converted("images", "image_urls", each(data_uri), required=True, most=most)
+    pictures = converted("images", "image_urls", each_image(data_uri), required=True, max_items=most)
     edit = path.removesuffix("/text-to-image") + "/edit"
     return made, model(name, edit, "edit", (PROMPT, pictures, *rows), prices, poll_seconds=1.0)
 
@@ -29,26 +29,33 @@ def upscaler(name: str, path: str, price: Price, *rows: Param, largest: int) -> 
     return model(name, path, "upscale", (ONE_PICTURE, *rows, factor), (price,))
 
 
-FLUX = (size(largest=4096), N, PNG)
-FLUX_2 = (size(largest=2048), PNG)
+FLUX = (size(max_side=4096), N, PNG)
+FLUX_2 = (size(max_side=2048), PNG)
 KONTEXT = (
-    PROMPT, ONE_PICTURE, N, PNG, shaped("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"),
+    PROMPT,
+    ONE_PICTURE,
+    N,
+    PNG,
+    frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"),
     converted("prompt_enhancement", "enhance_prompt", on_off(True, False)),
-)  # fmt: skip
-SEEDREAM_4 = (size(least=960 * 960, largest=4096), N)
-SEEDREAM = (size(least=2560 * 1440, largest=4096), N)
-BANANA = (shaped(RATIOS), N, PNG)
-BANANA_PRO = (shaped(RATIOS, "1K", "2K", "4K"), N, PNG)
-BANANA_2 = (*BANANA_PRO, converted("thinking", "thinking_level", word({"minimal": "minimal"}),
-                                   one_of=("off", "minimal")))  # fmt: skip
+)
+SEEDREAM_4 = (size(min_area=960 * 960, max_side=4096), N)
+SEEDREAM = (size(min_area=2560 * 1440, max_side=4096), N)
+BANANA = (frame(RATIOS), N, PNG)
+BANANA_PRO = (frame(RATIOS, "1K", "2K", "4K"), N, PNG)
+BANANA_2 = (
+    *BANANA_PRO,
+    converted("thinking", "thinking_level", lookup({"minimal": "minimal"}), one_of=("off", "minimal")),
+)
 IDEOGRAM = (
-    size(largest=1536), N, converted("prompt_enhancement", "expand_prompt", on_off(True, False)),
-    converted("quality", "rendering_speed", word({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})),
-)  # fmt: skip
-RECRAFT = (size(largest=2048),)
-QWEN = (size(largest=2048), N, PNG)
+    size(max_side=1536),
+    N,
+    converted("prompt_enhancement", "expand_prompt", on_off(True, False)),
+    converted("quality", "rendering_speed", lookup({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})),
+)
+RECRAFT = (size(max_side=2048),)
+QWEN = (size(max_side=2048), N, PNG)
 
-# fmt: off
 MODELS = (
     *stills("flux-schnell", "fal-ai/flux/schnell", 0, FLUX, usd("0.003", MP)),
     *stills("flux-dev", "fal-ai/flux/dev", 0, FLUX, listed("0.025", MP)),
@@ -61,17 +68,32 @@ MODELS = (
     *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, SEEDREAM, hearsay("0.04", PICTURE)),
     *stills("seedream-5", "bytedance/seedream/v5/lite/text-to-image", 10, SEEDREAM, usd("0.035", PICTURE)),
     *stills("nano-banana", "fal-ai/nano-banana", 10, BANANA, listed("0.039", PICTURE)),
-    *stills("nano-banana-2", "fal-ai/nano-banana-2", 14, BANANA_2,
-            listed("0.12", PICTURE, resolution="2K"),
-            listed("0.16", PICTURE, resolution="4K"),
-            listed("0.08", PICTURE)),
-    *stills("nano-banana-pro", "fal-ai/nano-banana-pro", 14, BANANA_PRO,
-            listed("0.30", PICTURE, resolution="4K"),
-            listed("0.15", PICTURE)),
-    *stills("ideogram-v3", "fal-ai/ideogram/v3", 0, IDEOGRAM,
-            usd("0.03", PICTURE, rendering_speed="TURBO"),
-            usd("0.09", PICTURE, rendering_speed="QUALITY"),
-            usd("0.06", PICTURE)),
+    *stills(
+        "nano-banana-2",
+        "fal-ai/nano-banana-2",
+        14,
+        BANANA_2,
+        listed("0.12", PICTURE, resolution="2K"),
+        listed("0.16", PICTURE, resolution="4K"),
+        listed("0.08", PICTURE),
+    ),
+    *stills(
+        "nano-banana-pro",
+        "fal-ai/nano-banana-pro",
+        14,
+        BANANA_PRO,
+        listed("0.30", PICTURE, resolution="4K"),
+        listed("0.15", PICTURE),
+    ),
+    *stills(
+        "ideogram-v3",
+        "fal-ai/ideogram/v3",
+        0,
+        IDEOGRAM,
+        usd("0.03", PICTURE, rendering_speed="TURBO"),
+        usd("0.09", PICTURE, rendering_speed="QUALITY"),
+        usd("0.06", PICTURE),
+    ),
     *stills("recraft-v3", "fal-ai/recraft/v3/text-to-image", 0, RECRAFT, listed("0.04", PICTURE)),
     *stills("recraft-v4", "fal-ai/recraft/v4.1/text-to-image", 0, RECRAFT, usd("0.035", PICTURE)),
     *stills("qwen-image", "fal-ai/qwen-image", 0, QWEN, usd("0.02", MP)),

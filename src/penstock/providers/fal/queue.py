@@ -14,8 +14,8 @@ from penstock.providers.spec import (
     Status,
     Task,
     passthrough,
-    priced,
-    whole,
+    price_list,
+    complete_table,
 )
 
 STATUS: dict[str, Status] = {"IN_QUEUE": "queued", "IN_PROGRESS": "in_progress", "COMPLETED": "completed"}
@@ -44,7 +44,7 @@ def read_result(answer: Any) -> Result:
     flagged = answer.get("has_nsfw_concepts") or []
     fine = [one for number, one in enumerate(made) if one and one.get("url") and not any(flagged[number : number + 1])]
     if any(flagged) and not fine:
-        return Result(status="failed", kind="refused", message="The safety checker objected to what was made.")
+        return Result(status="failed", failure_kind="refused", message="The safety checker objected to what was made.")
     words = answer.get("revised_prompt")
     return Result(files=tuple(File(one["url"], None, one.get("content_type"), words) for one in fine))
 
@@ -60,9 +60,9 @@ def kind(reply: Reply) -> FailureKind | None:
 
 
 PRICED = frozenset(
-    "upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements voice_ids"
-    .split()
-)  # fmt: skip
+    """upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements
+    voice_ids""".split()
+)
 PROMPT = passthrough("prompt", required=True)
 
 
@@ -70,7 +70,7 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
     """One endpoint; several may go by one public name."""
     op = Operation(
         task=task,
-        params=whole(task, *rows),
+        params=complete_table(task, *rows),
         send="POST /{model}",
         poll="GET {status_url}",
         fetch="GET {response_url}",
@@ -84,6 +84,6 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
 
 
 # How each price is known: none was read at fal itself.
-usd = priced("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
-listed = priced("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
-hearsay = priced("tables in other projects, looked up 2026-11-15; not checked with fal")
+usd = price_list("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
+listed = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
+hearsay = price_list("tables in other projects, looked up 2026-11-15; not checked with fal")

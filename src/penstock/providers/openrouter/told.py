@@ -3,10 +3,10 @@
 from typing import Any
 
 from penstock.providers.convert import data_uri
-from penstock.providers.spec import FailureKind, Reply, priced
+from penstock.providers.spec import FailureKind, Reply, price_list
 from penstock.values import InputImage
 
-usd = priced("OpenRouter's catalogue, 2026-08; what is reported is charged")
+usd = price_list("OpenRouter's catalogue, 2026-08; what is reported is charged")
 
 
 def cost(answer: dict[str, Any]) -> str | None:

@@ -8,9 +8,9 @@ PROVIDER = Provider(
     name="Replicate",
     docs="https://replicate.com/docs/reference/http",
     base_url="https://api.replicate.com/v1",
-    key="REPLICATE_API_TOKEN",
-    callback_key="REPLICATE_WEBHOOK_SECRET",  # which GET /webhooks/default/secret tells
+    key_env="REPLICATE_API_TOKEN",
+    callback_key_env="REPLICATE_WEBHOOK_SECRET",  # which GET /webhooks/default/secret tells
     auth=bearer,
-    error=predictions.error,
+    error_message=predictions.error,
     models=(*images.MODELS, *videos.MODELS),
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.spec import (
-    Deposit,
+    ImageUpload,
     File,
     FailureKind,
     Model,
@@ -18,16 +18,20 @@ from penstock.providers.spec import (
     Task,
     Upload,
     passthrough,
-    priced,
-    under,
-    whole,
+    price_list,
+    nest_under,
+    complete_table,
 )
 from penstock.values import InputImage
 
 STATUS: dict[str, Status] = {
-    "starting": "queued", "processing": "in_progress", "succeeded": "completed", "failed": "failed",
-    "canceled": "cancelled", "aborted": "failed",
-}  # fmt: skip
+    "starting": "queued",
+    "processing": "in_progress",
+    "succeeded": "completed",
+    "failed": "failed",
+    "canceled": "cancelled",
+    "aborted": "failed",
+}
 UNSAFE = re.compile(r"NSFW|flagged as sensitive|\(E005\)|content policy|safety", re.IGNORECASE)
 PERCENT = re.compile(r"(\d{1,3})%\|")  # a progress bar in the logs
 
@@ -42,7 +46,7 @@ def read(reply: Reply) -> Result:
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=tuple(File(url=url) for url in urls),
-        kind=blame(words),
+        failure_kind=blame(words),
         message=words,
         progress=int(bars[-1]) / 100 if bars else None,
     )
@@ -75,20 +79,22 @@ JOB = Operation(
     poll="GET /predictions/{id}",
     cancel="POST /predictions/{id}/cancel",
     read=read,
-    shape=under("input"),
+    adjust_body=nest_under("input"),
     priced_extras=frozenset({"google_search", "image_search"}),
     callback_field="webhook",
-    callback_also={"webhook_events_filter": ["completed"]},
-    deposit=Deposit(send="POST /files", form=picture, read=lambda reply: str(reply.json["urls"]["get"])),
+    callback_extras={"webhook_events_filter": ["completed"]},
+    image_upload=ImageUpload(send="POST /files", form=picture, read=lambda reply: str(reply.json["urls"]["get"])),
 )
 PROMPT = passthrough("prompt", required=True)
 
 
 def model(name: str, upstream: str, task: Task, rows: tuple[Param, ...], *prices: Price, **more: Any) -> Model:
-    op = replace(JOB, task=task, params=whole(task, *rows), poll_seconds=5.0 if task == "video" else 1.0, **more)
+    op = replace(
+        JOB, task=task, params=complete_table(task, *rows), poll_seconds=5.0 if task == "video" else 1.0, **more
+    )
     return Model(id=name, upstream=upstream, op=op, prices=prices, priority=30 if task == "video" else 20)
 
 
 # How each price is known: none was read at Replicate itself.
-usd = priced("tables in other projects, looked up 2026-11-15; not checked with Replicate")
-page = priced("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")
+usd = price_list("tables in other projects, looked up 2026-11-15; not checked with Replicate")
+page = price_list("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")

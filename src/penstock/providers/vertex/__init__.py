@@ -15,10 +15,10 @@ PROVIDER = Provider(
     docs="https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/veo-video-generation",
     base_url="https://aiplatform.googleapis.com/v1/projects/NAME/locations/global",
     base_url_env="VERTEXAI_URL",
-    key="VERTEXAI_CREDENTIALS",
+    key_env="VERTEXAI_CREDENTIALS",
     auth=account.auth,
-    error=error_text,
-    kind=veo.kind,
+    error_message=error_text,
+    failure_kind=veo.kind,
     models=veo.MODELS,
     retired=dict.fromkeys(("veo-2", "veo-3"), "veo-3.1") | {"veo-3-fast": "veo-3.1-fast"},
 )

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from penstock.providers.convert import ends, plain_base64
+from penstock.providers.convert import first_and_last, plain_base64
 from penstock.providers.compatible import error_kind
 from penstock.providers.spec import (
     File,
@@ -16,11 +16,11 @@ from penstock.providers.spec import (
     Status,
     converted,
     fixed,
-    lasting,
-    priced,
+    duration,
+    price_list,
     renamed,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 from penstock.values import InputImage
 
@@ -42,7 +42,7 @@ def read(reply: Reply) -> Result:
         ref={"id": job["name"]},
         upstream_id=job["name"].rpartition("/")[2],
         files=films,
-        kind="refused" if filtered or UNSAFE.search(words) else CODES.get(error.get("code", 0), "broken"),
+        failure_kind="refused" if filtered or UNSAFE.search(words) else CODES.get(error.get("code", 0), "broken"),
         message=words or None,
     )
 
@@ -76,16 +76,18 @@ def model(name: str, upstream: str, *prices: Price) -> Model:
         poll_body=lambda ref: {"operationName": ref["id"]},
         poll_seconds=10.0,
         read=read,
-        shape=order,
+        adjust_body=order,
         # Films come along with the answer: nobody may have them put elsewhere.
         priced_extras=frozenset("sampleCount storageUri pubsubTopic instance instances parameters video".split()),
-        params=whole(
+        params=complete_table(
             "video",
             renamed("prompt", "instance.prompt", required=True),
             renamed("negative_prompt", "parameters.negativePrompt"),
-            lasting(4, 6, 8, to="parameters.durationSeconds", default=8),
-            shaped("16:9 9:16", "720p", "1080p", to=("parameters.aspectRatio", "parameters.resolution")),
-            converted("input_reference", ("instance.image", "instance.lastFrame"), ends(picture), most=2),
+            duration(4, 6, 8, to="parameters.durationSeconds", default=8),
+            frame("16:9 9:16", "720p", "1080p", to=("parameters.aspectRatio", "parameters.resolution")),
+            converted(
+                "input_reference", ("instance.image", "instance.lastFrame"), first_and_last(picture), max_items=2
+            ),
             renamed("generate_audio", "parameters.generateAudio", one_of=(True, False)),
             renamed("seed", "parameters.seed", low=0, high=2**32 - 1),
             fixed("parameters.sampleCount", 1),
@@ -94,7 +96,7 @@ def model(name: str, upstream: str, *prices: Price) -> Model:
     return Model(id=name, upstream=upstream, op=op, prices=prices, priority=40)
 
 
-usd = priced("litellm 1.108.4's price table, looked up 2026-11-15; not checked with Google")
+usd = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with Google")
 LARGE = {"parameters.resolution": "1080p"}
 
 # There is 4k as well, in answers longer than any that are read here. From 2026-11-17 on Google may retire them.

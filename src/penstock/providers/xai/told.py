@@ -7,13 +7,13 @@ from typing import Any
 
 from penstock.providers.convert import data_uri
 from penstock.providers.compatible import error_text
-from penstock.providers.spec import FailureKind, Reply, priced
+from penstock.providers.spec import FailureKind, Reply, price_list
 from penstock.values import InputImage
 
 MODERATED = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
 BLOCKED = "What was made did not pass xAI's moderation."
 NOTE = "public price table, 2026-11"
-usd = priced(NOTE)
+usd = price_list(NOTE)
 
 
 def cost(answer: dict[str, Any]) -> str | None:

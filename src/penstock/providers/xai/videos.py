@@ -11,10 +11,10 @@ from penstock.providers.spec import (
     Result,
     Status,
     converted,
-    lasting,
+    duration,
     passthrough,
-    shaped,
-    whole,
+    frame,
+    complete_table,
 )
 from penstock.providers.xai.told import BLOCKED, MODERATED, cost, pictured, usd
 
@@ -33,7 +33,7 @@ def read_film(reply: Reply) -> Result:
     return Result(
         status="failed" if blocked else status,
         files=(File(film["url"], content_type="video/mp4"),) if fine else (),
-        kind="refused" if blocked or MODERATED.search(told or "") else "broken",
+        failure_kind="refused" if blocked or MODERATED.search(told or "") else "broken",
         message=told,
         cost_usd=cost(job),
         progress=(job.get("progress") or 0) / 100,
@@ -45,26 +45,44 @@ def follow(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
 
 
-# fmt: off
 def films(name: str, tiers: str, *prices: Price) -> Model:
     op = Operation(
-        task="video", send="POST /videos/generations", poll="GET /videos/{id}", read=read_film, shape=follow,
-        params=whole("video", passthrough("prompt", required=True, longest=4096), passthrough("user"),
-                     lasting(*range(1, 16), default=8), shaped("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *tiers.split()),
-                     converted("input_reference", ("image", "reference_images"), pictured, most=7)))
+        task="video",
+        send="POST /videos/generations",
+        poll="GET /videos/{id}",
+        read=read_film,
+        adjust_body=follow,
+        params=complete_table(
+            "video",
+            passthrough("prompt", required=True, max_length=4096),
+            passthrough("user"),
+            duration(*range(1, 16), default=8),
+            frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *tiers.split()),
+            converted("input_reference", ("image", "reference_images"), pictured, max_items=7),
+        ),
+    )
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
 MODELS = (
-    films("grok-imagine-video", "720p 480p",
-          usd("0.05", input_usd="0.002", resolution="480p"),
-          usd("0.07", input_usd="0.002")),
-    films("grok-imagine-video-1.5", "720p 480p 1080p",
-          usd("0.08", input_usd="0.01", resolution="480p"),
-          usd("0.25", input_usd="0.01", resolution="1080p"),
-          usd("0.14", input_usd="0.01")),
-    films("grok-imagine-video-1.5-lite", "720p 480p 1080p",
-          usd("0.02", input_usd="0.01", resolution="480p"),
-          usd("0.14", input_usd="0.01", resolution="1080p"),
-          usd("0.03", input_usd="0.01")),
+    films(
+        "grok-imagine-video",
+        "720p 480p",
+        usd("0.05", input_usd="0.002", resolution="480p"),
+        usd("0.07", input_usd="0.002"),
+    ),
+    films(
+        "grok-imagine-video-1.5",
+        "720p 480p 1080p",
+        usd("0.08", input_usd="0.01", resolution="480p"),
+        usd("0.25", input_usd="0.01", resolution="1080p"),
+        usd("0.14", input_usd="0.01"),
+    ),
+    films(
+        "grok-imagine-video-1.5-lite",
+        "720p 480p 1080p",
+        usd("0.02", input_usd="0.01", resolution="480p"),
+        usd("0.14", input_usd="0.01", resolution="1080p"),
+        usd("0.03", input_usd="0.01"),
+    ),
 )
