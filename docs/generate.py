@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from docs import catalogue
+from docs import catalogue, toml_schema
 from penstock import errors, settings
 from tests.test_layout import layers
 
@@ -19,6 +19,7 @@ def pages() -> dict[Path, str]:
     return {
         ROOT / "docs" / "tour.md": tour(),
         ROOT / "docs" / "settings.md": settings_page(),
+        ROOT / "docs" / "penstock.schema.json": toml_schema.schema(),
         ROOT / "docs" / "providers.md": catalogue.page(NOTE),
         ROOT / "docs" / "errors.md": errors_page(),
         ROOT / "docs" / "decisions" / "README.md": decisions_index(),

@@ -1,5 +1,6 @@
 """Documentation in step with the code: generated pages are current, links lead somewhere, dependencies have reasons."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -7,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from docs import generate
+from docs import generate, toml_schema
 from penstock.metrics import Figures, Metrics
 from penstock.providers import discover
 from penstock.values import Nanos
@@ -72,6 +74,39 @@ def test_operators_are_told_of_every_metric() -> None:
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text(figures).decode(), re.MULTILINE))
     told = (ROOT / "docs" / "operations.md").read_text()
     assert sorted(name for name in exposed if f"`{name}`" not in told) == []
+
+
+# ------------------------------------------------------------------------------------------------------- penstock.toml
+
+
+def toml_examples() -> list[str]:
+    """Every example of penstock.toml in the documentation."""
+    texts = [path.read_text() for path in documents()]
+    return [block for text in texts for block in re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)]
+
+
+def test_examples_of_penstock_toml_fit_the_schema() -> None:
+    validator = jsonschema_rs.validator_for(json.loads(toml_schema.schema()))
+    assert len(toml_examples()) > 2
+    for example in toml_examples():
+        assert [error.message for error in validator.iter_errors(tomllib.loads(example))] == []
+
+
+def test_the_schema_finds_mistakes() -> None:
+    validator = jsonschema_rs.validator_for(json.loads(toml_schema.schema()))
+    lab = {"speaks": "openai", "base_url": "https://lab.example/v1"}
+    price = {"unit": "image", "usd": "0.04"}
+    assert validator.is_valid({"providers": {"lab": {**lab, "models": [{"id": "m", "task": "image", "price": price}]}}})
+    mistakes: list[dict[str, Any]] = [
+        {"port": "http"},
+        {"prot": 1},
+        {"providers": {"lab": {**lab, "speaks": "latin"}}},
+        {"providers": {"lab": {**lab, "base_url": "lab.example"}}},
+        {"providers": {"fal": lab}},
+        {"providers": {"lab": {**lab, "models": [{"id": "m", "task": "image", "price": {**price, "usd": 0.04}}]}}},
+        {"models": {"m": {"weight": 0}}},
+    ]
+    assert [mistake for mistake in mistakes if validator.is_valid(mistake)] == []
 
 
 # --------------------------------------------------------------------------------------------------------------- links

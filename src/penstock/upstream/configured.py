@@ -3,220 +3,216 @@
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
-from typing import Any, get_args
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.providers.compatible import OPERATIONS, error_kind, error_text
-from penstock.providers.spec import Model, Price, Provider, Unit, bearer
+from penstock.providers.spec import Model, Price, Provider, Task, Unit, bearer
+from penstock.typed_config import Dollars, Misconfigured, Text, convert
 
-_PROVIDER_WORDS = {
-    "speaks", "base_url", "key_env", "models", "name", "priority", "callback_field", "callback_key_env",
-}  # fmt: skip
-_MODEL_WORDS = {"id", "upstream", "task", "price", "name", "description", "priority", "weight", "aliases", "enabled"}
-_PRICE_WORDS = set("unit usd output_usd input_usd each_usd other_usd when above most note".split())
-_CHANGE_WORDS = {"price", "priority", "weight", "aliases", "enabled"}
+# --------------------------------------------------------------------------------------------------------------- tables
+
+# TOML has floats, and 0.04 as a float is not 0.04: amounts are text or whole numbers.
+Amount = Annotated[
+    Dollars | Annotated[int, Meta(ge=0, lt=10**9)], Meta(title='an amount of dollars as text, such as "0.04"')
+]
+Url = Annotated[
+    str,
+    Meta(
+        # A host that credentials may be sent to: no user, no query, nothing that is filled in later.
+        pattern=r"^(?!.*\s)https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^\s?#{}\\]*)?$",
+        title="http(s)://host[:port]/path",
+    ),
+]
+Whole = Annotated[int, Meta(ge=0)]
 
 
-class Misconfigured(ValueError):
-    """penstock.toml says something that cannot be meant; names the place."""
+class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one unit costs; `usd` or `output_usd` must be there, and mean the same."""
+
+    unit: Annotated[Unit, Meta(description="What is counted.")]
+    usd: Annotated[Amount, Meta(description="Dollars per unit.")] | UnsetType = UNSET
+    output_usd: Annotated[Amount, Meta(description="Dollars per output token.")] | UnsetType = UNSET
+    input_usd: Annotated[Amount, Meta(description="Dollars per input token.")] = "0"
+    each_usd: Annotated[Amount, Meta(description="Dollars per output, beside the units.")] = "0"
+    other_usd: Annotated[
+        dict[str, Amount], Meta(description="Dollars per token of other kinds, such as `cached`.")
+    ] = {}
+    when: Annotated[dict[str, Any], Meta(description="Parameters of the calls that this price is for.")] = {}
+    above: Annotated[Whole, Meta(description="This price is for chat with more input tokens than this.")] = 0
+    max_tokens: Annotated[Whole, Meta(description="The most tokens that one output can use.")] = 0
+    note: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless there is one price for the output."""
+        if (self.usd is UNSET) == (self.output_usd is UNSET):
+            raise ValueError("needs usd or output_usd, and not both")
+
+
+Prices = PriceTable | list[PriceTable]
+
+
+class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[models."id"]`: what changes about a model that exists already."""
+
+    price: (
+        Annotated[Prices, Meta(description="A price, or a list of them of which the first that applies counts.")]
+        | UnsetType
+    ) = UNSET
+    priority: Annotated[Whole, Meta(description="Lower is tried first.")] | UnsetType = UNSET
+    weight: (
+        Annotated[int, Meta(ge=1, description="Share of the calls among providers of the same priority.")] | UnsetType
+    ) = UNSET
+    aliases: Annotated[tuple[Text, ...], Meta(description="Other names of the model.")] | UnsetType = UNSET
+    enabled: Annotated[bool, Meta(description="False switches the model off.")] | UnsetType = UNSET
+
+
+class ModelTable(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[[providers.slug.models]]`: a model of the operator's."""
+
+    id: Annotated[Text, Meta(description="The name that callers use.")]
+    task: Annotated[Task, Meta(description="What the model does.")]
+    upstream: Annotated[
+        Text, Meta(description="The provider's own name for it; otherwise the id without the provider's slug.")
+    ] = ""
+    name: Annotated[Text, Meta(description="The name that people see.")] = ""
+    description: Annotated[Text, Meta(description="One sentence for the model list.")] = ""
+
+
+class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[providers.slug]` of a known provider: what changes about it."""
+
+    base_url: Annotated[Url, Meta(description="Where the provider is.")] | UnsetType = UNSET
+    key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] | UnsetType = UNSET
+    models: Annotated[tuple[ModelTable, ...], Meta(description="Further models.")] = ()
+
+
+class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[providers.slug]` of the operator's own: a server with OpenAI's API."""
+
+    speaks: Annotated[Literal["openai"], Meta(description="The API of the server.")]
+    base_url: Annotated[Url, Meta(description="Where the server is.")]
+    key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] = ""
+    models: Annotated[tuple[ModelTable, ...], Meta(description="The models it serves.")] = ()
+    name: Annotated[Text, Meta(description="The name that people see.")] = ""
+    priority: Annotated[Whole, Meta(description="Of its models, unless they have their own.")] = 0
+    callback_field: Annotated[Text, Meta(description="Field of a video job for the callback URL.")] = ""
+    callback_key_env: Annotated[
+        Text, Meta(description="Environment variable with the secret that signs callbacks.")
+    ] = ""
+
+
+# ------------------------------------------------------------------------------------------------------------ providers
 
 
 def providers(known: Mapping[str, Provider], written: Mapping[str, Any]) -> Iterator[Provider]:
-    """Known providers with the operator's changes, then the operator's own."""
+    """Known providers with the operator's changes, then the operator's own. Raises Misconfigured."""
     for slug, provider in known.items():
         yield _changed(provider, written[slug]) if slug in written else provider
     for slug, table in written.items():
         if slug not in known:
-            yield _described(slug, table)
+            yield _own(slug, table)
 
 
 def _changed(provider: Provider, written: Any) -> Provider:
-    where = f"[providers.{provider.slug}]"
-    table = _only(where, written, {"base_url", "key_env", "models"})
-    if provider.local and "base_url" in table:
+    where = f"providers.{provider.slug}"
+    table = convert(written, ProviderChanges, where=where)
+    if provider.local and table.base_url is not UNSET:
         raise Misconfigured(f"{where} answers inside the gateway and has no base_url")
-    return replace(
-        provider,
-        base_url=_address(where, table["base_url"]) if "base_url" in table else provider.base_url,
-        base_url_env=None if "base_url" in table else provider.base_url_env,  # an address here is as good
-        key_env=_word(where, table, "key_env", provider.key_env),
-        models=(*provider.models, *_models(where, provider.slug, table, 0)),
-    )
+    if table.base_url is not UNSET:  # then no variable has to name one
+        provider = replace(provider, base_url=table.base_url.rstrip("/"), base_url_env=None)
+    if table.key_env is not UNSET:
+        provider = replace(provider, key_env=table.key_env)
+    return replace(provider, models=(*provider.models, *_models(where, provider.slug, table.models)))
 
 
-def _described(slug: str, written: Any) -> Provider:
-    where = f"[providers.{slug}]"
-    table = _only(where, written, _PROVIDER_WORDS)
+def _own(slug: str, written: Any) -> Provider:
+    where = f"providers.{slug}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", slug) or slug == "router":
         raise Misconfigured(f"{where} must be named in lower-case letters, digits, - and _, and not router")
-    if table.get("speaks") != "openai":
-        raise Misconfigured(f'{where} must say speaks = "openai"')
-    if "base_url" not in table:
-        raise Misconfigured(f"{where} needs a base_url")
-    key = _word(where, table, "key_env", None)
+    table = convert(written, ProviderTable, where=where)
     return Provider(
         slug=slug,
-        name=_word(where, table, "name", slug) or slug,
+        name=table.name or slug,
         docs="",
-        base_url=_address(where, table["base_url"]),
-        key_env=key,
-        auth=bearer if key else lambda _: {},
-        models=_models(where, slug, table, _whole(where, table, "priority", 0)),
+        base_url=table.base_url.rstrip("/"),
+        key_env=table.key_env or None,
+        auth=bearer if table.key_env else lambda _: {},
+        models=_models(where, slug, table.models, table.priority, table.callback_field),
         error_message=error_text,
         failure_kind=error_kind,
-        callback_key_env=_word(where, table, "callback_key_env", None),
+        callback_key_env=table.callback_key_env or None,
     )
 
 
-def _models(where: str, slug: str, table: Mapping[str, Any], priority: int) -> tuple[Model, ...]:
-    written = table.get("models", [])
-    if not isinstance(written, list):
-        raise Misconfigured(f"{where}: models must be a list of tables")
-    models = tuple(_model(where, slug, one, priority) for one in written)
-    if callback_field := _word(where, table, "callback_field", None):
-        models = tuple(replace(one, op=replace(one.op, callback_field=callback_field)) for one in models)
-    names = [(model.id, model.op.task) for model in models]
-    if twice := sorted({f"{name} ({task})" for name, task in names if names.count((name, task)) > 1}):
-        raise Misconfigured(f"{where}: described twice: {', '.join(twice)}")
+def _models(
+    where: str, slug: str, tables: tuple[ModelTable, ...], priority: int = 0, callback_field: str = ""
+) -> tuple[Model, ...]:
+    models = tuple(_model(where, slug, table, priority) for table in tables)
+    if callback_field:
+        models = tuple(replace(model, op=replace(model.op, callback_field=callback_field)) for model in models)
+    names = [f"{model.id} ({model.op.task})" for model in models]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise Misconfigured(f"{where} describes a model twice: {', '.join(twice)}")
     return models
 
 
-def _model(where: str, slug: str, written: Any, priority: int) -> Model:
-    table = _only(f"{where}, a model", written, _MODEL_WORDS)
-    name = _word(where, table, "id", "")
-    if not name:
-        raise Misconfigured(f"{where}: a model needs an id")
-    here = f"{where} model {name}"
-    task = table.get("task", "")
-    if task not in OPERATIONS:
-        raise Misconfigured(f"{here}: task must be one of {', '.join(OPERATIONS)}")
-    change = {"prices": (), "priority": priority, **_change(here, table)}
-    if task != "chat" and any(price.unit == "token" and not price.max_tokens for price in change["prices"]):
-        raise Misconfigured(f"{here}: a price by the token needs `most`, the tokens one output can use")
+def _model(where: str, slug: str, table: ModelTable, priority: int) -> Model:
+    where = f'{where}.models["{table.id}"]'
+    changes = {"prices": (), "priority": priority, **_changes(where, table)}
+    if table.task != "chat" and any(price.unit == "token" and not price.max_tokens for price in changes["prices"]):
+        raise Misconfigured(
+            f"{where}.price needs `max_tokens` when tokens are counted: the most that one output can use"
+        )
     return Model(
-        id=name,
-        upstream=_word(here, table, "upstream", None) or name.removeprefix(f"{slug}/"),
-        op=OPERATIONS[task],
-        name=_word(here, table, "name", "") or "",
-        description=_word(here, table, "description", "") or "",
-        **change,
+        id=table.id,
+        upstream=table.upstream or table.id.removeprefix(f"{slug}/"),
+        op=OPERATIONS[table.task],
+        name=table.name,
+        description=table.description,
+        **changes,
     )
+
+
+# --------------------------------------------------------------------------------------------------------------- models
 
 
 def changes(known: Container[str], written: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """[models."id"] tables: what an operator changes about a model that exists already."""
+    """The `[models."id"]` tables: an id, and the fields of its Model that change. Raises Misconfigured."""
     for name, table in written.items():
-        where = f'[models."{name}"]'
+        where = f'models["{name}"]'
         if name not in known:
             raise Misconfigured(f"{where} changes a model that no provider here has")
-        yield name, _change(where, _only(where, table, _CHANGE_WORDS))
+        yield name, _changes(where, convert(table, ModelChanges, where=where))
 
 
-def _change(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """What both tables can say, as fields of a Model; only what was said."""
-    change: dict[str, Any] = {}
-    if "priority" in table:
-        change["priority"] = _whole(where, table, "priority", 0)
-    if "weight" in table:
-        change["weight"] = _whole(where, table, "weight", 1, low=1)
-    if "enabled" in table:
-        change["enabled"] = _flag(where, table["enabled"])
-    if "aliases" in table:
-        change["aliases"] = _words(where, table["aliases"])
-    if "price" in table:
-        change["prices"] = _prices(where, table["price"])
-    return change
+def _changes(where: str, table: ModelChanges) -> dict[str, Any]:
+    """The fields of a Model that a table sets."""
+    fields = {name: getattr(table, name) for name in ("priority", "weight", "aliases", "enabled")}
+    if table.price is not UNSET:
+        fields["prices"] = _prices(where, table.price)
+    return {name: value for name, value in fields.items() if value is not UNSET}
 
 
-# --------------------------------------------------------------------------------------------------------------- prices
-
-
-def _prices(where: str, written: Any) -> tuple[Price, ...]:
-    """One table, or a list of them of which the first that applies counts; none at all is an unknown price."""
-    prices = tuple(_price(where, row) for row in (written if isinstance(written, list) else [written]))
+def _prices(where: str, written: Prices) -> tuple[Price, ...]:
+    """An empty list is an unknown price."""
+    prices = tuple(_price(table) for table in (written if isinstance(written, list) else [written]))
     if prices and (prices[-1].when or prices[-1].above):
-        raise Misconfigured(f"{where}: the last price must be one without `when` and `above`, for all other cases")
+        raise Misconfigured(f"{where}.price: the last price must have no `when` and `above`; it is for all other calls")
     return prices
 
 
-def _price(where: str, written: Any) -> Price:
-    here = f"{where}, price"
-    row = _only(here, written, _PRICE_WORDS)
-    unit: Unit = row.get("unit", "")
-    if unit not in get_args(Unit):
-        raise Misconfigured(f"{here}: unit must be one of {', '.join(get_args(Unit))}")
-    if ("usd" in row) == ("output_usd" in row):
-        raise Misconfigured(f"{here} needs usd or output_usd")
-    for name in ("when", "other_usd"):
-        if not isinstance(row.get(name, {}), Mapping):
-            raise Misconfigured(f"{here}: {name} must be a table")
+def _price(table: PriceTable) -> Price:
     return Price(
-        unit=unit,
-        usd=_amount(here, row.get("usd", row.get("output_usd"))),
-        input_usd=_amount(here, row.get("input_usd", "0")),
-        each_usd=_amount(here, row.get("each_usd", "0")),
-        other_usd={name: _amount(here, usd) for name, usd in row.get("other_usd", {}).items()},
-        when=dict(row.get("when", {})),
-        above=_whole(here, row, "above", 0),
-        max_tokens=_whole(here, row, "most", 0),
-        note=_word(here, row, "note", "penstock.toml") or "",
+        unit=table.unit,
+        usd=str(table.output_usd if table.usd is UNSET else table.usd),
+        input_usd=str(table.input_usd),
+        each_usd=str(table.each_usd),
+        other_usd={name: str(usd) for name, usd in table.other_usd.items()},
+        when=table.when,
+        above=table.above,
+        max_tokens=table.max_tokens,
+        note=table.note,
     )
-
-
-def _amount(where: str, written: Any) -> str:
-    """Text, because 0.04 is not a number that a computer can hold."""
-    try:
-        fits = isinstance(written, str | int) and not isinstance(written, bool) and 0 <= Decimal(written) < 10**9
-    except InvalidOperation:
-        fits = False
-    if not fits:
-        raise Misconfigured(f'{where}: write amounts as text, such as "0.04"')
-    return str(written)
-
-
-# --------------------------------------------------------------------------------------------------------------- values
-
-
-def _word(where: str, table: Mapping[str, Any], name: str, default: str | None) -> str | None:
-    if name not in table:
-        return default
-    value = table[name]
-    if not isinstance(value, str) or not value.strip():
-        raise Misconfigured(f"{where}: {name} must be text")
-    return value
-
-
-def _words(where: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise Misconfigured(f"{where}: aliases must be a list of names")
-    return tuple(value)
-
-
-def _whole(where: str, table: Mapping[str, Any], name: str, default: int, low: int = 0) -> int:
-    value = table.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise Misconfigured(f"{where}: {name} must be a whole number from {low}")
-    return value
-
-
-def _flag(where: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Misconfigured(f"{where}: enabled must be true or false")
-    return value
-
-
-def _address(where: str, text: Any) -> str:
-    """A host that credentials may be sent to; nothing in it is ever filled in."""
-    if not re.fullmatch(
-        r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#{}\\]*)?", str(text)
-    ):
-        raise Misconfigured(f"{where}: base_url must be http(s)://host[:port]/path")
-    return str(text).rstrip("/")
-
-
-def _only(where: str, table: Any, words: set[str]) -> Mapping[str, Any]:
-    if not isinstance(table, Mapping):
-        raise Misconfigured(f"{where} must be a table")
-    if unknown := sorted(set(table) - words):
-        raise Misconfigured(f"{where} has unknown words: {', '.join(unknown)}")
-    return table

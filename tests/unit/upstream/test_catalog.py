@@ -13,8 +13,8 @@ from penstock.providers import compatible
 from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
+from penstock.typed_config import Misconfigured
 from penstock.upstream.catalog import Candidate, Catalog, Route, capable
-from penstock.upstream.configured import Misconfigured
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
 OPS = compatible.OPERATIONS
