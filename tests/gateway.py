@@ -22,8 +22,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from penstock import failpoints
-from penstock.accounts import billing
 from penstock.accounts.audit import audit
+from penstock.accounts.transfers import add_credit
 from penstock.app import first_start, opened_gateway, working
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
@@ -213,9 +213,7 @@ class RunningGateway:
 
     async def give(self, usd: str, org_id: str | None = None) -> None:
         org = org_id or self.caller.org_id
-        await self.gateway.store.write(
-            lambda tx: billing.add_credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift")
-        )
+        await self.gateway.store.write(lambda tx: add_credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift"))
 
 
 def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:

@@ -13,11 +13,11 @@ from typing import Any
 import structlog
 
 from penstock import providers
-from penstock.accounts import billing
-from penstock.accounts.billing import Billing
+from penstock.accounts.balances import Balances
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
+from penstock.accounts.transfers import add_credit
 from penstock.clock import Clock, end
 from penstock.gateway import Gateway
 from penstock.generations import orphans
@@ -97,7 +97,7 @@ async def opened_gateway(
             store=store,
             keys=Keys(store, vault, clock),
             requests=Requests(store, clock, settling.catch_up),
-            billing=Billing(store, settling.catch_up),
+            balances=Balances(store, settling.catch_up),
             catalog=catalog,
             health=Health(clock),
             upstream=Upstream(wire, local_servers, settings),
@@ -206,7 +206,7 @@ async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
     async def write(tx: Transaction) -> None:
         if await tx.run("add_fact", name="first_org", value=org_id):
             await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
-            await billing.add_credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
+            await add_credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
 
     row = await store.one("get_fact", name="first_org")
     if row is None:

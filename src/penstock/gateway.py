@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from penstock.accounts.billing import Billing
+from penstock.accounts.balances import Balances
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
@@ -32,7 +32,7 @@ class Gateway:
     store: Store
     keys: Keys
     requests: Requests
-    billing: Billing
+    balances: Balances
     catalog: Catalog
     health: Health
     upstream: Upstream

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.accounts import billing
 from penstock.accounts.keys import ADMIN, NewKey
+from penstock.accounts.transfers import add_credit
 from penstock.app import opened_gateway, working
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
@@ -45,7 +45,7 @@ async def first_account(gateway: Gateway, usd: str = "10.00") -> Account:
     """What the first start of an installation makes, and a key without scopes."""
 
     async def give(tx: Transaction, org_id: str) -> None:
-        await billing.add_credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
+        await add_credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
 
     admin = await gateway.keys.begin("prepaid", give)
     assert admin is not None

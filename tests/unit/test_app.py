@@ -29,7 +29,7 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
         assert again.org_id == first.org_id
         caller = await gateway.keys.caller(f"Bearer {first.key}")
         assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin"}))
-        balance = await gateway.billing.balance(first.org_id)
+        balance = await gateway.balances.get(first.org_id)
         assert nanos(balance["available"]["amount"]) == nanos("2.5")
         assert first.key not in repr(first)
 

@@ -1,6 +1,6 @@
 """Organizations, their keys, their money and the records of their requests.
 
-`keys` tells who is calling and `limits` whether they may. `requests` keeps one row per request. `billing` holds,
-captures and releases money in a double-entry ledger, `chat_settlement` does so for many chat calls at once, and
-`audit` checks that all of it adds up.
+`keys` authenticates callers and `limits` checks the limits of a key. `requests` keeps one row per request. `prices`
+computes what a request costs, `transfers` holds, captures and releases the money in double entry, `balances` shows what
+is left. `chat_settlement` records and charges chat calls in batches. `audit` checks that all rows agree.
 """

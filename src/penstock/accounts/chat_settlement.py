@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import structlog
 
-from penstock.accounts import billing, limits, requests
+from penstock.accounts import limits, requests, transfers
 from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
 from penstock.schema import SLOT_MS, Call, Request
@@ -104,7 +104,7 @@ class ChatSettlement:
         if call.caller.is_limited:
             await limits.check(tx, call.caller, hold, self.clock.now_ms())
         org_id = call.caller.org_id
-        await billing.hold(tx, org_id, call.id, hold, call.at_ms, reserved=self.reserved(org_id))
+        await transfers.hold(tx, org_id, call.id, hold, call.at_ms, reserved=self.reserved(org_id))
         await requests.begin(tx, call, request, hold, status="processing", modality=modality)
 
     async def _account(self, org_id: str, hold: Nanos) -> _Account:
@@ -119,7 +119,7 @@ class ChatSettlement:
             await self.store.write(lambda tx: tx.one("get_balance", org_id=org_id))
             await self._read(account, org_id)
         if account.free < hold:
-            raise billing.insufficient(hold, Nanos(max(0, account.free)))
+            raise transfers.insufficient_balance(hold, Nanos(max(0, account.free)))
         return account
 
     async def _read(self, account: _Account, org_id: str) -> None:
@@ -261,7 +261,7 @@ class ChatSettlement:
             slot[0] += 1
             slot[1] += ending.cost
         if charges:
-            await billing.charge_directly(tx, charges, now)
+            await transfers.capture_reserved(tx, charges, now)
         for (org_id, number, key_id, status), (count, cost) in used.items():
             await requests.count(tx, org_id, number, key_id, status, count, cost)
 
@@ -281,9 +281,9 @@ class ChatSettlement:
             response_bytes=ending.response_bytes,
         )
         if ended and (ending.status == "completed" or ending.cost):
-            await billing.capture(tx, org_id, request_id, entry.hold, ending.cost, now)
+            await transfers.capture(tx, org_id, request_id, entry.hold, ending.cost, now)
         elif ended:
-            await billing.release(tx, org_id, request_id, entry.hold, now)
+            await transfers.release(tx, org_id, request_id, entry.hold, now)
 
     async def recover(self, before_ms: int) -> int:
         """Give back what was held for calls whose process died while it answered them."""
@@ -304,7 +304,7 @@ class ChatSettlement:
                 tx, row["id"], org_id, "upstream_failure", now, error_code=code, error_message=words
             )
             if ended:
-                await billing.release(tx, org_id, row["id"], Nanos(row["hold"]), now)
+                await transfers.release(tx, org_id, row["id"], Nanos(row["hold"]), now)
 
 
 def _record(ending: Ending) -> Row:

@@ -5,4 +5,4 @@ from penstock.schema import Call, Response
 
 
 async def retrieve_balance(gateway: Gateway, call: Call) -> Response:
-    return Response(json=await gateway.billing.balance(call.caller.org_id))
+    return Response(json=await gateway.balances.get(call.caller.org_id))

@@ -7,8 +7,8 @@ from functools import cache
 
 import msgspec
 
-from penstock.accounts import billing
 from penstock.accounts.chat_settlement import Ending, Entry
+from penstock.accounts.prices import Line, quote_of
 from penstock.chat import request as conversation
 from penstock.chat.request import ChatRequest
 from penstock.chat.stream import Broken, Relay, Usage, plainly
@@ -220,12 +220,12 @@ def _quote(gateway: Gateway, option: Candidate, said: ChatRequest) -> Quote:
         return Quote(components=())
     output = said.output_tokens(gateway.settings.chat_output_tokens)
     lines = [
-        billing.component(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
-        billing.component(price.usd, "token", Decimal(output)),
+        Line(price.input_usd, "token", Decimal(said.input_ceiling), is_input=True),
+        Line(price.usd, "token", Decimal(output)),
     ]
     if price.each_usd != "0":
-        lines.append(billing.component(price.each_usd, "output", Decimal(1)))
-    return billing.total(lines)
+        lines.append(Line(price.each_usd, "output", Decimal(1)))
+    return quote_of(lines)
 
 
 def _cost(option: Candidate, usage: Usage) -> Nanos:

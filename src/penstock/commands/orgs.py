@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.accounts import billing
+from penstock.accounts import transfers
 from penstock.accounts.keys import Keys
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
@@ -66,7 +66,7 @@ def add_credit(
         org_named = await org_id(store, org, these)
         if await store.one("get_balance", org_id=org_named) is None:
             raise ValueError(f"no such organization: {org_named}")
-        await store.write(lambda tx: billing.add_credit(tx, org_named, amount, Clock().now_ms(), note))
+        await store.write(lambda tx: transfers.add_credit(tx, org_named, amount, Clock().now_ms(), note))
         row = await store.one("get_balance", org_id=org_named)
         return str(dollars(Nanos(row["available"] if row else 0)))
 

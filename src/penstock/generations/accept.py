@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.accounts import billing, limits, requests
+from penstock.accounts import limits, requests, transfers
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall, digest
@@ -33,7 +33,7 @@ async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row
         if caller.is_limited:
             await limits.check(tx, caller, hold, now)
         reserved = gateway.chat_settlement.reserved(caller.org_id)
-        await billing.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
+        await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         await requests.begin(tx, call, request, hold)
         plan = await _claimed(tx, call, intent)
         await tx.run(

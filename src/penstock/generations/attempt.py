@@ -10,7 +10,7 @@ from decimal import Decimal
 import msgspec
 import structlog
 
-from penstock.accounts import billing
+from penstock.accounts.prices import actual_cost, restore_prices
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -310,13 +310,11 @@ def _cost_usd(job: Job, share: Part, result: Result, files: tuple[StoredOutput, 
     """What the provider says it charged, else our table on what was delivered."""
     if result.cost_usd is not None:
         return Decimal(result.cost_usd)
-    said = result.usage.get("second")
-    return billing.charge(
+    return actual_cost(
         share.option.model,
-        billing.restore_prices(share.choice.prices),
+        restore_prices(share.choice.prices),
         job.request,
         len(files),
-        seconds=billing.asked_seconds(share.option.model, job.request) if said is None else Decimal(str(said)),
         pixels=sum((one.kept.width or 0) * (one.kept.height or 0) for one in files),
         usage=result.usage,
     )

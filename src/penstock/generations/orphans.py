@@ -6,7 +6,8 @@ from decimal import Decimal
 import msgspec
 import structlog
 
-from penstock.accounts import billing
+from penstock.accounts.prices import quote, restore_prices
+from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
 from penstock.providers.spec import Result
 from penstock.schema import Plan, PlannedCandidate, Request
@@ -68,7 +69,7 @@ def _loss(row: Row, attempt: Row, choice: PlannedCandidate, option: Candidate, r
         return Nanos(row["hold"])
     request = msgspec.json.decode(row["request"], type=Request)
     share = msgspec.structs.replace(request, values={**request.values, "n": attempt["count"]})
-    return billing.quote(option.model, share, billing.restore_prices(choice.prices)).total
+    return quote(option.model, share, restore_prices(choice.prices)).total
 
 
 async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, choice: PlannedCandidate) -> bool:
@@ -79,7 +80,7 @@ async def _settle(gateway: Gateway, attempt: Row, result: Result, loss: Nanos, c
     async def write(tx: Transaction) -> bool:
         ended = await tx.run("settle_late_attempt", id=attempt["id"], state=state, cost=loss or None, at_ms=now)
         if ended and loss:
-            await billing.record_loss(tx, attempt["org_id"], attempt["id"], loss, now)
+            await record_loss(tx, attempt["org_id"], attempt["id"], loss, now)
         return bool(ended)
 
     ended = await gateway.store.write(write)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.accounts import billing
+from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -58,7 +58,7 @@ def estimate(gateway: Gateway, intent: PlannedCall) -> Response:
     choice = intent.plan.choices[0]
     option = gateway.catalog.option(choice, intent.request.task)
     assert option is not None, "it was routed to a moment ago"
-    return respond.estimate(intent.request.model, choice.provider, billing.quote(option.model, intent.request))
+    return respond.estimate(intent.request.model, choice.provider, quote(option.model, intent.request))
 
 
 # ----------------------------------------------------------------------------------------------------------- providers
@@ -96,8 +96,8 @@ def _choice(option: Candidate, request: Request) -> PlannedCandidate:
         provider=option.provider.slug,
         model=option.model.id,
         upstream=option.model.upstream,
-        prices=billing.snapshot_prices(option.model.prices),
-        hold=billing.quote(option.model, request).total,
+        prices=snapshot_prices(option.model.prices),
+        hold=quote(option.model, request).total,
         send=option.model.op.send,
     )
 

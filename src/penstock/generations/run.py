@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 import structlog
 
-from penstock.accounts import billing, requests
+from penstock.accounts import requests, transfers
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -177,7 +177,7 @@ async def _complete(
             await set_attempt(tx, one.attempt_id, "completed", now, result=one.result, cost=nanos(one.cost_usd))
         await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
-        charged = await billing.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
+        charged = await transfers.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
         duration = now - job.row["created_at_ms"]
         await requests.end(tx, job.id, job.org_id, "completed", now, cost=charged, duration_ms=max(0, duration))
         await tx.run(
@@ -258,7 +258,7 @@ async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool
 
 async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: Problem, status: str, now: int) -> None:
     """The money and the news of a bad end, in the caller's transaction."""
-    await billing.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
+    await transfers.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
     await requests.end(
         tx,
         row["id"],

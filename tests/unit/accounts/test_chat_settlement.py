@@ -123,7 +123,7 @@ async def test_every_way_to_read_catches_up_first(open_gateway: OpenGateway) -> 
             return entry.call.id in [one["id"] for one in (await gateway.requests.page(org_id, Filters())).data]
 
         async def balance() -> bool:
-            shown = await gateway.billing.balance(org_id)
+            shown = await gateway.balances.get(org_id)
             return bool(shown["available"]["amount"] == dollars(Nanos(10_000_000_000 - spent)))
 
         async def purge() -> bool:

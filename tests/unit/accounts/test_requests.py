@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts import billing, requests
+from penstock.accounts import requests, transfers
 from penstock.accounts.requests import Filters, Requests
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
@@ -34,7 +34,7 @@ async def org(store: Store) -> str:
 
     async def write(tx: Transaction) -> None:
         await tx.run("add_org", id=org_id, name="o", billing="prepaid", created_at_ms=NOW)
-        await billing.add_credit(tx, org_id, Nanos(10**12), NOW, "a start")
+        await transfers.add_credit(tx, org_id, Nanos(10**12), NOW, "a start")
 
     await store.write(write)
     return org_id
@@ -54,7 +54,7 @@ def call(org_id: str, at_ms: int = NOW, key_id: str = "key_a", **said: Any) -> C
 
 async def begun(store: Store, one: Call, hold: int = 50) -> None:
     async def write(tx: Transaction) -> None:
-        await billing.hold(tx, one.caller.org_id, one.id, Nanos(hold), one.at_ms)
+        await transfers.hold(tx, one.caller.org_id, one.id, Nanos(hold), one.at_ms)
         await requests.begin(tx, one, REQUEST, Nanos(hold))
 
     await store.write(write)

@@ -13,11 +13,11 @@ UPDATE orgs SET available = available + :amount WHERE id = :org_id;
 UPDATE orgs SET available = available - :amount, held = held + :amount
 WHERE id = :org_id AND (billing = 'postpaid' OR available >= :amount + :reserved);
 
--- name: spend_amount
+-- name: capture_reserved
 -- Charge calls whose amounts were reserved in memory.
 UPDATE orgs SET available = available - :amount WHERE id = :org_id;
 
--- name: settle_hold
+-- name: end_hold
 -- End a hold: the charged part is gone, the rest is available again.
 UPDATE orgs SET available = available + :held - :charged, held = held - :held WHERE id = :org_id;
 

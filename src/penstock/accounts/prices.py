@@ -1,0 +1,217 @@
+"""Compute what a request may cost at most and what its outputs did cost."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import ceil
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.providers.spec import Model, Price
+from penstock.schema import Component, Quote, Request
+from penstock.upstream import translate
+from penstock.values import Nanos, nanos
+
+_MAX_TOKENS_PER_IMAGE = 3000
+_DEFAULT_PIXELS = (1024, 1024)
+_DEFAULT_SCALE_FACTOR = 2
+_TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
+
+
+def quote(model: Model, request: Request, prices: Sequence[Price] | None = None) -> Quote:
+    """Return the highest possible cost of an image or video request, at the model's prices unless others are given.
+
+    It equals the actual cost where the price does not depend on the result. Without a matching price it is zero.
+    """
+    price = matching_price(model.prices if prices is None else prices, price_facts(model, request))
+    calls = -(-request.n // model.op.native_n)
+    return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls)))
+
+
+def actual_cost(
+    model: Model,
+    prices: Sequence[Price],
+    request: Request,
+    outputs: int,
+    *,
+    pixels: int | None = None,
+    usage: Mapping[str, int] | None = None,
+) -> Decimal:
+    """Return the cost in dollars, not yet rounded, of the outputs of one call to a provider.
+
+    `prices` are the rows stored when the request was accepted, `pixels` counts the pixels of all outputs together, and
+    `usage` is what the provider reported. An amount that is not known is taken as requested.
+    """
+    price = matching_price(prices, price_facts(model, request))
+    lines = _lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {}))
+    return sum((Decimal(line.usd) * line.quantity for line in lines), Decimal(0))
+
+
+# ----------------------------------------------------------------------------------------------------------- price rows
+
+
+def snapshot_prices(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
+    """Return price rows as plain values, to be stored with a request that is accepted at these prices."""
+    return tuple(msgspec.to_builtins(price) for price in prices)
+
+
+def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
+    return tuple(Price(**row) for row in rows)
+
+
+def matching_price(prices: Sequence[Price], facts: Mapping[str, Any]) -> Price | None:
+    """Return the first row whose conditions all hold."""
+    for price in prices:
+        if all(facts.get(name) == value for name, value in price.when.items()):
+            return price
+    return None
+
+
+def price_facts(model: Model, request: Request) -> dict[str, Any]:
+    """Return what conditions of price rows may name: the caller's values, and `sent.*`, the model's fields."""
+    facts = {**request.extras, **request.values}
+    facts |= {f"sent.{name}": value for name, value in translate.told(model, request).items()}
+    if frame := request.frame:
+        facts["size"] = frame.size
+        facts["tier"] = _tier(min(frame.scaled(720).sides))
+        facts["resolution"] = frame.resolution or facts["tier"]
+    facts["references"] = bool(request.inputs)
+    return facts
+
+
+def _tier(short_side: int) -> str:
+    return next((name for limit, name in _TIERS if short_side <= limit), "2160p")
+
+
+# ---------------------------------------------------------------------------------------------------------------- lines
+
+
+class Line(NamedTuple):
+    """A quantity at a price in dollars per unit."""
+
+    usd: str
+    metric: str
+    quantity: Decimal
+    is_input: bool = False
+
+
+def quote_of(lines: Iterable[Line]) -> Quote:
+    """Return the lines as a quote, each rounded to nano-dollars."""
+    components = tuple(_component(line) for line in lines)
+    return Quote(components=components, total=Nanos(sum(part.total for part in components)))
+
+
+def _component(line: Line) -> Component:
+    is_whole = line.quantity == line.quantity.to_integral_value()
+    quantity = int(line.quantity) if is_whole else float(line.quantity)
+    return Component(
+        type="input" if line.is_input else "output",
+        metric=line.metric,
+        quantity=quantity,
+        billable_quantity=quantity,
+        unit_usd=line.usd,
+        total=nanos(Decimal(line.usd) * line.quantity),
+    )
+
+
+def _lines(price: Price | None, amounts: "_Amounts") -> list[Line]:
+    """Return everything that a price row charges for; nothing without a row."""
+    if price is None:
+        return []
+    lines = [Line(price.usd, price.unit, amounts.output_quantity(price))]
+    if Decimal(price.each_usd):
+        lines.append(Line(price.each_usd, "output", Decimal(amounts.outputs)))
+    if Decimal(price.input_usd):
+        metric = "image" if price.unit in ("image", "second", "call") else price.unit
+        lines.append(Line(price.input_usd, metric, amounts.input_quantity(price), is_input=True))
+    for name, usd in price.other_usd.items():
+        if count := amounts.usage.get(name):
+            lines.append(Line(usd, name, Decimal(count)))
+    return lines
+
+
+# -------------------------------------------------------------------------------------------------------------- amounts
+
+
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """What a price is multiplied with: measured and reported amounts, and requested ones where those are missing."""
+
+    model: Model
+    request: Request
+    outputs: int
+    calls: int = 1  # to the provider; each is sent all inputs
+    pixels: int | None = None  # of all outputs
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+    def output_quantity(self, price: Price) -> Decimal:
+        """Return how many units of the price the outputs are."""
+        if price.unit == "second":
+            return self.outputs * self._seconds()
+        if price.unit == "megapixel":
+            return _megapixels(price, self._pixels())
+        if price.unit == "started_megapixel":
+            return self.outputs * _megapixels(price, -(-self._pixels() // max(self.outputs, 1)))
+        if price.unit == "token":
+            return Decimal(self.usage.get("output", price.max_tokens * self.outputs))
+        return Decimal(self.outputs)
+
+    def input_quantity(self, price: Price) -> Decimal:
+        """Return how many units the inputs are: images, megapixels or tokens. Unreported tokens count as the most
+        that the prompt and the images can be.
+        """
+        images = self.request.inputs
+        if price.unit == "token":
+            prompt = str(self.request.values.get("prompt", ""))
+            most = len(prompt.encode()) + len(images) * _MAX_TOKENS_PER_IMAGE
+            return Decimal(self.usage.get("input", most * self.calls))
+        if price.unit in ("megapixel", "started_megapixel"):
+            return self.calls * sum((_megapixels(price, image.width * image.height) for image in images), Decimal(0))
+        return Decimal(self.calls * len(images))
+
+    def _seconds(self) -> Decimal:
+        reported = self.usage.get("second")
+        return _requested_seconds(self.model, self.request) if reported is None else Decimal(str(reported))
+
+    def _pixels(self) -> int:
+        return self.outputs * _requested_pixels(self.model, self.request) if self.pixels is None else self.pixels
+
+
+def _megapixels(price: Price, pixels: int) -> Decimal:
+    return Decimal(pixels) / 1_000_000 if price.unit == "megapixel" else Decimal(-(-pixels // 2**20))
+
+
+def _requested_seconds(model: Model, request: Request) -> Decimal:
+    """Return how long a video will be: the requested duration as the model's table converts it."""
+    row = model.op.param("seconds")
+    requested = request.seconds if request.seconds is not None else (row.default if row else None)
+    converted = row.convert(requested) if row and row.convert and requested is not None else requested
+    return _number(converted) or _number(requested) or Decimal(1)
+
+
+def _number(value: Any) -> Decimal | None:
+    """Return `5`, `5.0` or `"5s"` as a number; None for anything else, such as a count of frames inside an object."""
+    try:
+        return Decimal(str(value).rstrip("s"))
+    except ArithmeticError:
+        return None
+
+
+def _requested_pixels(model: Model, request: Request) -> int:
+    """Return how many pixels one output will have, in the size that the model makes."""
+    if request.task == "upscale":
+        row = model.op.param("scale_factor")
+        requested = request.values.get("scale_factor") or (row.default if row else None)
+        factor = Decimal(str(requested or _DEFAULT_SCALE_FACTOR))
+        area = sum(image.width * image.height for image in request.inputs[:1])
+        return ceil(area * factor * factor)
+    row = model.op.param("frame")
+    frame = request.frame
+    if frame is None:
+        width, height = _DEFAULT_PIXELS
+    elif row and row.convert and len(row.to) == 2 and (sides := row.convert(frame)):
+        width, height = sides
+    else:
+        width, height = frame.scaled(1024).sides
+    return int(width * height)

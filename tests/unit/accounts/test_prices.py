@@ -1,0 +1,321 @@
+"""Prices: which price row applies, what is quoted at most, and what the outputs cost."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.accounts.prices import actual_cost, price_facts, quote, restore_prices, snapshot_prices
+from penstock.providers import compatible
+from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
+from penstock.providers.spec import Model, Operation, Price, Reply, Result, converted, emulated, passthrough
+from penstock.schema import Input, Request
+from penstock.values import nanos
+
+# --------------------------------------------------------------------------------------------------------------- quotes
+
+
+def priced_model(price: Price | None, op: Operation = compatible.IMAGE, *more: Price) -> Model:
+    return Model(id="m", upstream="m", op=op, prices=(price, *more) if price else ())
+
+
+def image_request(task: str = "image", inputs: int = 0, **values: Any) -> Request:
+    images = tuple(Input("image", f"med_{n}", "image/png", 1000, 500, 1) for n in range(inputs))
+    return Request(task=task, model="m", values={"prompt": "a pear", **values}, inputs=images)
+
+
+def test_price_per_image() -> None:
+    quoted = quote(priced_model(Price(unit="image", usd="0.04")), image_request(n=3))
+    assert quoted.total == nanos("0.12")
+    assert [(line.type, line.metric, line.quantity, line.total) for line in quoted.components] == [
+        ("output", "image", 3, nanos("0.12"))
+    ]
+
+
+def test_input_images_may_have_a_price() -> None:
+    quoted = quote(priced_model(Price(unit="image", usd="0.04", input_usd="0.01")), image_request("edit", inputs=2))
+    assert quoted.total == nanos("0.06")
+    assert [line.type for line in quoted.components] == ["output", "input"]
+
+
+def test_input_images_are_charged_for_every_call() -> None:
+    """A provider that makes one output per call is called four times for four outputs, each time with the image."""
+    priced = Price(unit="image", usd="0.04", input_usd="0.01")
+    single_output = replace(compatible.EDIT, params=tuple(row for row in compatible.EDIT.params if row.name != "n"))
+    request = image_request("edit", inputs=1, n=4)
+    assert quote(priced_model(priced, single_output), request).total == nanos("0.20")
+    one_call = actual_cost(priced_model(priced, single_output), (priced,), request, 1)
+    assert nanos(4 * one_call) == nanos("0.20")
+
+
+def test_price_per_call() -> None:
+    assert quote(priced_model(Price(unit="call", usd="0.5")), image_request()).total == nanos("0.5")
+
+
+def test_price_per_second_uses_the_duration_that_the_model_makes() -> None:
+    """For 5 requested seconds a model that makes 4 or 8 is paid for 8."""
+    steps = converted("seconds", to="seconds", convert=lambda seconds: f"{8 if seconds > 4 else 4}s", default=4)
+    op = replace(compatible.VIDEO, params=(steps,))
+    video = priced_model(Price(unit="second", usd="0.10"), op)
+    assert quote(video, image_request("video", seconds=5)).total == nanos("0.80")
+    assert quote(video, image_request("video", seconds=5, n=2)).total == nanos("1.60")
+    assert quote(video, image_request("video")).total == nanos("0.40"), "the default of the model's table"
+
+
+def test_price_per_megapixel() -> None:
+    image_model = priced_model(Price(unit="megapixel", usd="0.01"))
+    assert quote(image_model, image_request(size="2000x1000")).total == nanos("0.02")
+    assert quote(image_model, image_request(size="1:1")).total == nanos(Decimal("0.01") * 1024 * 1024 / 1_000_000)
+
+
+def test_an_upscaler_is_priced_by_the_pixels_of_its_output() -> None:
+    upscaler = priced_model(Price(unit="megapixel", usd="0.01"), compatible.UPSCALE)
+    assert quote(upscaler, image_request("upscale", inputs=1, scale_factor=4)).total == nanos("0.08")
+    assert quote(upscaler, image_request("upscale", inputs=1)).total == nanos("0.02")
+
+
+def test_a_quote_by_tokens_assumes_the_maximum() -> None:
+    token_model = priced_model(Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000))
+    quoted = quote(token_model, image_request("edit", inputs=1, n=2, prompt="x" * 100))
+    assert quoted.total == nanos(Decimal("0.00004") * 12_000 + Decimal("0.00001") * (100 + 3000))
+    assert [line.metric for line in quoted.components] == ["token", "token"]
+
+
+def test_a_model_without_a_price_costs_nothing() -> None:
+    assert quote(priced_model(None), image_request()).total == 0
+
+
+def test_the_first_matching_row_is_used() -> None:
+    rows = (
+        Price(unit="image", usd="0.08", when={"quality": "hd", "size": "1792x1024"}),
+        Price(unit="image", usd="0.06", when={"quality": "hd"}),
+        Price(unit="image", usd="0.04"),
+    )
+    image_model = priced_model(rows[0], compatible.IMAGE, *rows[1:])
+    requested: list[dict[str, Any]] = [
+        {"quality": "hd", "size": "1792x1024"},
+        {"quality": "hd"},
+        {"quality": "standard"},
+        {},
+    ]
+    totals = [quote(image_model, image_request(**values)).total for values in requested]
+    assert totals == [nanos(usd) for usd in ("0.08", "0.06", "0.04", "0.04")]
+
+
+@pytest.mark.parametrize(
+    ("values", "tier"),
+    [
+        ({"size": "1280x720"}, "720p"),
+        ({"size": "1920x1080"}, "1080p"),
+        ({"size": "16:9"}, "720p"),
+        ({"size": "16:9", "resolution": "1080p"}, "1080p"),
+        ({"size": "854x480"}, "480p"),
+        ({"size": "3840x2160"}, "2160p"),
+    ],
+)
+def test_the_size_gives_the_resolution_for_price_conditions(values: dict[str, Any], tier: str) -> None:
+    assert price_facts(priced_model(None, compatible.VIDEO), image_request("video", **values))["resolution"] == tier
+
+
+# --------------------------------------------------------------------------------------------------------- actual costs
+
+
+def test_only_delivered_outputs_cost() -> None:
+    rows = (Price(unit="image", usd="0.04"),)
+    assert actual_cost(priced_model(rows[0]), rows, image_request(n=4), 3) == Decimal("0.12")
+
+
+def test_reported_tokens_do_not_change_a_price_per_image() -> None:
+    rows = (Price(unit="image", usd="0.04", input_usd="0.01"),)
+    assert actual_cost(
+        priced_model(rows[0]), rows, image_request("edit", inputs=1), 1, usage={"input": 1000, "output": 5000}
+    ) == Decimal("0.05")
+
+
+def test_reported_tokens_are_the_quantity() -> None:
+    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
+    assert actual_cost(priced_model(rows[0]), rows, image_request(), 1, usage={"input": 50, "output": 1000}) == Decimal(
+        "0.0405"
+    )
+    assert actual_cost(priced_model(rows[0]), rows, image_request(), 1, usage={"input": 0, "output": 0}) == 0, (
+        "a reported zero counts"
+    )
+
+
+def test_unreported_tokens_cost_as_much_as_quoted() -> None:
+    rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
+    quoted = quote(priced_model(rows[0]), image_request()).total
+    assert nanos(actual_cost(priced_model(rows[0]), rows, image_request(), 1)) == quoted
+
+
+def test_measured_pixels_are_the_quantity() -> None:
+    rows = (Price(unit="megapixel", usd="0.01"),)
+    assert actual_cost(priced_model(rows[0]), rows, image_request(), 2, pixels=3_000_000) == Decimal("0.03")
+
+
+def test_a_million_tiny_costs_add_up_exactly() -> None:
+    """0.15 micro-dollars, a million times, are exactly fifteen cents."""
+    rows = (Price(unit="call", usd="0.00000015"),)
+    cost = nanos(actual_cost(priced_model(rows[0]), rows, image_request(), 1))
+    assert cost * 1_000_000 == nanos("0.15")
+    assert cost == 150
+
+
+amounts = st.decimals(min_value=0, max_value=100, places=6).map(str)
+
+
+@given(
+    usd=amounts,
+    input_usd=amounts,
+    n=st.integers(1, 10),
+    inputs=st.integers(0, 4),
+    size=st.sampled_from(("64x64", "16:9")),
+)
+def test_the_cost_equals_the_quote_when_all_outputs_are_delivered(
+    usd: str, input_usd: str, n: int, inputs: int, size: str
+) -> None:
+    request = image_request("edit", inputs=inputs, n=n, size=size)
+    for unit in ("image", "call"):
+        price = Price(unit=unit, usd=usd, input_usd=input_usd)
+        assert (
+            nanos(actual_cost(priced_model(price), (price,), request, n)) == quote(priced_model(price), request).total
+        )
+
+
+def test_prices_can_be_stored_and_restored() -> None:
+    rows = (
+        Price(unit="image", usd="0.04", when={"quality": "hd"}, note="x"),
+        Price(unit="token", usd="1", max_tokens=7),
+    )
+    assert restore_prices(snapshot_prices(rows)) == rows
+
+
+# ------------------------------------------------------------------------------------------ units, conditions and usage
+
+
+def read(reply: Reply) -> Result:
+    return Result()
+
+
+IMAGE_OPERATION = Operation(
+    task="image",
+    send="POST /image",
+    read=read,
+    params=(
+        passthrough("prompt"),
+        emulated("n", to="n", high=4),
+        converted("frame", to=("size.width", "size.height"), convert=pixels(max_area=2**21)),
+    ),
+)
+VIDEO_OPERATION = Operation(
+    task="video",
+    send="POST /video",
+    read=read,
+    params=(
+        passthrough("prompt"),
+        converted("seconds", to="duration", convert=allowed_seconds(5, 10, convert=with_unit("s")), default=5),
+        converted(
+            "frame", to="video.resolution", convert=closest_resolution("540p", "1080p", default="540p"), default="16:9"
+        ),
+    ),
+)
+
+
+def model(op: Operation, *prices: Price) -> Model:
+    return Model(id="a/b", upstream="b", op=op, prices=prices)
+
+
+def request(task: str, inputs: tuple[Input, ...] = (), **values: Any) -> Request:
+    return Request(task=task, model="a/b", values={"prompt": "a fox", **values}, inputs=inputs)
+
+
+def input_image(width: int, height: int) -> Input:
+    return Input("image", "", "image/png", width, height, 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "usd"),
+    [
+        ("1024x1024", 1, "0.03"),
+        ("512x512", 1, "0.03"),
+        ("1920x1080", 1, "0.045"),
+        ("1025x1024", 1, "0.045"),
+        ("1920x1080", 3, "0.135"),
+        ("4096x4096", 1, "0.045"),  # the model's maximum is 2 megapixels
+    ],
+)
+def test_started_megapixels_with_a_higher_price_for_the_first(size: str, n: int, usd: str) -> None:
+    image_model = model(IMAGE_OPERATION, Price(unit="started_megapixel", usd="0.015", each_usd="0.015"))
+    wanted = request("image", size=size, n=n)
+    assert quote(image_model, wanted).total == nanos(usd)
+    width, height = (int(side) for side in size.split("x"))
+    made = min(width * height, 2**21) * n
+    assert actual_cost(image_model, image_model.prices, wanted, n, pixels=made) == Decimal(usd)
+
+
+def test_megapixels_of_input_images() -> None:
+    image_model = model(
+        IMAGE_OPERATION, Price(unit="started_megapixel", usd="0.015", input_usd="0.015", each_usd="0.015")
+    )
+    wanted = request("image", (input_image(1024, 1024), input_image(1920, 1080)), size="1024x1024")
+    assert quote(image_model, wanted).total == nanos("0.075")
+    assert actual_cost(image_model, image_model.prices, wanted, 1, pixels=2**20) == Decimal("0.075")
+    assert [line.metric for line in quote(image_model, wanted).components] == [
+        "started_megapixel", "output", "started_megapixel",
+    ]  # fmt: skip
+
+
+def test_plain_megapixels_are_not_rounded() -> None:
+    exact = model(IMAGE_OPERATION, Price(unit="megapixel", usd="0.01"))
+    wanted = request("image", size="1000x1000", n=2)
+    assert quote(exact, wanted).total == nanos("0.02")
+    assert actual_cost(exact, exact.prices, wanted, 2, pixels=1_500_000) == Decimal("0.015")
+
+
+@pytest.mark.parametrize(
+    ("values", "usd"),
+    [
+        ({"seconds": 5, "size": "16:9"}, "0.15"),
+        ({"seconds": 7, "size": "16:9"}, "0.45"),  # the model makes 10 seconds
+        ({"seconds": 10, "size": "960x540"}, "0.45"),
+        ({"seconds": 3, "size": "1920x1080"}, "1.20"),
+        ({"seconds": 8, "size": "16:9", "resolution": "1080p"}, "3.60"),
+        ({"seconds": 5, "size": "3840x2160"}, "1.20"),  # the nearest resolution that the model has
+    ],
+)
+def test_conditions_may_name_the_fields_sent_to_the_model(values: dict[str, Any], usd: str) -> None:
+    video_model = model(
+        VIDEO_OPERATION,
+        Price(unit="call", usd="3.60", when={"sent.video.resolution": "1080p", "sent.duration": "10s"}),
+        Price(unit="call", usd="1.20", when={"sent.video.resolution": "1080p"}),
+        Price(unit="call", usd="0.45", when={"sent.duration": "10s"}),
+        Price(unit="call", usd="0.15"),
+    )
+    wanted = request("video", **values)
+    assert quote(video_model, wanted).total == nanos(usd)
+    assert actual_cost(video_model, video_model.prices, wanted, 1) == Decimal(usd)
+
+
+def test_all_fields_of_a_price_row_are_restored() -> None:
+    row = Price(unit="started_megapixel", usd="1", each_usd="2", when={"sent.quality": "high"}, note="a page")
+    assert restore_prices(snapshot_prices([row, replace(row, each_usd="0")])) == (
+        row,
+        replace(row, each_usd="0"),
+    )
+
+
+def test_other_reported_amounts_have_their_own_prices() -> None:
+    """Text input is cheaper than image input, and text output cheaper than image output."""
+    other = {"text_input": "0.000005", "text_output": "0.00001"}
+    row = Price(unit="token", usd="0.00003", input_usd="0.000008", max_tokens=7000, other_usd=other)
+    token_model = model(IMAGE_OPERATION, row)
+    wanted = request("image")
+    usage = {"input": 100, "output": 1000, "text_input": 20, "text_output": 50}
+    assert actual_cost(token_model, token_model.prices, wanted, 1, usage=usage) == Decimal("0.0314")
+    assert actual_cost(token_model, token_model.prices, wanted, 1, usage={"input": 0, "output": 1000}) == Decimal(
+        "0.03"
+    )
+    assert restore_prices(snapshot_prices([row])) == (row,)
