@@ -22,7 +22,7 @@ from penstock.clock import Clock, end
 from penstock.gateway import Gateway
 from penstock.generations import orphans
 from penstock.generations.run import run_generation
-from penstock.imaging.scratch import scratch
+from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
@@ -82,7 +82,7 @@ async def opened_gateway(
         catalog = Catalog(providers.discover(), settings, environ)
         tasks = local.child_tasks(catalog.known.values())
         pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None, tasks=tasks))
-        unfinished = stack.enter_context(scratch(settings.data / "tmp"))
+        unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
         local_servers = local.start_servers(catalog.known.values(), pool, unfinished)
         for server in local_servers.values():
             stack.push_async_callback(server.close)

@@ -1,4 +1,4 @@
-"""A folder for what is unfinished, one for each process; those of dead processes are cleared away."""
+"""Folders for unfinished files, one for each process; the folders of dead processes are deleted."""
 
 import fcntl
 import os
@@ -13,35 +13,38 @@ _LOCK = "lock"
 
 
 @contextmanager
-def scratch(root: Path) -> Iterator[Path]:
-    """Half downloads and half films. A process holds a lock on its folder for as long as it lives, however it ends."""
+def scratch_folder(root: Path) -> Iterator[Path]:
+    """Create a folder for partial downloads and videos, and delete it at the end.
+
+    The process locks its folder for as long as it lives, so that others can tell the folders of dead processes.
+    """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
-        with _locked(root / _LOCK):  # nobody clears away a folder that is just being made
-            _clear(root)
+        with _lock(root / _LOCK):  # while this is held, no other process deletes the new folder before it is locked
+            _delete_abandoned(root)
             folder = root / f"{os.getpid()}-{secrets.token_hex(4)}"
             folder.mkdir(mode=0o700)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            stack.enter_context(_locked(folder / _LOCK))
+            stack.enter_context(_lock(folder / _LOCK))
         yield folder
 
 
-def _clear(root: Path) -> None:
-    for stray in root.iterdir():
-        if stray.is_dir() and not _is_held(stray / _LOCK):
-            shutil.rmtree(stray, ignore_errors=True)
-        elif stray.is_file() and stray.name != _LOCK:
-            stray.unlink(missing_ok=True)
+def _delete_abandoned(root: Path) -> None:
+    for entry in root.iterdir():
+        if entry.is_dir() and not _is_locked(entry / _LOCK):
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.is_file() and entry.name != _LOCK:
+            entry.unlink(missing_ok=True)
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[IO[bytes]]:
+def _lock(path: Path) -> Iterator[IO[bytes]]:
     with path.open("wb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle
 
 
-def _is_held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     try:
         with path.open("rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

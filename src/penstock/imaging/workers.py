@@ -1,4 +1,4 @@
-"""Run picture and clip work in limited child processes."""
+"""Run work on images and videos in child processes with limited memory and time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from typing import IO, Any, Literal, Self, cast
 
 import msgspec
 
-# Decoders meet bytes that strangers chose. They run in processes that hold no secrets, may use only so much memory
-# and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
+# Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
+# memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
 
 FailureKind = Literal["crashed", "timeout", "refused"]
 Report = Callable[[float], None]
@@ -34,30 +34,29 @@ class ChildTask:
     cpu_seconds: float = 10
     wall_seconds: float = 40
     reports: bool = False  # takes a `progress` callback
-    long: bool = False  # never occupies the last free child, so that short work is not kept waiting behind it
+    long: bool = False  # leaves one child free, so that short tasks do not wait for long ones
 
 
 # What the gateway itself runs in children; providers that answer inside this process add tasks of their own.
 TASKS: Mapping[str, ChildTask] = {
-    "pictures.measure": ChildTask("penstock.imaging.convert:measure"),
-    "pictures.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
-    "pictures.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
-    "pictures.mask_for": ChildTask("penstock.imaging.convert:mask_for"),
+    "image.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
+    "image.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
+    "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
 }
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 NICENESS = 10
-TASKS_PER_CHILD = 256  # then a fresh one takes over, so that a fragmented heap never grows for ever
-FRAME_LIMIT_BYTES = 512 << 20
+TASKS_PER_CHILD = 256  # then a new child takes over, because the heap of the old one fragments and grows
+MAX_FRAME_BYTES = 512 << 20
 CHUNK_BYTES = 256 << 10
 PROGRESS_INTERVAL_SECONDS = 0.1
 
-# Credentials of providers live in the environment; only what Python itself needs goes to the children.
+# The environment holds the credentials of providers; a child gets only what Python itself needs.
 INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
 
 
 class WorkFailed(Exception):
-    """A task came to no result: its child crashed, it ran out of time, or it refused what it was given."""
+    """A task failed: its child crashed, it took too long, or it refused its input."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -66,20 +65,28 @@ class WorkFailed(Exception):
 
 
 class Work(msgspec.Struct, frozen=True):
+    """A task for a child, as it is sent to it."""
+
     task: str
     arguments: dict[str, Any]
     cpu_seconds: float
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How much of a task is done, from 0 to 1."""
+
     fraction: float
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
+    """What the function of a task returned."""
+
     result: Any
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """Why a task failed."""
+
     kind: FailureKind
     message: str
 
@@ -92,7 +99,7 @@ _decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Progress | Don
 
 
 class WorkerPool:
-    """Children start when first needed, stay for the next task, and are replaced when they die."""
+    """Child processes that start when first needed, stay for the next task, and are replaced when they die."""
 
     def __init__(
         self,
@@ -100,18 +107,16 @@ class WorkerPool:
         *,
         tasks: Mapping[str, ChildTask] | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
-        patience: float = 1.0,
     ) -> None:
-        # Two at least: long tasks leave one child free, and with one core the kernel shares it fairly anyway.
+        # At least two, because long tasks leave one child free.
         self.workers = max(2, workers if workers is not None else _cores())
         self._tasks = {**TASKS, **(tasks or {})}
         self._memory_bytes = memory_bytes
-        self._patience = patience  # multiplies every time limit, for slow machines
-        self._places = asyncio.Semaphore(self.workers)
-        self._long_places = asyncio.Semaphore(self.workers - 1)
+        self._slots = asyncio.Semaphore(self.workers)
+        self._long_slots = asyncio.Semaphore(self.workers - 1)
         self._idle: list[_Child] = []
         self._children: set[_Child] = set()
-        self._farewells: set[asyncio.Task[int]] = set()
+        self._exits: set[asyncio.Task[int]] = set()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -127,76 +132,76 @@ class WorkerPool:
     async def run(self, name: str, /, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
         """Run a registered task. Cancelling the caller kills the child. Raises KeyError for any other name."""
         task = self._tasks[name]
-        work = Work(name, arguments, math.ceil(task.cpu_seconds * self._patience))
-        async with self._long_places if task.long else contextlib.nullcontext(), self._places:
-            child = await self._take()
+        work = Work(name, arguments, math.ceil(task.cpu_seconds))
+        async with self._long_slots if task.long else contextlib.nullcontext(), self._slots:
+            child = await self._take_child()
             try:
-                reply = await self._ask(child, task, work, progress)
+                reply = await self._execute(child, task, work, progress)
             except BaseException:
-                self._dismiss(child)
+                self._discard_child(child)
                 raise
-            self._give_back(child, reply)
+            self._return_child(child, reply)
         if isinstance(reply, Failed):
             raise WorkFailed(reply.kind, reply.message)
         result: dict[str, Any] = reply.result
         return result
 
     async def close(self) -> None:
+        """Kill every child; tasks under way fail."""
         self._closed = True
         for child in list(self._children):
-            self._dismiss(child)
-        while self._farewells:
-            await asyncio.gather(*self._farewells)
+            self._discard_child(child)
+        while self._exits:
+            await asyncio.gather(*self._exits)
 
-    async def _ask(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
-        seconds = task.wall_seconds * self._patience
+    async def _execute(self, child: _Child, task: ChildTask, work: Work, progress: Report | None) -> Done | Failed:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(task.wall_seconds):
                 await child.send(_encode(work))
                 while isinstance(reply := await child.receive(), Progress):
                     if progress is not None:
                         progress(reply.fraction)
                 return reply
         except TimeoutError:
-            raise WorkFailed("timeout", f"The work took longer than {seconds:g} seconds.") from None
+            raise WorkFailed("timeout", f"The work took longer than {task.wall_seconds:g} seconds.") from None
         except (EOFError, OSError, msgspec.MsgspecError):
             child.kill()
-            raise _obituary(await child.process.wait()) from None
+            raise _exit_failure(await child.process.wait()) from None
 
-    async def _take(self) -> _Child:
+    async def _take_child(self) -> _Child:
         if self._closed:
             raise RuntimeError("The pool is closed.")
         while self._idle:
             child = self._idle.pop()
             if child.is_alive():
                 return child
-            self._dismiss(child)
+            self._discard_child(child)
         try:
             child = await _Child.start(self._memory_bytes, self._tasks)
-        except OSError as problem:  # no processes, descriptors or memory left
-            raise WorkFailed("crashed", f"No child could be started: {problem.strerror}.") from problem
+        except OSError as error:  # no processes, descriptors or memory left
+            raise WorkFailed("crashed", f"No child process could be started: {error.strerror}.") from error
         self._children.add(child)
         return child
 
-    def _give_back(self, child: _Child, reply: Done | Failed) -> None:
+    def _return_child(self, child: _Child, reply: Done | Failed) -> None:
         child.tasks_done += 1
-        # After anything but a deliberate refusal the child leaves by itself; nobody should be handed a dying one.
+        # After any failure but a refusal the child exits by itself.
         broken = isinstance(reply, Failed) and reply.kind != "refused"
         if broken or self._closed or child.tasks_done >= TASKS_PER_CHILD:
-            self._dismiss(child)
+            self._discard_child(child)
         else:
             self._idle.append(child)
 
-    def _dismiss(self, child: _Child) -> None:
+    def _discard_child(self, child: _Child) -> None:
         self._children.discard(child)
         child.kill()
-        farewell = asyncio.ensure_future(child.process.wait())
-        self._farewells.add(farewell)
-        farewell.add_done_callback(self._farewells.discard)
+        exiting = asyncio.ensure_future(child.process.wait())
+        self._exits.add(exiting)
+        exiting.add_done_callback(self._exits.discard)
 
 
 class _Child:
-    """The parent's side of one child: whole frames in, whole frames out."""
+    """One child process, seen from the parent; both sides send messages as frames with a length before each."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -216,7 +221,7 @@ class _Child:
             stdout=asyncio.subprocess.PIPE,
             env=environment,
             limit=CHUNK_BYTES,
-            start_new_session=True,  # Ctrl-C in a terminal must reach the gateway only, which then ends its children
+            start_new_session=True,  # Ctrl-C in a terminal reaches only the gateway, which then ends its children
         )
         return cls(process)
 
@@ -224,14 +229,14 @@ class _Child:
         return self.process.returncode is None and not self._output.at_eof()
 
     def kill(self) -> None:
-        # Not `process.kill()`, which first asks for the status of a child that is already dead, and so takes it from
-        # asyncio, whose `wait` would then report 255 instead of the signal.
+        # Not `process.kill()`: it polls for the exit status of a dead child, and asyncio's `wait` would then report 255
+        # instead of the signal.
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
     async def send(self, frame: bytes) -> None:
-        # In slices with room for others in between: one write of a large frame would copy all of it at once.
+        # In slices, so that other tasks of the event loop run in between; one write would copy the whole frame at once.
         self._input.write(len(frame).to_bytes(4, "big"))
         view = memoryview(frame)
         for start in range(0, len(view), CHUNK_BYTES):
@@ -240,8 +245,8 @@ class _Child:
 
     async def receive(self) -> Reply:
         size = int.from_bytes(await self._output.readexactly(4), "big")
-        if size > FRAME_LIMIT_BYTES:
-            raise EOFError("The child sent a frame beyond all measure.")
+        if size > MAX_FRAME_BYTES:
+            raise EOFError("The child sent a frame that is too large.")
         return _decode_reply(await self._output.readexactly(size))
 
 
@@ -254,7 +259,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def _obituary(status: int) -> WorkFailed:
+def _exit_failure(status: int) -> WorkFailed:
     if status == -signal.SIGXCPU:
         return WorkFailed("timeout", "The work used up its processor time.")
     if status < 0:
@@ -262,28 +267,29 @@ def _obituary(status: int) -> WorkFailed:
     return WorkFailed("crashed", f"The work ended early with status {status}.")
 
 
-# What follows runs in the child.
+# -------------------------------------------------------------------------------------------------------- in the child
 
 
 def main() -> None:
+    """Read tasks from standard input, run them, and write the results to standard output."""
     frames = sys.stdin.buffer
-    # Libraries that print must not write into the frames.
+    # What libraries print goes to standard error, not between the frames.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _accept_limits(int(sys.argv[1]))
-    # A child runs what the parent registered before it started; what comes later can only name one of these tasks.
+    _limit_process(int(sys.argv[1]))
+    # The tasks are fixed at the start; a frame can only name one of them.
     tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
     while (size := int.from_bytes(frames.read(4), "big")) > 0:
         work = _decode_work(frames.read(size))
-        _allow_processor_time(work.cpu_seconds)
-        reply = _perform(tasks, work, _Reporter(replies))
+        _limit_processor_time(work.cpu_seconds)
+        reply = _run_task(tasks, work, _Reporter(replies))
         _write(replies, reply)
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
 
 
 class _Reporter:
-    """Sends progress, but not more often than anybody looks."""
+    """Sends the progress of a task, at most once per interval."""
 
     def __init__(self, replies: IO[bytes]) -> None:
         self._replies = replies
@@ -296,16 +302,16 @@ class _Reporter:
             _write(self._replies, Progress(min(1.0, max(0.0, fraction))))
 
 
-def _perform(tasks: Mapping[str, ChildTask], work: Work, report: Report) -> Done | Failed:
+def _run_task(tasks: Mapping[str, ChildTask], work: Work, report: Report) -> Done | Failed:
     try:
         task = tasks[work.task]
         module, _, function = task.target.partition(":")
         extra = {"progress": report} if task.reports else {}
         return Done(getattr(importlib.import_module(module), function)(**work.arguments, **extra))
     except MemoryError:
-        return Failed("crashed", "The work needed more memory than it may use.")
+        return Failed("crashed", "The work needed more memory than the limit.")
     except Exception as error:  # the boundary of the process: every failure becomes a reply
-        # A deliberate refusal says so itself (see pictures.BadPicture); anything else is a fault of ours or of a codec.
+        # An error with this attribute is a refusal (see convert.BadImage); any other is a bug, ours or of a codec.
         if getattr(error, "kind", None) == "refused":
             return Failed("refused", str(error))
         return Failed("crashed", f"{type(error).__name__}: {error}")
@@ -318,18 +324,18 @@ def _write(replies: IO[bytes], reply: Reply) -> None:
     replies.flush()
 
 
-def _accept_limits(memory_bytes: int) -> None:
+def _limit_process(memory_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # elsewhere the address space cannot be limited
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-        # An idle child sees the end of its input when the parent dies; a busy one must be told by the kernel.
+        # An idle child sees the end of its input when the parent dies; a busy one is killed by the kernel.
         die_with_parent = 1  # PR_SET_PDEATHSIG
         ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
 
 
-def _allow_processor_time(seconds: float) -> None:
+def _limit_processor_time(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)

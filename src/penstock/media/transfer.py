@@ -78,9 +78,9 @@ class Transfer:
         if len(data) > self._settings.image_bytes:
             raise InvalidRequest(f"`{param}` may have at most {self._settings.image_bytes} bytes.", param=param)
         try:
-            made = await self._pool.run("pictures.normalise_input", data=data)
+            made = await self._pool.run("image.normalise_input", data=data)
             if role == "mask" and made["content_type"] == "image/png":
-                made = await self._pool.run("pictures.mask_for", data=made["data"], polarity="alpha")
+                made = await self._pool.run("image.convert_mask", data=made["data"], polarity="alpha")
         except WorkFailed as problem:
             words = problem.message if problem.kind == "refused" else "it could not be read"
             raise InvalidRequest(f"`{param}` is not a picture that can be used: {words}", param=param) from None
@@ -138,7 +138,7 @@ class Transfer:
             chunks = [chunk async for chunk in self._shelf.read(key_of(one.media_id), 0, one.size_bytes)]
             data = b"".join(chunks)
             if one.role == "mask" and polarity != "alpha":
-                data = (await self._pool.run("pictures.mask_for", data=data, polarity=polarity))["data"]
+                data = (await self._pool.run("image.convert_mask", data=data, polarity=polarity))["data"]
             reference = InputImage(data, one.content_type, one.width, one.height, one.role)
             found.setdefault(_TABLE_NAMES[one.role], []).append(reference)
         return found
@@ -185,11 +185,11 @@ class Transfer:
         """In the format that was asked for; untouched when it already is."""
         wanted = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)
-        if same := convert.unchanged(data, wanted, compression):
+        if same := convert.unconverted(data, wanted, compression):
             return data, same.content_type, same.width or 0, same.height or 0
         try:
             made = await self._pool.run(
-                "pictures.convert", data=data, output_format=wanted, output_compression=compression
+                "image.convert", data=data, output_format=wanted, output_compression=compression
             )
         except WorkFailed as problem:
             raise UnusableFile(problem.message) from problem

@@ -106,7 +106,7 @@ async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> N
     tools: dict[str, Any] = {}
 
     def service(slug: str) -> LocalService:
-        task = ChildTask("penstock.imaging.convert:measure")
+        task = ChildTask("penstock.imaging.convert:normalise_input")
         return LocalService(start=lambda given: tools.setdefault(slug, given), tasks={f"{slug}-task": task})
 
     pair = [provider("one", local=service("one")), provider("two", local=service("two")), provider("three")]
@@ -114,7 +114,7 @@ async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> N
     assert sorted(tasks) == ["one:one-task", "two:two-task"]
     async with WorkerPool(tasks=tasks) as pool:
         assert sorted(local.start_servers(pair, pool, tmp_path)) == ["one", "two"]
-        for name in ("two-task", "two:two-task", "pictures.measure"):
+        for name in ("two-task", "two:two-task", "image.normalise_input"):
             with pytest.raises(KeyError):
                 await tools["one"].run(name, {})
         assert pool.pids == []

@@ -32,8 +32,8 @@ def enlarge(data: bytes, factor: float) -> convert.ImageFile:
         raise convert.BadImage(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
     source = convert.decode(data)
     width, height = round(source.width * factor), round(source.height * factor)
-    if width * height > convert.MOST_PIXELS:
-        most = convert.MOST_PIXELS // 1_000_000
+    if width * height > convert.MAX_PIXELS:
+        most = convert.MAX_PIXELS // 1_000_000
         raise convert.BadImage(f"{width}x{height} would be more than {most} million pixels; use a smaller factor.")
     return convert.encode(scale(source, (width, height)), "png")
 
