@@ -428,7 +428,7 @@ async def test_no_room_for_a_video_yet(open_gateway: OpenGateway) -> None:
 @sqlite_only
 async def test_what_a_provider_says_it_charged(open_gateway: OpenGateway) -> None:
     """Seconds as the model makes them, tokens as they are reported; nonsense is not heeded."""
-    price = {"unit": "token", "output_usd": "0.0001", "most": 1000}
+    price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
     async with open_gateway(models={"picture": {"price": price}}) as running:
         for usage, cost in (
             ({"input_tokens": 1, "output_tokens": 10}, "0.001"),

@@ -510,7 +510,7 @@ async def test_prices_are_those_of_the_promise(open_gateway: OpenGateway) -> Non
 
 async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGateway) -> None:
     """Tokens are held up to a ceiling; three times as many are reported. The caller pays the ceiling, we the rest."""
-    price = {"unit": "token", "output_usd": "0.0001", "most": 1000}
+    price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
     async with open_gateway(models={"picture": {"price": price}}, starting_credit_usd="0.1") as running:
         running.lab.usage = {"input_tokens": 0, "output_tokens": 3000}
         made = await running.image()
@@ -523,7 +523,7 @@ async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGate
 
 @sqlite_only
 async def test_a_provider_that_charges_less(open_gateway: OpenGateway) -> None:
-    price = {"unit": "token", "output_usd": "0.0001", "most": 1000}
+    price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
     async with open_gateway(models={"picture": {"price": price}}) as running:
         running.lab.usage = {"input_tokens": 0, "output_tokens": 1}
         made = await running.image()
