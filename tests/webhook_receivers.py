@@ -1,11 +1,11 @@
-"""Deliveries with a network that does what a test says: the seam under them is the wire."""
+"""Deliveries through a fake HTTP client that responds as a test says."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from penstock.clock import ManualClock
 from penstock.net.client import HttpClient
@@ -15,7 +15,7 @@ from penstock.store.base import Store, Transaction
 from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import event, queue
+from penstock.webhooks.events import add_message, event_body
 from tests.databases import Database
 
 VAULT = Vault("v" * 43)
@@ -24,23 +24,25 @@ URL = "https://hooks.example.com/in"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessage:
+    """A delivery that reached the receiver, and when."""
+
     url: str
     body: bytes
     headers: Mapping[str, str]
     at: float
 
 
-Answer = Callable[[Sent], Awaitable[int]]
+Respond = Callable[[SentMessage], Awaitable[int]]
 
 
 class Receiver(HttpClient):
-    """Stands for the network: the seam under deliveries."""
+    """An HTTP client that sends nothing: it remembers the messages and responds with a status."""
 
-    def __init__(self, clock: ManualClock, answer: Answer | int = 200) -> None:
+    def __init__(self, clock: ManualClock, respond: Respond | int = 200) -> None:
         self._now = clock.monotonic
-        self.answer = answer
-        self.sent: list[Sent] = []
+        self.respond = respond
+        self.sent: list[SentMessage] = []
 
     async def post_guarded(
         self,
@@ -52,34 +54,42 @@ class Receiver(HttpClient):
         egress: EgressRules = NO_EXCEPTIONS,
     ) -> int:
         assert timeout_seconds == 30
-        sent = Sent(url, body, headers, self._now())
+        sent = SentMessage(url, body, headers, self._now())
         self.sent.append(sent)
-        return self.answer if isinstance(self.answer, int) else await self.answer(sent)
+        return self.respond if isinstance(self.respond, int) else await self.respond(sent)
+
+
+class MessageState(NamedTuple):
+    """What the database says about a message."""
+
+    state: str
+    deliveries: int
+    last_result: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One running installation of deliveries, on its own connection to the database."""
+    """What one process has to deliver messages: a store of its own, a clock and a receiver."""
 
     store: Store
     clock: ManualClock
     receiver: Receiver
     deliveries: Deliveries
 
-    async def state(self, message_id: str) -> dict[str, Any]:
+    async def state(self, message_id: str) -> MessageState:
         row = await self.store.one("get_message", id=message_id)
         assert row is not None
-        return {name: row[name] for name in ("state", "deliveries", "last_result")}
+        return MessageState(row["state"], row["deliveries"], row["last_result"])
 
 
 @asynccontextmanager
-async def started(
-    database: Database, answer: Answer | int = 200, clock: ManualClock | None = None
+async def open_process(
+    database: Database, respond: Respond | int = 200, clock: ManualClock | None = None
 ) -> AsyncIterator[Process]:
     async with database.open() as store:
         await store.write(lambda tx: add_org(tx, ORG))
         clock = clock or ManualClock(at_ms=round(time.time() * 1000))
-        receiver = Receiver(clock, answer)
+        receiver = Receiver(clock, respond)
         yield Process(store, clock, receiver, Deliveries(store, receiver, VAULT, clock, Settings()))
 
 
@@ -88,16 +98,16 @@ async def add_org(tx: Transaction, org_id: str) -> None:
         await tx.run("add_org", id=org_id, name="Acme", billing="prepaid", created_at_ms=0)
 
 
-async def put(store: Store, *urls: str) -> list[str]:
-    """Queue messages; their ids."""
+async def add_messages(store: Store, *urls: str) -> list[str]:
+    """Add a message for each URL, or one for the default URL. Returns their ids."""
     urls = urls or (URL,)
     ids = [new_id("req", 1) for _ in urls]
 
     async def work(tx: Transaction) -> None:
         for request_id, url in zip(ids, urls, strict=True):
             await tx.run("put_request", id=request_id, org_id=ORG)
-            body = event("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
-            await queue(tx, org_id=ORG, request_id=request_id, url=url, kind="video.failed", body=body, at_ms=7)
+            body = event_body("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
+            await add_message(tx, org_id=ORG, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7)
 
     await store.write(work)
     return [f"msg_{request_id}" for request_id in ids]
@@ -110,7 +120,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def running(process: Process) -> AsyncIterator[asyncio.Task[None]]:
+async def run_deliveries(process: Process) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(process.deliveries.run())
     try:
         yield task
@@ -119,6 +129,6 @@ async def running(process: Process) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def hang(_: Sent) -> int:
+async def hang(_: SentMessage) -> int:
     await asyncio.Event().wait()
     return 200

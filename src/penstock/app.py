@@ -147,7 +147,7 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
 async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
     """Attempts under way are let finish, within reason."""
     if gateway.store.dialect == "sqlite":
-        await gateway.deliveries.free()
+        await gateway.deliveries.release_leases()
     deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
     try:
         yield

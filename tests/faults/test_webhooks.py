@@ -20,7 +20,7 @@ import trustme
 
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
-from penstock.webhooks.events import event, queue
+from penstock.webhooks.events import add_message, event_body
 from tests.databases import sqlite_database
 from tests.http_client import server_tls
 from tests.tcp_server import Connection, Script, TcpServer, serve
@@ -46,8 +46,10 @@ class Rig:
             for request_id, host in zip(ids, hosts, strict=True):
                 url = f"https://{host}.example.com:{self.server.port}/in"
                 await tx.run("put_request", id=request_id, org_id=ORG)
-                body = event("video.completed", request_id, "m", outputs=[{"url": "https://x/1"}])
-                await queue(tx, org_id=ORG, request_id=request_id, url=url, kind="video.completed", body=body, at_ms=1)
+                body = event_body("video.completed", request_id, "m", outputs=[{"url": "https://x/1"}])
+                await add_message(
+                    tx, org_id=ORG, request_id=request_id, url=url, event="video.completed", body=body, at_ms=1
+                )
 
         await self.store.write(work)
         return [f"msg_{request_id}" for request_id in ids]
@@ -126,7 +128,7 @@ def answering_in_turn(*statuses: int) -> Script:
     ],
 )
 async def test_killed_between_sending_and_recording(
-    tmp_path: Path, place: str, statuses: tuple[int, ...], before: int, tries: int
+    tmp_path: Path, place: str, statuses: tuple[int, ...], before: int, deliveries: int
 ) -> None:
     async with rigged(tmp_path, answering_in_turn(*statuses)) as rig:
         (message_id,) = await rig.put("h0")
@@ -141,7 +143,7 @@ async def test_killed_between_sending_and_recording(
         async with rig.deliverer(later_seconds=60):
             await until(delivered)
         (row,) = await rig.messages()
-        assert (row["state"], row["deliveries"]) == ("delivered", tries)
+        assert (row["state"], row["deliveries"]) == ("delivered", deliveries)
         arrived = [read(request) for request in rig.server.requests]
         assert len(arrived) == 2
         assert len({(each[0], each[2]) for each in arrived}) == 1

@@ -7,4 +7,4 @@ from penstock.schema import Call, Response
 
 async def retrieve_webhook_secret(gateway: Gateway, call: Call) -> Response:
     """Return the secret of the caller's organization; the first call creates it."""
-    return Response(json={"key": await gateway.webhooks.secret(call.caller.org_id)}, headers=NO_STORE)
+    return Response(json={"key": await gateway.webhooks.get_secret(call.caller.org_id)}, headers=NO_STORE)

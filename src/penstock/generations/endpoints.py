@@ -144,7 +144,7 @@ def _wordless(row: Row) -> bytes:
     """The news of a failure without the provider's words."""
     subject = "video" if row["task"] == "video" else "image"
     kind = f"{subject}.{'cancelled' if row['error_code'] == Cancelled.code else 'failed'}"
-    return events.event(kind, row["id"], row["model"], error={"code": row["error_code"], "message": "Purged."})
+    return events.event_body(kind, row["id"], row["model"], error={"code": row["error_code"], "message": "Purged."})
 
 
 def _bare(settled: bytes | None) -> bytes | None:

@@ -289,14 +289,14 @@ async def _announce(
 ) -> None:
     if not row["webhook_url"]:
         return
-    kind = f"{'video' if row['task'] == 'video' else 'image'}.{status}"
-    body = events.event(kind, row["id"], row["model"], outputs=outputs, error=error)
-    await events.queue(
+    event = f"{'video' if row['task'] == 'video' else 'image'}.{status}"
+    body = events.event_body(event, row["id"], row["model"], outputs=outputs, error=error)
+    await events.add_message(
         tx,
         org_id=row["org_id"],
         request_id=row["id"],
         url=row["webhook_url"],
-        kind=kind,
+        event=event,
         body=body,
         at_ms=at_ms,
     )

@@ -1,4 +1,4 @@
-"""Webhooks: what is sent when a generation ends.
+"""Webhooks: what receivers are told when a generation ends.
 
-`events` builds and signs a message, `deliveries` sends it and retries.
+`events` builds and signs an event and stores it as a message. `deliveries` delivers messages and retries.
 """

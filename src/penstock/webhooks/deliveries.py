@@ -1,4 +1,4 @@
-"""Deliver messages on schedule, to whoever answers, hangs or lies."""
+"""Deliver webhook messages, and retry on a schedule until the receiver accepts them."""
 
 import asyncio
 import logging
@@ -18,38 +18,39 @@ from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.guard import EgressRules, check_webhook_url
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.waiting import retry_while_unavailable
 from penstock.vault import Vault
 from penstock.webhooks.events import WebhookSecrets, sign
 
 _log = logging.getLogger(__name__)
 
-# A receiver that hangs holds a slot for as long as an attempt may take, so there are many, and no host may hold more
-# than a few: the others' news is not late for it.
-_AT_ONCE = 2000
-_AT_ONCE_PER_HOST = 128
-_AT_ONCE_WHEN_SHORT = 8
+# A receiver that hangs occupies a place until the delivery times out. So there are many places, and one host may occupy
+# only some of them: it does not delay deliveries to other hosts.
+_CONCURRENT_MAX = 2000
+_CONCURRENT_PER_HOST = 128
+_CONCURRENT_MIN = 8  # when this machine runs out of sockets or file descriptors
 _BATCH = 128
 _BUSY_PAUSE_SECONDS = 0.05
-_LOOK_SECONDS = 1.0  # how late we may learn of a message that another process queued
-_JITTER = 0.18  # up to a fifth is promised; the rest is for being late
+_POLL_SECONDS = 1.0  # how late a message of another process may be noticed
+_JITTER = 0.18  # pauses are documented as up to a fifth longer; the difference allows for delays of our own
 _LOCAL_PAUSE_SECONDS = 1.0
-_LATE_SECONDS = 0.25  # the wire keeps the time of an attempt; this is for when it is held up itself
-_LEASE_EXTRA = 0.5  # of an attempt's time and beyond it, to write down how it went
-_UNRECORDED_MAX = 10  # attempts in a row of which nobody knows how they went; then it may be the message that kills
+_LATE_SECONDS = 0.25  # the client enforces the timeout itself; this is for a client that is delayed
+_LEASE_EXTRA = 0.5  # a lease lasts this fraction longer than a delivery may take, to record the result
+_UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, the message itself may crash the process
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
-_MOST_RESULT_CHARS = 200
+_RESULT_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A message that is ours to attempt until its lease ends."""
+class LeasedMessage:
+    """A message that only this process may deliver until its lease ends."""
 
     id: str
     org_id: str
     url: str
     body: bytes
-    deliveries: int  # attempts whose outcome was written down
-    unrecorded: int  # attempts since the last of those, this one included; the others ended with their processes
+    deliveries: int  # deliveries whose result was recorded
+    unrecorded: int  # deliveries since then, this one included; the processes of the others died
     lease_token: int
 
     @property
@@ -58,233 +59,242 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an attempt went, in words for operators."""
+class DeliveryResult:
+    """How a delivery ended; `text` is shown to operators."""
 
-    result: str
+    text: str
     delivered: bool = False
-    counts: bool = True  # False when that says nothing about the receiver
-    known: bool = True  # False when it may have arrived or not
+    counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
+    known: bool = True  # False when the message may have arrived or not
 
 
-_NOT_BEGUN = Outcome("stopped before it was sent", counts=False)
-_BROKEN_OFF = Outcome("interrupted", counts=False, known=False)
+_NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
+_INTERRUPTED = DeliveryResult("interrupted", counts=False, known=False)
 
 
 class Deliveries:
-    """Sends what is due. Any number of processes may run one of these on the same database.
+    """Delivers due messages. Several processes may do so on the same database.
 
-    An attempt counts once its outcome is written down. One that ended with its process, before or after anything was
-    sent, is made again when its lease ends: a receiver may get a message more often than the schedule says, and no
-    series of crashes uses the schedule up. Only so many in a row, though, in case it is the message that kills.
+    A delivery counts when its result is recorded. If a process dies during a delivery, the message is delivered again
+    when its lease ends. So a receiver may get a message more often than the schedule says, and crashes do not use the
+    schedule up. After ten crashes in a row the message is exhausted, because it may be the cause.
     """
 
-    def __init__(self, store: Store, wire: HttpClient, vault: Vault, clock: Clock, settings: Settings) -> None:
-        self._store, self._wire, self._clock = store, wire, clock
+    def __init__(self, store: Store, client: HttpClient, vault: Vault, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._client = client
+        self._clock = clock
         self._secrets = WebhookSecrets(store, vault, clock)
         self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
-        self._longest_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
+        self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._running: set[asyncio.Task[None]] = set()
-        self._crowds: Counter[str] = Counter()  # how many talk to each host
-        self._at_once = _AT_ONCE
-        self._stirred = asyncio.Event()
+        self._running_per_host: Counter[str] = Counter()
+        self._concurrent_max = _CONCURRENT_MAX
+        self._wakeup = asyncio.Event()
         self._stopping = False
 
     def wake(self) -> None:
-        """Look at once: a message was committed, or there is room again."""
-        self._stirred.set()
+        """Look for due messages now: one was committed, or a place became free."""
+        self._wakeup.set()
 
     def stop(self) -> None:
-        """Begin nothing more; `run` returns when the attempts under way have ended."""
+        """Start no more deliveries; `run` returns when the running ones have ended."""
         self._stopping = True
         self.wake()
 
-    async def free(self) -> None:
-        """No other process can be alive: what the last one died with need not wait, unless that happens again."""
-        await self._store.write(lambda tx: tx.run("make_leased_messages_due", now_ms=self._clock.steady_ms()))
+    async def release_leases(self) -> None:
+        """Make messages due that a former process had leased. Call it only when no other process delivers.
+
+        Messages that were interrupted more than three times in a row stay leased.
+        """
+        now_ms = self._clock.steady_ms()
+        await self._store.write(lambda tx: tx.run("make_leased_messages_due", now_ms=now_ms))
 
     async def run(self) -> None:
-        """Deliver until stopped, or until cancelled, which breaks off what is under way."""
+        """Deliver until stopped. Cancelling this interrupts the running deliveries."""
         try:
             while not self._stopping:
-                self._stirred.clear()
+                self._wakeup.clear()
                 try:
-                    while await self._start_due():
+                    while await self._start_due_deliveries():
                         pass
-                    pause = await self._pause_seconds()
+                    pause = await self._seconds_to_next()
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
-                    pause = _LOOK_SECONDS
-                if self._busy_hosts:  # whose messages are all looked at each time
+                    pause = _POLL_SECONDS
+                if self._busy_hosts:  # claiming reads past all of their messages, so not too often
                     await asyncio.sleep(_BUSY_PAUSE_SECONDS)
-                await self._clock.wait(self._stirred, pause)
-            await self._drained()
+                await self._clock.wait(self._wakeup, pause)
+            await self._wait_for_running()
         finally:
             for task in self._running:
                 task.cancel()
-            await self._drained()
+            await self._wait_for_running()
 
-    async def deliver_due(self) -> None:
-        """One round: attempt whatever is due and wait for the results."""
-        while await self._start_due() or self._running:
-            await self._drained()
+    async def deliver_due_messages(self) -> None:
+        """Deliver all messages that are due, and wait for the results."""
+        while await self._start_due_deliveries() or self._running:
+            await self._wait_for_running()
 
-    async def _drained(self) -> None:
+    async def _wait_for_running(self) -> None:
         while self._running:
             await asyncio.wait(self._running)
 
-    async def _pause_seconds(self) -> float:
+    async def _seconds_to_next(self) -> float:
         now_ms = self._clock.steady_ms()
         row = await self._store.one("get_next_message_due", now_ms=now_ms)
-        due_ms = row["at_ms"] if row is not None and row["at_ms"] is not None else now_ms + 1000 * _LOOK_SECONDS
-        return min((due_ms - now_ms) / 1000, _LOOK_SECONDS)
+        due_ms = row["at_ms"] if row is not None and row["at_ms"] is not None else now_ms + 1000 * _POLL_SECONDS
+        return min((due_ms - now_ms) / 1000, _POLL_SECONDS)
 
     # ------------------------------------------------------------------------------------------------------- claiming
 
-    async def _start_due(self) -> bool:
-        """Start a batch of what is due; whether there may be more to start."""
-        room = min(_BATCH, self._at_once - len(self._running))
+    async def _start_due_deliveries(self) -> bool:
+        """Start a batch of due deliveries. Returns True when there may be more to start."""
+        room = min(_BATCH, self._concurrent_max - len(self._running))
         if room <= 0:
             return False
         claiming = asyncio.create_task(self._claim(room))
         try:
-            claims = await asyncio.shield(claiming)
+            messages = await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # They are leased by now, or will be, and nobody should have to wait for that.
-            await asyncio.gather(*[self._record(claim, _NOT_BEGUN) for claim in await claiming])
+            # They are leased, or will be in a moment: give them back, so that they need not wait for the lease to end.
+            await asyncio.gather(*[self._record(message, _NOT_STARTED) for message in await claiming])
             raise
-        for claim in claims:
-            task = asyncio.create_task(self._attempt(claim), name=claim.id)
+        for message in messages:
+            task = asyncio.create_task(self._deliver(message), name=message.id)
             self._running.add(task)
-            task.add_done_callback(self._ended)
-        return len(claims) == room
+            task.add_done_callback(self._remove_running)
+        return len(messages) == room
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if len(self._running) >= self._at_once:
-            self.wake()  # somebody may have waited for this place
+    def _remove_running(self, task: asyncio.Task[None]) -> None:
+        if len(self._running) >= self._concurrent_max:
+            self.wake()  # a message may have waited for this place
         self._running.remove(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            _log.error("webhook attempt %s broke", task.get_name(), exc_info=problem)
+            _log.error("webhook delivery of %s raised an exception", task.get_name(), exc_info=problem)
 
     @contextmanager
-    def _in_crowd(self, host: str) -> Iterator[None]:
-        """Until the host has answered; how long it takes to write that down is not its fault."""
-        self._crowds[host] += 1
+    def _occupy_host(self, host: str) -> Iterator[None]:
+        """Count a running delivery to a host, without the time that recording its result takes."""
+        self._running_per_host[host] += 1
         try:
             yield
         finally:
-            self._crowds[host] -= 1
-            if self._crowds[host] == _AT_ONCE_PER_HOST - 1:
-                self.wake()  # somebody may have waited to talk to it
-            if not self._crowds[host]:
-                del self._crowds[host]
+            self._running_per_host[host] -= 1
+            if self._running_per_host[host] == _CONCURRENT_PER_HOST - 1:
+                self.wake()  # a message to this host may have waited
+            if not self._running_per_host[host]:
+                del self._running_per_host[host]
 
     @property
     def _busy_hosts(self) -> list[str]:
-        return [host for host, count in self._crowds.items() if count >= _AT_ONCE_PER_HOST]
+        return [host for host, count in self._running_per_host.items() if count >= _CONCURRENT_PER_HOST]
 
-    async def _claim(self, limit: int) -> list[Claim]:
+    async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
         values = {"now_ms": now_ms, "until_ms": now_ms + self._lease_ms, "limit": limit}
-        busy = msgspec.json.encode(self._busy_hosts).decode()
+        busy_hosts = msgspec.json.encode(self._busy_hosts).decode()
 
         async def work(tx: Transaction) -> list[Row]:
-            await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_ms)
-            return await tx.all("claim_messages", busy_hosts=busy, **values)
+            await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_wait_ms)
+            return await tx.all("claim_messages", busy_hosts=busy_hosts, **values)
 
-        return [Claim(**row) for row in await self._store.write(work)]
+        return [LeasedMessage(**row) for row in await self._store.write(work)]
 
-    # ------------------------------------------------------------------------------------------------------ attempting
+    # ------------------------------------------------------------------------------------------------------ delivering
 
-    async def _attempt(self, claim: Claim) -> None:
+    async def _deliver(self, message: LeasedMessage) -> None:
         try:
-            with self._in_crowd(claim.host):
-                outcome = await self._send(claim)
+            with self._occupy_host(message.host):
+                result = await self._send(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
-                await self._record(claim, _BROKEN_OFF)
+                await self._record(message, _INTERRUPTED)
             raise
         failpoint("hook.sent")
-        if outcome.delivered:
+        if result.delivered:
             failpoint("hook.after_2xx")
-        if outcome.counts:
-            self._at_once = min(_AT_ONCE, self._at_once + 1)
+        if result.counts:
+            self._concurrent_max = min(_CONCURRENT_MAX, self._concurrent_max + 1)
         else:
-            self._at_once = max(_AT_ONCE_WHEN_SHORT, self._at_once // 2)
-        await self._record_patiently(claim, outcome)
+            self._concurrent_max = max(_CONCURRENT_MIN, self._concurrent_max // 2)
+        # A lost result would deliver the message again, so wait for the database while the lease lasts.
+        give_up_at = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
+        await retry_while_unavailable(
+            self._clock,
+            lambda: self._record(message, result),
+            gives_up=lambda: self._clock.monotonic() >= give_up_at,
+            message_id=message.id,
+        )
         failpoint("hook.between")
 
-    async def _send(self, claim: Claim) -> Outcome:
-        if claim.unrecorded > _UNRECORDED_MAX:
-            return _BROKEN_OFF
+    async def _send(self, message: LeasedMessage) -> DeliveryResult:
+        if message.unrecorded > _UNRECORDED_MAX:
+            return _INTERRUPTED
         try:
-            url = check_webhook_url(claim.url, self._egress)
-            headers = await self._headers(claim)
+            url = check_webhook_url(message.url, self._egress)
+            headers = await self._headers(message)
             async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
-                status = await self._wire.post_guarded(
-                    url, claim.body, headers, timeout_seconds=self._timeout_seconds, egress=self._egress
+                status = await self._client.post_guarded(
+                    url, message.body, headers, timeout_seconds=self._timeout_seconds, egress=self._egress
                 )
         except InvalidRequest:
-            return Outcome("the address is refused")
+            return DeliveryResult("the URL is refused")
         except TimeoutError:
-            return Outcome("timed out")
+            return DeliveryResult("timed out")
         except StorageUnavailable as problem:
-            return Outcome(str(problem), counts=False)
+            return DeliveryResult(str(problem), counts=False)
         except NotSent as problem:
-            return Outcome(str(problem), counts=not problem.local)
+            return DeliveryResult(str(problem), counts=not problem.local)
         except MaybeSent as problem:
-            return Outcome(str(problem))
-        return Outcome(f"status {status}", delivered=200 <= status < 300)
+            return DeliveryResult(str(problem))
+        return DeliveryResult(f"status {status}", delivered=200 <= status < 300)
 
-    async def _headers(self, claim: Claim) -> dict[str, str]:
+    async def _headers(self, message: LeasedMessage) -> dict[str, str]:
         timestamp = self._clock.now_ms() // 1000
-        signatures = [
-            sign(secret, claim.id, timestamp, claim.body) for secret in await self._secrets.signing(claim.org_id)
-        ]
+        secrets = await self._secrets.get_signing_secrets(message.org_id)
         return {
             "content-type": "application/json",
-            "webhook-id": claim.id,
+            "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(signatures),
+            "webhook-signature": " ".join(sign(secret, message.id, timestamp, message.body) for secret in secrets),
         }
 
-    async def _record_patiently(self, claim: Claim, outcome: Outcome) -> None:
-        """Forgetting a 2xx would send the message again, so a database that is away is waited for while we may."""
-        until = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
-        while True:
-            try:
-                return await self._record(claim, outcome)
-            except StorageUnavailable:
-                if self._clock.monotonic() >= until:
-                    raise
-            await self._clock.sleep(_LOOK_SECONDS)
-
-    async def _record(self, claim: Claim, outcome: Outcome) -> None:
-        """Write down how it went, unless the lease has passed to somebody else in the meantime."""
-        held = {"id": claim.id, "lease_token": claim.lease_token, "result": outcome.result[:_MOST_RESULT_CHARS]}
-        deliveries = claim.deliveries + outcome.counts
-        if outcome.delivered or deliveries > len(self._delays) or claim.unrecorded > _UNRECORDED_MAX:
-            state = "delivered" if outcome.delivered else "exhausted"
-            ended = {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms(), **held}
-            written = await self._store.write(lambda tx: tx.run("end_message", **ended))
+    async def _record(self, message: LeasedMessage, result: DeliveryResult) -> None:
+        """End the message or schedule its next delivery. Changes nothing when the lease has passed on."""
+        values = {"id": message.id, "lease_token": message.lease_token, "result": result.text[:_RESULT_CHARS_MAX]}
+        deliveries = message.deliveries + result.counts
+        if result.delivered or deliveries > len(self._delays) or message.unrecorded > _UNRECORDED_MAX:
+            state = "delivered" if result.delivered else "exhausted"
+            end = {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms(), **values}
+            recorded = await self._store.write(lambda tx: tx.run("end_message", **end))
         else:
-            seconds = self._delays[deliveries - 1] if outcome.counts else _LOCAL_PAUSE_SECONDS
+            seconds = self._delays[deliveries - 1] if result.counts else _LOCAL_PAUSE_SECONDS
             wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
-            unrecorded, next_at_ms = 0 if outcome.known else claim.unrecorded, self._clock.steady_ms() + round(wait_ms)
-            moved = {"deliveries": deliveries, "unrecorded": unrecorded, "next_at_ms": next_at_ms, **held}
-            written = await self._store.write(lambda tx: tx.run("postpone_message", **moved))
-        _log.info("webhook %s, attempt %d: %s%s", claim.id, deliveries, outcome.result, "" if written else " (fenced)")
+            retry = {
+                "deliveries": deliveries,
+                "unrecorded": 0 if result.known else message.unrecorded,
+                "next_at_ms": self._clock.steady_ms() + round(wait_ms),
+                **values,
+            }
+            recorded = await self._store.write(lambda tx: tx.run("postpone_message", **retry))
+        lost = "" if recorded else " (not recorded: the lease was lost)"
+        _log.info("webhook %s, delivery %d: %s%s", message.id, deliveries, result.text, lost)
 
     # ------------------------------------------------------------------------------------------------------- operators
 
     async def list_messages(self, state: str | None = None, limit: int = 50) -> list[Row]:
+        """The newest messages, of one state or of all."""
         return await self._store.slow("list_messages", state=state, limit=limit)
 
     async def redeliver(self, message_id: str) -> None:
-        """Send an ended message again: the same id and bytes, and the whole schedule if need be."""
+        """Start the deliveries of an ended message over, with the same id and body.
+
+        Raises NotFound for an unknown message and Conflict for one that has not ended.
+        """
         if not await self._store.write(lambda tx: tx.run("requeue_message", id=message_id)):
             if await self._store.one("get_message", id=message_id) is None:
                 raise NotFound(f"No such message: {message_id}.")

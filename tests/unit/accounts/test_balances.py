@@ -1,22 +1,14 @@
 """Balances as the interface shows them."""
 
 from decimal import Decimal
-from typing import Any
-
-import pytest
 
 from penstock.accounts import transfers
 from penstock.accounts.balances import Balances
 from penstock.store.base import Store, Transaction
 from penstock.values import nanos, new_id
-from tests.databases import Database, database_for
+from tests.databases import Database
 
 NOW = 1_700_000_000_000
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest, dialect: Any) -> Database:
-    return database_for(request, dialect)
 
 
 async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str) -> str:

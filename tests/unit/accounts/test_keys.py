@@ -17,19 +17,9 @@ from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound, Prob
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import new_id
 from penstock.vault import SecretRefused, Vault
-from tests.databases import BOTH, Database, database_for
+from tests.databases import Database
 
 VAULT = Vault("v" * 43)
-
-
-@pytest.fixture(params=BOTH)
-def database(request: pytest.FixtureRequest) -> Database:
-    return database_for(request, request.param)
-
-
-@pytest.fixture
-def sqlite(request: pytest.FixtureRequest) -> Database:
-    return database_for(request, "sqlite")
 
 
 class Counting:

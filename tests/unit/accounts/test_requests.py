@@ -17,16 +17,11 @@ from penstock.schema import SLOT_MS, Call, Caller, Request
 from penstock.store.base import Store, Transaction
 from penstock.store.paging import Page
 from penstock.values import ZERO, Nanos, dollars, iso, new_id
-from tests.databases import Database, database_for
+from tests.databases import Database
 
 NOW = 1_700_000_000_000
 KEYS = ("key_a", "key_b")
 REQUEST = Request(task="image", model="picture", values={"user": "ann", "session_id": "s-body"})
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest, dialect: Any) -> Database:
-    return database_for(request, dialect)
 
 
 async def org(store: Store) -> str:

@@ -9,14 +9,9 @@ from penstock.accounts import transfers
 from penstock.errors import InsufficientBalance, StorageUnavailable
 from penstock.store.base import ConstraintViolated, Store
 from penstock.values import Nanos, nanos, new_id
-from tests.databases import Database, database_for
+from tests.databases import Database
 
 NOW = 1_700_000_000_000
-
-
-@pytest.fixture
-def database(request: pytest.FixtureRequest, dialect: Any) -> Database:
-    return database_for(request, dialect)
 
 
 async def org(store: Store, usd: str, billing_type: str = "prepaid") -> str:

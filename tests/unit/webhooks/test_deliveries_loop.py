@@ -1,0 +1,214 @@
+"""Many deliveries at once, and a delivery loop that is woken, stopped and cancelled."""
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from penstock.errors import StorageUnavailable
+from penstock.webhooks import deliveries as module
+from tests.databases import Database
+from tests.webhook_receivers import (
+    URL,
+    Process,
+    SentMessage,
+    add_messages,
+    hang,
+    open_process,
+    run_deliveries,
+    until,
+)
+
+# -------------------------------------------------------------------------------------------------------- many at once
+
+
+async def test_several_processes_deliver_each_message_once(database: Database) -> None:
+    async def respond_later(_: SentMessage) -> int:
+        await asyncio.sleep(0)
+        return 200
+
+    async with AsyncExitStack() as stack:
+        processes = [await stack.enter_async_context(open_process(database, respond_later)) for _ in range(3)]
+        ids = await add_messages(processes[0].store, *[URL] * 120)
+        await asyncio.gather(*[process.deliveries.deliver_due_messages() for process in processes])
+        sent_ids = [sent.headers["webhook-id"] for process in processes for sent in process.receiver.sent]
+        assert sorted(sent_ids) == sorted(ids), "each message once"
+        assert {row["state"] for row in await processes[0].deliveries.list_messages(limit=1000)} == {"delivered"}
+
+
+async def deliver_past(process: Process, hosts: int, messages: int, hanging: int) -> None:
+    """Add messages to hosts that hang, wait until `hanging` are being sent, and check that another is delivered."""
+
+    async def respond(sent: SentMessage) -> int:
+        return 200 if sent.url == URL else await hang(sent)
+
+    process.receiver.respond = respond
+    sent = process.receiver.sent
+    async with run_deliveries(process):
+        await add_messages(process.store, *(f"https://h{number % hosts}.example.org/in" for number in range(messages)))
+        process.deliveries.wake()
+        await until(lambda: len(sent) >= hanging)
+        (healthy,) = await add_messages(process.store)
+        process.deliveries.wake()
+        await until(lambda: sent[-1].url == URL)  # although the clock does not move
+        assert len(sent) - 1 < hanging + module._BATCH
+        async with asyncio.timeout(20):
+            while (await process.state(healthy)).state != "delivered":  # noqa: ASYNC110 (only the store knows)
+                await asyncio.sleep(0.001)
+
+
+async def test_a_hanging_host_delays_no_other(database: Database) -> None:
+    async with open_process(database) as process:
+        await deliver_past(process, hosts=1, messages=300, hanging=128)
+
+
+async def test_a_thousand_hanging_hosts_delay_no_other(sqlite: Database) -> None:
+    async with open_process(sqlite) as process:
+        await deliver_past(process, hosts=1000, messages=1000, hanging=1000)
+
+
+async def test_a_free_place_is_used_at_once(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "_CONCURRENT_PER_HOST", 4)
+    places = asyncio.Semaphore(0)
+    most = 0
+
+    async def respond(_: SentMessage) -> int:
+        nonlocal most
+        most = max(most, process.deliveries._running_per_host["hooks.example.com"])
+        await places.acquire()
+        return 200
+
+    async with open_process(sqlite, respond) as process, run_deliveries(process):
+        await add_messages(process.store, *[URL] * 8)
+        process.deliveries.wake()
+        for number in range(4, 9):  # although the clock does not move
+            await until(lambda number=number: len(process.receiver.sent) == number and process.clock.sleeping == 1)  # type: ignore[misc]
+            places.release()
+        assert most == 4
+
+
+async def test_a_host_is_free_before_its_result_is_recorded(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 4)
+    monkeypatch.setattr(module, "_CONCURRENT_PER_HOST", 4)
+    async with open_process(sqlite) as process:
+        may_record = asyncio.Event()
+        record = process.deliveries._record
+
+        async def record_later(*arguments: Any) -> None:
+            await may_record.wait()
+            await record(*arguments)
+
+        monkeypatch.setattr(process.deliveries, "_record", record_later)
+        async with run_deliveries(process):
+            ids = await add_messages(process.store, *[URL] * 30)
+            process.deliveries.wake()
+            await until(lambda: len(process.receiver.sent) == len(ids))
+            may_record.set()
+            await until(lambda: not process.deliveries._running)
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+async def test_a_message_is_sent_when_woken_or_within_a_second(database: Database) -> None:
+    async with open_process(database) as process, run_deliveries(process):
+        await until(lambda: process.clock.sleeping == 1)
+        await add_messages(process.store)
+        process.deliveries.wake()
+        await until(lambda: len(process.receiver.sent) == 1)
+        await until(lambda: not process.deliveries._running and process.clock.sleeping == 1)
+        await add_messages(process.store)  # by another process, which cannot wake us
+        process.clock.advance(1)
+        await until(lambda: len(process.receiver.sent) == 2)
+
+
+async def test_retries_are_on_time_while_running(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.1)
+    async with open_process(sqlite, 500) as process, run_deliveries(process):
+        await add_messages(process.store)
+        process.deliveries.wake()
+        began = process.clock.monotonic()
+        for _ in range(800):
+            await until(lambda: process.clock.sleeping == 1 and not process.deliveries._running)
+            process.clock.advance(0.1)
+        times = [round(sent.at - began, 1) for sent in process.receiver.sent]
+        assert times == [0, 5.5, 22, 71.5]
+
+
+async def test_stopping_waits_for_running_deliveries(sqlite: Database) -> None:
+    go = asyncio.Event()
+
+    async def respond(_: SentMessage) -> int:
+        await go.wait()
+        return 200
+
+    async with open_process(sqlite, respond) as process, run_deliveries(process) as task:
+        (message_id,) = await add_messages(process.store)
+        process.deliveries.wake()
+        await until(lambda: bool(process.receiver.sent))
+        process.deliveries.stop()
+        (later,) = await add_messages(process.store)
+        await asyncio.sleep(0)
+        assert not task.done()
+        go.set()
+        await task
+        assert (await process.state(message_id)).state == "delivered"
+        assert (await process.state(later)).deliveries == 0
+
+
+async def test_cancelling_reschedules_running_deliveries(database: Database) -> None:
+    """The message may have arrived or not, so it is soon sent again; each interruption is counted."""
+    async with open_process(database, hang) as process:
+        (message_id,) = await add_messages(process.store)
+        for times in range(1, 4):
+            async with run_deliveries(process):
+                await until(lambda times=times: len(process.receiver.sent) == times)  # type: ignore[misc]
+            assert await process.state(message_id) == ("waiting", 0, "interrupted")
+            process.clock.advance(2)
+        (claim,) = await process.deliveries._claim(1)
+        assert claim.unrecorded == 4
+        process.receiver.respond = 200
+        process.clock.advance(45)
+        await process.deliveries.deliver_due_messages()
+        assert (await process.state(message_id)).state == "delivered"
+
+
+async def test_cancelling_reschedules_claimed_messages(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_process(database) as process:
+        await add_messages(process.store)
+        write, committed, go = process.store.write, asyncio.Event(), asyncio.Event()
+
+        async def slow(work: Any) -> Any:
+            done = await write(work)
+            committed.set()
+            await go.wait()
+            return done
+
+        monkeypatch.setattr(process.store, "write", slow)
+        async with run_deliveries(process) as task:
+            await committed.wait()
+            task.cancel()
+            go.set()
+        assert process.receiver.sent == []
+        process.clock.advance(2)
+        await process.deliveries.deliver_due_messages()
+        assert len(process.receiver.sent) == 1
+
+
+async def test_an_unavailable_database_is_waited_for(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_process(sqlite) as process:
+        await add_messages(process.store)
+        write = process.store.write
+
+        async def gone(work: Any) -> Any:
+            raise StorageUnavailable("not reachable")
+
+        monkeypatch.setattr(process.store, "write", gone)
+        async with run_deliveries(process):
+            await until(lambda: process.clock.sleeping == 1)
+            monkeypatch.setattr(process.store, "write", write)
+            process.clock.advance(1)
+            await until(lambda: len(process.receiver.sent) == 1)
