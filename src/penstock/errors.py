@@ -1,4 +1,4 @@
-"""Every error a caller can see: tree, status, type, code."""
+"""Every error that a caller can see, with its status, type and code."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """Base of everything that becomes an error response; the class name is the code."""
+    """Base of every error response; the code is the name of the class in capitals."""
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "api_error"
@@ -27,12 +27,13 @@ class Problem(Exception):
         self.message = message
         self.param = param
         self.headers = dict(headers or {})
-        # OpenAI's clients repeat 408, 409, 429 and 5xx by themselves unless told; None leaves them to their defaults.
+        # OpenAI's clients repeat 408, 409, 429 and 5xx unless a header says otherwise; None sends no such header.
         self.should_retry = should_retry
-        # Set once the request that failed has a record of its own; the rest are recorded as rejected.
+        # True once the request has a record with this error; the others are recorded as rejected.
         self.recorded = False
 
     def body(self) -> dict[str, dict[str, str]]:
+        """Return the JSON body of the response."""
         error = {"message": self.message, "type": self.type, "code": self.code}
         if self.param:
             error["param"] = self.param
@@ -40,7 +41,7 @@ class Problem(Exception):
 
 
 class InternalError(Problem):
-    """Our own fault. The message never carries details; the log does."""
+    """A fault of the gateway. Details are in the log and never in the message."""
 
     def __init__(self, message: str = "The gateway failed to handle this request.") -> None:
         super().__init__(message, should_retry=False)
@@ -50,7 +51,7 @@ class InternalError(Problem):
 
 
 class AuthenticationFailed(Problem):
-    """Key missing, malformed, unknown or revoked: always the same words, so that nothing can be learned from them."""
+    """The key is missing, malformed, unknown or revoked; the message does not tell which."""
 
     status = 401
     type = "authentication_error"
@@ -129,7 +130,7 @@ class HeadersTooLarge(InvalidRequest):
 
 
 class UpstreamProblem(Problem):
-    """Base of what went wrong at or on the way to a provider."""
+    """Base of errors at a provider, or on the way to it."""
 
     status = 502
 
@@ -143,7 +144,7 @@ class UpstreamError(UpstreamProblem):
 
 
 class UpstreamOutcomeUnknown(UpstreamProblem):
-    """Something was sent and nobody knows what became of it; never sent again."""
+    """A call was sent to a provider and its outcome is unknown; it is never sent again."""
 
 
 class UpstreamTimeout(UpstreamProblem):
@@ -151,13 +152,13 @@ class UpstreamTimeout(UpstreamProblem):
 
 
 class StorageUnavailable(Problem):
-    """Nowhere durable to keep a promise or a result; nothing is charged."""
+    """The database or the storage cannot be written; nothing is charged."""
 
     status = 503
 
 
 class Unavailable(Problem):
-    """This process takes no more calls: it is stopping, or it holds as many connections as it may."""
+    """This process takes no more calls: it is stopping, or it has too many connections."""
 
     status = 503
 
@@ -166,6 +167,6 @@ class Unavailable(Problem):
 
 
 class Cancelled(Problem):
-    """Not an HTTP error: the code that a cancelled video shows."""
+    """Not an HTTP error, but the error code of a cancelled video."""
 
     status = 409

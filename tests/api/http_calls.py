@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.response_schemas import SHAPES
+from penstock.api.response_schemas import SCHEMAS
 from tests.api.raw_http import Said, Server, serving
 from tests.gateway import OpenGateway, RunningGateway
 
@@ -56,7 +56,7 @@ async def visiting(open_gateway: OpenGateway, **said: Any) -> AsyncIterator[Visi
 def shaped(name: str, said: Said, status: int = 200) -> Any:
     """The answer's JSON, which must have this shape."""
     assert said.status == status, said
-    schema = {**SHAPES[name], "components": {"schemas": dict(SHAPES)}}
+    schema = {**SCHEMAS[name], "components": {"schemas": dict(SCHEMAS)}}
     validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
     assert [str(one) for one in validator.iter_errors(said.json)] == []
     return said.json

@@ -10,7 +10,7 @@ from typing import Any, Self
 from uvicorn.server import ServerState
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.connection import Doorkeeper
+from penstock.api.connection import WaitingConnections
 from penstock.api.server import configure
 from penstock.clock import Clock
 from penstock.settings import Settings
@@ -156,8 +156,8 @@ async def serving(
     edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
 ) -> AsyncIterator[Server]:
     """The application behind the protocol that serves it; without uvicorn's main loop, which takes time to stop."""
-    doorkeeper = Doorkeeper(most, head_seconds, Clock())
-    config = configure(edge, settings, doorkeeper)
+    waiting = WaitingConnections(most, head_seconds, Clock())
+    config = configure(edge, settings, waiting)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
@@ -166,7 +166,7 @@ async def serving(
         yield Server(listener.sockets[0].getsockname()[1], state)
     finally:
         listener.close()
-        doorkeeper.close()
+        waiting.close()
         for connection in list(state.connections):
             connection.transport.abort()
         tasks = list(state.tasks)

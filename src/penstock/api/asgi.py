@@ -1,4 +1,4 @@
-"""The ASGI application: a request in, its row's endpoint called, an answer or a problem out."""
+"""The ASGI application: find the route of a call, run its endpoint, send the response or an error."""
 
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -8,8 +8,19 @@ from typing import Any
 import structlog
 
 from penstock.accounts.keys import ADMIN
-from penstock.api import body as receive
 from penstock.api import problems, query, responses
+from penstock.api.body import (
+    BODY_ARRIVED,
+    NO_BODY,
+    Body,
+    Disconnected,
+    Limits,
+    Receive,
+    check_headers,
+    decode_headers,
+    has_body,
+    read_body,
+)
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
@@ -22,14 +33,14 @@ Scope = MutableMapping[str, Any]
 
 log = structlog.get_logger("penstock.api")
 
-_NOBODY = Caller(org_id="", key_id="")
+_ANONYMOUS = Caller(org_id="", key_id="")
 _NO_QUERY: Mapping[str, str] = {}
 _HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _MODEL_CHARS = 256
 
 
-class Exchange:
-    """What is known so far about one request, so that a refusal at any point can be answered and recorded."""
+class CallState:
+    """What is known about a call so far, so that an error at any point can be answered and recorded."""
 
     __slots__ = ("at_ms", "call", "caller", "headers", "id", "query", "reached", "route", "started", "unread", "values")
 
@@ -40,7 +51,7 @@ class Exchange:
         self.route = route
         self.values = values
         self.headers = headers
-        self.unread = receive.has_body(headers)  # a body was announced, and not all of it has been read
+        self.unread = has_body(headers)  # a body was announced, and not all of it has been read
         self.query = _NO_QUERY
         self.caller: Caller | None = None
         self.call: Call | None = None
@@ -48,134 +59,137 @@ class Exchange:
 
 
 class AsgiApp:
-    """Callable as ASGI asks. One per process."""
+    """The ASGI application of a process."""
 
     def __init__(self, gateway: Gateway, routes: Iterable[Route] = ROUTES) -> None:
         self._gateway = gateway
         self._router = Router(routes)
-        self._limits = receive.Limits.of(gateway.settings)
+        self._limits = Limits.of(gateway.settings)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
     def draining(self) -> bool:
-        """Whether the process has been told to stop: what is under way goes on, new work is refused."""
+        """True once the process has been told to stop: running calls go on, new work is refused."""
         return self._gateway.draining
 
     @draining.setter
     def draining(self, value: bool) -> None:
         self._gateway.draining = value
 
-    async def __call__(self, scope: Scope, receiver: receive.Receive, sender: responses.Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: responses.Send) -> None:
         if scope["type"] != "http":
-            raise ValueError(f"only HTTP is served here, not {scope['type']}")
-        # The row alone decides who may call: no header, and no second reading of the path, has a say in it.
+            raise ValueError(f"only HTTP is served, not {scope['type']}")
+        # Only the route decides who may call it; headers and other spellings of the path have no influence.
         route, values = self._router.find(scope["method"], scope["raw_path"])
-        exchange = Exchange(self._gateway, route, values, receive.headers(scope["headers"]))
+        state = CallState(self._gateway, route, values, decode_headers(scope["headers"]))
         try:
-            answer = await self._answer(exchange, scope, receiver)
-            body = responses.encode(answer)
-            if route.modality and body and exchange.caller and exchange.call and not exchange.call.dry_run:
-                self._gateway.chat_settlement.sized(exchange.caller.org_id, exchange.id, len(body))
-        except receive.Gone:
+            response = await self._respond(state, scope, receive)
+            body = responses.encode_body(response)
+            if route.modality and body and state.caller and state.call and not state.call.dry_run:
+                self._gateway.chat_settlement.sized(state.caller.org_id, state.id, len(body))
+        except Disconnected:
             return
         except Problem as problem:
-            answer = await self._refuse(exchange, problem)
-            body = responses.encode(answer)
+            response = await self._refuse(state, problem)
+            body = responses.encode_body(response)
         except Exception as failure:
-            answer = self._fail(exchange, failure)
-            body = responses.encode(answer)
+            response = self._fail(state, failure)
+            body = responses.encode_body(response)
         is_head = scope["method"] == "HEAD"
         try:
-            await responses.deliver(
-                exchange.id, answer, body, is_head=is_head, unread=exchange.unread, receive=receiver, send=sender
+            await responses.send_response(
+                state.id, response, body, is_head=is_head, unread=state.unread, receive=receive, send=send
             )
-        except Exception as failure:  # half an answer is out: all that is left is to hang up, which the server does
-            log.error("answer broke off", request_id=exchange.id, route=route.path, trail=problems.trail(failure))
+        except Exception as failure:  # part of the response was sent, so the server can only close the connection
+            log.error("response broke off", request_id=state.id, route=route.path, trail=problems.trail(failure))
         finally:
-            seconds = self._gateway.clock.monotonic() - exchange.started
-            self._gateway.metrics.answered(route.method, route.path, answer.status, seconds)
+            seconds = self._gateway.clock.monotonic() - state.started
+            self._gateway.metrics.answered(route.method, route.path, response.status, seconds)
 
-    async def _answer(self, exchange: Exchange, scope: Mapping[str, Any], receiver: receive.Receive) -> Response:
-        route, headers = exchange.route, exchange.headers
-        receive.check_headers(scope["headers"], headers)
+    async def _respond(self, state: CallState, scope: Mapping[str, Any], receive: Receive) -> Response:
+        """Check the call, read its body and run its endpoint."""
+        route = state.route
+        headers = state.headers
+        check_headers(scope["headers"], headers)
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
-        exchange.caller = await self._caller(route, headers)
+        state.caller = await self._caller(route, headers)
         if scope["query_string"]:
-            exchange.query = query.parse(scope["query_string"])
-            query.read(route.query, exchange.query)
-        is_here = scope.get("extensions") is receive.WHOLE
-        body = await receive.body(route.takes, headers, receiver, self._limits, is_here=is_here)
-        exchange.unread = False
-        exchange.call = call = self._call(exchange, exchange.caller, body, scope["scheme"])
-        exchange.reached = True
-        answer = await route.endpoint(self._gateway, call)
-        return await problems.out_of_range(answer) if answer.status == 416 else answer
+            state.query = query.parse(scope["query_string"])
+            query.read(route.query, state.query)
+        has_arrived = scope.get("extensions") is BODY_ARRIVED
+        body = await read_body(route.takes, headers, receive, self._limits, has_arrived=has_arrived)
+        state.unread = False
+        state.call = call = self._call(state, state.caller, body, scope["scheme"])
+        state.reached = True
+        response = await route.endpoint(self._gateway, call)
+        return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
     async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
         if not route.needs_key:
-            return _NOBODY
+            return _ANONYMOUS
         caller: Caller = await self._gateway.keys.caller(headers.get("authorization"))
         if route.access == "admin" and ADMIN not in caller.scopes:
-            raise PermissionDenied("This call needs a key with the admin scope.")
+            raise PermissionDenied(f"This call needs a key with the `{ADMIN}` scope.")
         return caller
 
-    def _call(self, exchange: Exchange, caller: Caller, body: receive.Body, scheme: str) -> Call:
+    def _call(self, state: CallState, caller: Caller, body: Body, scheme: str) -> Call:
         return Call(
-            id=exchange.id,
+            id=state.id,
             caller=caller,
-            endpoint=exchange.route.path,
-            at_ms=exchange.at_ms,
-            started=exchange.started,
-            method=exchange.route.method,
-            headers=exchange.headers,
-            query=exchange.query,
-            path=exchange.values,
+            endpoint=state.route.path,
+            at_ms=state.at_ms,
+            started=state.started,
+            method=state.route.method,
+            headers=state.headers,
+            query=state.query,
+            path=state.values,
             body=body.raw,
             json=body.json,
             is_form=body.is_form,
             form=body.form,
             size_bytes=body.size_bytes,
-            base_url=self._public_url or _base_url(scheme, exchange.headers["host"]) or self._gateway.settings.base_url,
+            base_url=self._public_url or _base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
         )
 
-    # ------------------------------------------------------------------------------------------------ what goes wrong
+    # --------------------------------------------------------------------------------------------------------- errors
 
-    async def _refuse(self, exchange: Exchange, problem: Problem) -> Response:
-        route = exchange.route
+    async def _refuse(self, state: CallState, problem: Problem) -> Response:
+        route = state.route
         if problem.status >= 500 and not isinstance(problem, Unavailable):
-            log.warning("call failed", request_id=exchange.id, route=route.path, code=problem.code)
-        if route.generation and exchange.caller is not None and problems.is_refusal(problem):
-            await self._record(exchange, exchange.caller, problem)
-        return problems.answer(problem, generation=route.generation, reached=exchange.reached)
+            log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
+        if route.generation and state.caller is not None and problems.is_refusal(problem):
+            await self._record(state, state.caller, problem)
+        return problems.problem_response(problem, generation=route.generation, reached=state.reached)
 
-    async def _record(self, exchange: Exchange, caller: Caller, problem: Problem) -> None:
-        call = exchange.call or self._call(exchange, caller, receive.NO_BODY, "http")
+    async def _record(self, state: CallState, caller: Caller, problem: Problem) -> None:
+        """Write a request record with status `rejected`."""
+        call = state.call or self._call(state, caller, NO_BODY, "http")
         if call.dry_run:
             return
         try:
-            await self._gateway.requests.reject(call, problem, _model(call), exchange.route.modality)
-        except Exception as failure:  # the caller's answer matters more than our note about it
-            log.error("refusal not recorded", request_id=exchange.id, trail=problems.trail(failure))
+            await self._gateway.requests.reject(call, problem, _model(call), state.route.modality)
+        except Exception as failure:  # the caller gets its response even if the record cannot be written
+            log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
 
-    def _fail(self, exchange: Exchange, failure: Exception) -> Response:
+    def _fail(self, state: CallState, failure: Exception) -> Response:
         log.error(
             "call failed",
-            request_id=exchange.id,
-            route=exchange.route.path,
+            request_id=state.id,
+            route=state.route.path,
             code=InternalError.code,
             trail=problems.trail(failure),
         )
-        return problems.answer(InternalError(), generation=exchange.route.generation, reached=exchange.reached)
+        return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)
 
 
 @lru_cache(maxsize=64)
 def _base_url(scheme: str, host: str) -> str:
-    """Where the caller reached us, for links in its own answer; never a reason to trust anybody."""
+    """Return the URL under which the caller reached us, for links in its own response; nothing else may rely on it."""
     return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
 
 
 def _model(call: Call) -> str | None:
-    """The model that a refused call named, as far as that can be told."""
+    """Return the model that a refused call named, if it named one."""
     named = dict(call.form).get("model") if call.is_form else (call.json or {}).get("model")
     return named[:_MODEL_CHARS] if isinstance(named, str) else None

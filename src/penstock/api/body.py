@@ -1,4 +1,4 @@
-"""Take in headers and bodies from strangers: counted, timed and strictly read."""
+"""Read headers and bodies of requests, within limits of size, time and form."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
@@ -20,28 +20,29 @@ from penstock.errors import (
 from penstock.schema import UploadedFile
 from penstock.settings import Settings
 
-# Found in a scope whose body has arrived already: then nobody needs to watch how fast it comes.
-WHOLE: dict[str, dict[object, object]] = {"penstock.whole": {}}
+# The extensions of a scope whose body has arrived already, so that its speed needs no check.
+BODY_ARRIVED: dict[str, dict[object, object]] = {"penstock.body_arrived": {}}
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 HEADER_BYTES = 32 * 1024
 HEADER_LINES = 100
-_IDLE_BODY_BYTES = 64 * 1024  # what a call that takes no body may send all the same
-_NOTE_BYTES = 1024 * 1024  # from somebody without a key
-_DEEPEST = 64
-# Brackets and commas: what decoding a body costs is counted in values, not bytes, and all callers share one loop.
-_MOST_MARKS = 250_000
-_LOWEST_WHOLE, _HIGHEST_WHOLE = -(2**63), 2**64 - 1
+_UNUSED_BODY_BYTES = 64 * 1024  # a call that needs no body may still send one of this size
+_RAW_BYTES = 1024 * 1024  # sent without a key
+_MAX_DEPTH = 64
+# The time to decode JSON grows with the number of values rather than bytes, and all callers share one event loop.
+_MAX_MARKS = 250_000  # brackets and commas
+_MIN_INTEGER = -(2**63)
+_MAX_INTEGER = 2**64 - 1
 
 
-class Gone(Exception):
-    """The caller hung up before its request was complete."""
+class Disconnected(Exception):
+    """The caller closed the connection before its request was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a caller may send, and how slowly."""
+    """How much a caller may send, and how slowly: each window of time must bring `window_bytes`."""
 
     json_bytes: int
     form_bytes: int
@@ -55,7 +56,7 @@ class Limits:
 
 
 class Body(msgspec.Struct, frozen=True):
-    """A body that has been read whole, and what it says."""
+    """A complete body: its bytes, and its JSON value or the fields of its form."""
 
     raw: bytes = b""
     json: Any = None
@@ -71,20 +72,24 @@ NO_BODY = Body()
 _MULTIPLE = frozenset(("accept", "accept-encoding", "accept-language", "cache-control", "cookie", "forwarded", "via"))
 
 
-def headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by lower-case name; of several with one name the last, until they have been checked."""
+def decode_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name; of repeated ones only the last, until `check_headers` was called."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
 
 
 def check_headers(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
-    """Where a second header could be read in two ways, it is refused; where it could not, it is joined to the first."""
+    """Check number, size and repetition of headers, and that there is a Host.
+
+    Repeated headers are joined in `found` where HTTP allows it. They are refused where two servers could read them
+    differently.
+    """
     if len(found) != len(raw):
         _join_repeated(raw, found)
     if "host" not in found:
         raise InvalidRequest("The Host header is missing.")
     size = sum(map(len, found)) + sum(map(len, found.values())) + 4 * len(raw)
     if len(raw) > HEADER_LINES or size > HEADER_BYTES:
-        raise HeadersTooLarge(f"Headers may have {HEADER_LINES} lines and {HEADER_BYTES} bytes at most.")
+        raise HeadersTooLarge(f"The headers may have {HEADER_LINES} lines and {HEADER_BYTES} bytes at most.")
 
 
 def _join_repeated(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> None:
@@ -104,38 +109,42 @@ def _join_repeated(raw: list[tuple[bytes, bytes]], found: dict[str, str]) -> Non
 
 
 def has_body(headers: Mapping[str, str]) -> bool:
-    """Whether a body is announced."""
+    """Return whether the headers announce a body."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 # -------------------------------------------------------------------------------------------------------------- bodies
 
 
-async def body(
-    takes: Takes, headers: Mapping[str, str], receive: Receive, limits: Limits, *, is_here: bool = False
+async def read_body(
+    takes: Takes, headers: Mapping[str, str], receive: Receive, limits: Limits, *, has_arrived: bool = False
 ) -> Body:
-    """Read and decode the body of a call that takes one in this form."""
+    """Read and decode a body; `takes` says which types the endpoint accepts.
+
+    Raises a Problem for a body that is too large, too slow, of another type or malformed, and Disconnected when the
+    caller closes the connection.
+    """
     if "content-encoding" in headers and headers["content-encoding"].lower() != "identity":
-        raise UnsupportedMediaType("Compressed bodies are not accepted; leave Content-Encoding away.")
+        raise UnsupportedMediaType("Compressed bodies are not accepted; send none or `identity` as Content-Encoding.")
     if takes == "nothing":
         if has_body(headers):
-            await _whole(headers, receive, _IDLE_BODY_BYTES, limits)
+            await _read_all(headers, receive, _UNUSED_BODY_BYTES, limits)
         return NO_BODY
-    if takes == "note":
-        raw = await _whole(headers, receive, _NOTE_BYTES, limits)
+    if takes == "raw":
+        raw = await _read_all(headers, receive, _RAW_BYTES, limits)
         return Body(raw, size_bytes=len(raw))
     kind = headers.get("content-type", "application/json")
     name = kind.partition(";")[0].strip().lower()
     if name == "application/json" and "json" in takes:
         if name != kind:
             _check_charset(kind)
-        if is_here:
+        if has_arrived:
             raw = _chunk(await receive(), 0, limits.json_bytes)
         else:
-            raw = await _whole(headers, receive, limits.json_bytes, limits)
-        return Body(raw, json_object(raw), size_bytes=len(raw))
+            raw = await _read_all(headers, receive, limits.json_bytes, limits)
+        return Body(raw, decode_json_object(raw), size_bytes=len(raw))
     if name == "multipart/form-data" and "form" in takes:
-        reader = multipart.Reader(kind)
+        reader = multipart.FormReader(kind)
         size = 0
         async for chunk in _chunks(headers, receive, limits.form_bytes, limits):
             size += len(chunk)
@@ -155,51 +164,52 @@ def _check_charset(kind: str) -> None:
     for parameter in kind.lower().split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         if name == "charset" and value.strip('"') not in ("utf-8", "utf8", "us-ascii"):
-            raise UnsupportedMediaType("JSON must be sent as UTF-8.")
+            raise UnsupportedMediaType(f"The charset of JSON must be utf-8, not {value[:40]}.")
 
 
-async def _whole(headers: Mapping[str, str], receive: Receive, most_bytes: int, limits: Limits) -> bytes:
-    parts = [chunk async for chunk in _chunks(headers, receive, most_bytes, limits)]
+async def _read_all(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> bytes:
+    parts = [chunk async for chunk in _chunks(headers, receive, max_bytes, limits)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _chunks(
-    headers: Mapping[str, str], receive: Receive, most_bytes: int, limits: Limits
-) -> AsyncIterator[bytes]:
-    """The body as it comes: refused by its announced length before a byte is read, and by its real length after."""
+async def _chunks(headers: Mapping[str, str], receive: Receive, max_bytes: int, limits: Limits) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives.
+
+    A body that announces more than `max_bytes` is refused before a byte is read, any other as soon as it has more.
+    """
     announced = headers.get("content-length", "0")
     if not (announced.isascii() and announced.isdigit()):
-        raise InvalidRequest("Content-Length must be a number.")
-    if len(announced) > 18 or int(announced) > most_bytes:
-        raise _too_large(most_bytes)
+        raise InvalidRequest("Content-Length must be a whole number.")
+    if len(announced) > 18 or int(announced) > max_bytes:
+        raise _too_large(max_bytes)
     size = 0
-    pace = _Pace(limits)
+    speed = _SpeedCheck(limits)
     more = True
     while more:
-        message = await pace.wait(receive)
-        chunk = _chunk(message, size, most_bytes)
+        message = await speed.next_message(receive)
+        chunk = _chunk(message, size, max_bytes)
         more = message.get("more_body", False)
         size += len(chunk)
-        pace.count(len(chunk))
+        speed.count(len(chunk))
         if chunk:
             yield chunk
 
 
-def _chunk(message: Mapping[str, Any], size: int, most_bytes: int) -> bytes:
+def _chunk(message: Mapping[str, Any], size: int, max_bytes: int) -> bytes:
     if message["type"] == "http.disconnect":
-        raise Gone
+        raise Disconnected
     chunk: bytes = message.get("body", b"")
-    if size + len(chunk) > most_bytes:
-        raise _too_large(most_bytes)
+    if size + len(chunk) > max_bytes:
+        raise _too_large(max_bytes)
     return chunk
 
 
-def _too_large(most_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The body may have {most_bytes} bytes at most.")
+def _too_large(max_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body may have {max_bytes} bytes at most.")
 
 
-class _Pace:
-    """Ends a body that trickles: each window must bring its share, and the whole has one deadline."""
+class _SpeedCheck:
+    """Ends a slow body: each window of time must bring enough bytes, and the whole body has a deadline."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -211,36 +221,42 @@ class _Pace:
     def count(self, size: int) -> None:
         self._bytes += size
 
-    async def wait(self, receive: Receive) -> MutableMapping[str, Any]:
+    async def next_message(self, receive: Receive) -> MutableMapping[str, Any]:
+        """Return the next ASGI message; raise RequestTimeout when it comes too late."""
         while True:
             if self._now() >= self._window_end:
-                self._next_window()
+                self._start_window()
             try:
                 async with asyncio.timeout_at(min(self._window_end, self._deadline)):
                     return await receive()
             except TimeoutError:
                 if self._now() >= self._deadline:
-                    raise RequestTimeout(f"The body took longer than {self._limits.seconds:g} seconds.") from None
+                    raise RequestTimeout(
+                        f"The body took longer than {self._limits.seconds:g} seconds to arrive."
+                    ) from None
 
-    def _next_window(self) -> None:
+    def _start_window(self) -> None:
         if self._bytes < self._limits.window_bytes:
-            raise RequestTimeout("The body came too slowly.")
+            raise RequestTimeout(
+                f"The body arrived too slowly: less than {self._limits.window_bytes} bytes "
+                f"in {self._limits.window_seconds:g} seconds."
+            )
         self._bytes = 0
         self._window_end = self._now() + self._limits.window_seconds
 
 
-async def discard(receive: Receive, seconds: float, most_bytes: int) -> None:
-    """Read on for a moment after a refusal.
+async def discard(receive: Receive, seconds: float, max_bytes: int) -> None:
+    """Read and drop what the caller still sends after a refusal, up to these limits.
 
-    Closing a connection with unread bytes in it resets it, and the caller would lose the answer that says why.
+    Closing a connection with unread bytes in it resets it, and the caller could lose the response.
     """
     try:
         async with asyncio.timeout(seconds):
-            while most_bytes > 0:
+            while max_bytes > 0:
                 message = await receive()
                 if message["type"] != "http.request" or not message.get("more_body", False):
                     return
-                most_bytes -= len(message.get("body", b""))
+                max_bytes -= len(message.get("body", b""))
     except TimeoutError:
         return
 
@@ -249,74 +265,78 @@ async def discard(receive: Receive, seconds: float, most_bytes: int) -> None:
 
 _decode = msgspec.json.Decoder().decode
 _SMALL_BYTES = 64 * 1024
-_NUMBERS_ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
+_DIGITS_AS_ZEROS = bytes.maketrans(b"0123456789E", b"0000000000e")
 _LONG_NUMBER = b"0" * 19
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object out of a stranger's bytes, or a sentence about what is wrong with them."""
-    if len(raw) > _MOST_MARKS and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > _MOST_MARKS:
-        raise InvalidRequest(f"The body may hold {_MOST_MARKS} brackets and commas at most.")
+def decode_json_object(raw: bytes) -> dict[str, Any]:
+    """Decode a JSON object; raise InvalidRequest that says what is wrong with it."""
+    if len(raw) > _MAX_MARKS and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > _MAX_MARKS:
+        raise InvalidRequest(f"The body may contain {_MAX_MARKS} brackets and commas at most.")
     try:
         value = _decode(raw)
     except RecursionError:
-        raise InvalidRequest(f"The body is nested more than {_DEEPEST} levels deep.") from None
+        raise InvalidRequest(f"The body is nested more than {_MAX_DEPTH} levels deep.") from None
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8.") from None
     except msgspec.ValidationError:
-        raise InvalidRequest("The body holds a number that is out of range.") from None
+        raise InvalidRequest("The body contains a number that is out of range.") from None
     except msgspec.DecodeError as problem:
-        raise InvalidRequest(_malformed(raw, str(problem))) from None
+        raise InvalidRequest(_malformed_message(raw, str(problem))) from None
     if not isinstance(value, dict):
         raise InvalidRequest("The body must be a JSON object.")
-    if _needs_a_look(raw):
+    if _may_hide_bad_values(raw):
         _check_values(value)
     return value
 
 
-def _needs_a_look(raw: bytes) -> bool:
-    """Whether the values could hold what the decoder lets through: a NUL is always escaped, deep nests have as many
-    brackets, and a number that nobody can hold is a long one. In a large body, looking at the values is quicker.
+def _may_hide_bad_values(raw: bytes) -> bool:
+    """Return False when these bytes cannot contain a value that `_check_values` refuses.
+
+    A NUL is always escaped, a deep value has as many brackets, and a number that is out of range is long. This search
+    is quicker than `_check_values` for a small body only, so for a large one the result is True.
     """
     if len(raw) > _SMALL_BYTES:
         return True
-    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > _DEEPEST:
+    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > _MAX_DEPTH:
         return True
-    alike = raw.translate(_NUMBERS_ALIKE)  # several times as quick as a pattern
-    return _LONG_NUMBER in alike or b"0e" in alike
+    zeros = raw.translate(_DIGITS_AS_ZEROS)  # several times as fast as a regular expression
+    return _LONG_NUMBER in zeros or b"0e" in zeros
 
 
-def _malformed(raw: bytes, found: str) -> str:
+def _malformed_message(raw: bytes, found: str) -> str:
+    """Return the message for bytes that the decoder refused with the message `found`."""
     if not raw.strip():
         return "The body is empty but must be a JSON object."
     # The decoder reports an unpaired surrogate near the end as missing input.
     if "utf-16" in found or ("truncated" in found and b"\\ud" in raw.lower() and raw.rstrip().endswith(b"}")):
-        return "The body holds half of a UTF-16 surrogate pair."
+        return "The body contains half of a UTF-16 surrogate pair."
     return f"The body is not valid JSON: {found.removeprefix('JSON is malformed: ')}."
 
 
 def _check_values(value: dict[str, Any]) -> None:
-    """What the decoder lets through and nobody behind us can store or send on; level by level, so never too deep."""
+    """Refuse values that the decoder accepts but that databases or providers do not: NUL, depth, large integers.
+
+    It goes level by level instead of recursively, so that a deep value cannot exhaust the stack.
+    """
     level: list[Any] = [value]
     depth = 0
     while level:
         depth += 1
-        if depth > _DEEPEST:
-            raise InvalidRequest(f"The body is nested more than {_DEEPEST} levels deep.")
+        if depth > _MAX_DEPTH:
+            raise InvalidRequest(f"The body is nested more than {_MAX_DEPTH} levels deep.")
         items: list[Any] = []
-        for one in level:
-            if type(one) is dict:
-                items.extend(one)
-                items.extend(one.values())
-            else:
-                items.extend(one)
+        for container in level:
+            items.extend(container)
+            if type(container) is dict:
+                items.extend(container.values())
         level = []
         for item in items:
             kind = type(item)
             if kind is str:
                 if "\0" in item:
-                    raise InvalidRequest("The body holds a NUL character.")
+                    raise InvalidRequest("The body contains a NUL character.")
             elif kind is dict or kind is list:
                 level.append(item)
-            elif kind is int and not _LOWEST_WHOLE <= item <= _HIGHEST_WHOLE:
-                raise InvalidRequest("The body holds a number that is out of range.")
+            elif kind is int and not _MIN_INTEGER <= item <= _MAX_INTEGER:
+                raise InvalidRequest("The body contains a number that is out of range.")

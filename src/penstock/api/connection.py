@@ -1,4 +1,10 @@
-"""One HTTP/1.1 connection: uvicorn's protocol with the gaps of its parser closed, and no patience for slow heads."""
+"""One HTTP/1.1 connection: uvicorn's protocol, stricter about malformed requests and slow heads.
+
+`Connection` extends `uvicorn.protocols.http.httptools_impl.HttpToolsProtocol`, which uvicorn does not document and may
+change in any minor release. Therefore pyproject.toml allows only the minor release that the tests were run with. Before
+another one is allowed, compare its `httptools_impl.py` with what is used here: `connections`, `cycle`, `headers`,
+`loop`, `parser`, `scope`, `transport`, `url` and the methods that are overridden.
+"""
 
 import asyncio
 import re
@@ -10,87 +16,92 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from penstock.api.body import HEADER_BYTES, HEADER_LINES, WHOLE
+from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES
 from penstock.clock import Clock
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout, Unavailable
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
-_FAREWELL_SECONDS = 1.0
+_ABORT_SECONDS = 1.0
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
-_FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # others only announce what is to come
+_FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # not 1xx, which another head follows
 
 
-class Doorkeeper:
-    """Knows the connections that wait: for the rest of a request's head, or for the next request.
+class WaitingConnections:
+    """The connections of a server that wait for the rest of a request's head, or for the next request.
 
-    Slow heads go when their time is up, and when there is no room for somebody new, whoever has waited longest.
+    A head that takes longer than `head_seconds` is ended. When there are more than `limit` connections, the one that
+    has waited longest is closed.
     """
 
-    def __init__(self, most: int, head_seconds: float, clock: Clock) -> None:
-        self.most = most
+    def __init__(self, limit: int, head_seconds: float, clock: Clock) -> None:
+        self.limit = limit
         self.clock = clock
         self._head_seconds = head_seconds
-        self._heads: dict[Connection, float] = {}  # and when their time is up, earliest first
-        self._idle: dict[Connection, None] = {}  # longest first
+        self._heads: dict[Connection, float] = {}  # and their deadlines, earliest first
+        self._idle: dict[Connection, None] = {}  # the longest idle first
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin_head(self, connection: "Connection") -> None:
+    def start_head(self, connection: "Connection") -> None:
+        """Start the time of a head; does nothing if it runs already."""
         self._idle.pop(connection, None)
         self._heads.setdefault(connection, self._loop.time() + self._head_seconds)
         if self._timer is None:
-            self._timer = self._loop.call_later(self._head_seconds, self._sweep)
+            self._timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
 
-    def rest(self, connection: "Connection") -> None:
+    def set_idle(self, connection: "Connection") -> None:
         self._idle[connection] = None
 
-    def forget(self, connection: "Connection") -> None:
+    def remove(self, connection: "Connection") -> None:
         self._heads.pop(connection, None)
         self._idle.pop(connection, None)
 
     def make_room(self) -> bool:
+        """Close the connection that has waited longest, idle ones first; False when none waits."""
         longest = next(iter(self._idle), None) or next(iter(self._heads), None)
         if longest is None:
             return False
-        self.forget(longest)
-        longest.give_up()
+        self.remove(longest)
+        longest.end_waiting()
         return True
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _sweep(self) -> None:
-        """One timer serves all connections, since they come due in the order they began."""
+    def _end_slow_heads(self) -> None:
+        """End the heads whose deadline has passed; one timer is enough, since deadlines are in the order of arrival."""
         self._timer = None
         now = self._loop.time()
         while self._heads:
-            connection, due = next(iter(self._heads.items()))
-            if due > now:
-                self._timer = self._loop.call_at(due, self._sweep)
+            connection, deadline = next(iter(self._heads.items()))
+            if deadline > now:
+                self._timer = self._loop.call_at(deadline, self._end_slow_heads)
                 return
-            self.forget(connection)
-            connection.give_up()
+            self.remove(connection)
+            connection.end_waiting()
 
 
-class Envelope:
-    """A transport on which the head of an answer waits for the first of its body: every write is a call of the system,
-    and wakes the reader. Where no body follows, whoever ends the answer flushes.
+class ResponseTransport:
+    """A transport that sends the head of a response together with the first bytes of its body.
+
+    That saves a system call per response and wakes the client once instead of twice. `flush` sends a head that no body
+    follows.
     """
 
     __slots__ = ("_head", "_transport", "_write", "is_closing")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._write, self.is_closing = transport.write, transport.is_closing  # asked for with every answer
+        self._write = transport.write
+        self.is_closing = transport.is_closing
         self._head = b""
 
     def write(self, data: bytes) -> None:
         if self._head:
-            self._transport.writelines((self._head, data))
-            self._head = b""
+            self._write_head(data)
         elif data.startswith(_FINAL_HEADS):
             self._head = data
         else:
@@ -98,7 +109,7 @@ class Envelope:
 
     def flush(self) -> None:
         if self._head:
-            self.write(b"")
+            self._write_head(b"")
 
     def write_eof(self) -> None:
         self.flush()
@@ -111,50 +122,60 @@ class Envelope:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    def _write_head(self, data: bytes) -> None:
+        head = self._head
+        self._head = b""
+        if data:
+            self._transport.writelines((head, data))
+        else:
+            # Since Python 3.12, asyncio's `writelines` keeps an empty part in its buffer for ever: the loop then polls
+            # the socket without pause, and the end of the stream is never sent.
+            self._write(head)
+
 
 class Connection(HttpToolsProtocol):
-    """Answers whatever is not clean HTTP/1.1 with a problem, and closes."""
+    """Serves clean HTTP/1.1; answers anything else with an error and closes the connection."""
 
-    doorkeeper: Doorkeeper  # set by the subclass that one server makes
+    waiting: WaitingConnections  # set by the subclass that each server makes
 
     def __init__(
         self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._in_head = True  # the next thing to complete is a head
+        self._in_head = True  # the parser reads a head, or waits for one
         self._head_bytes = 0
-        self._deaf = False  # whatever comes now belongs to nothing that we will answer
+        self._ignores_input = False  # after a refusal
         self._problem: Problem | None = None
-        self._farewell: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
 
     @property
     def _is_busy(self) -> bool:
-        return bool(self.cycle) and not self.cycle.response_complete  # there is none before the first request
+        return bool(self.cycle) and not self.cycle.response_complete  # there is no cycle before the first request
 
     # --------------------------------------------------------------------------------------------------- connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.transport = Envelope(transport)  # type: ignore[assignment]
-        if len(self.connections) > self.doorkeeper.most and not self.doorkeeper.make_room():
+        self.transport = ResponseTransport(transport)  # type: ignore[assignment]
+        if len(self.connections) > self.waiting.limit and not self.waiting.make_room():
             self.refuse(Unavailable("Too many connections."))
         else:
-            self.doorkeeper.begin_head(self)
+            self.waiting.start_head(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.doorkeeper.forget(self)
-        if self._farewell is not None:
-            self._farewell.cancel()
+        self.waiting.remove(self)
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        if self._deaf:
+        if self._ignores_input:
             return
         if self._in_head:
             self._head_bytes += len(data)
             if not self._is_busy:
-                self.doorkeeper.begin_head(self)
+                self.waiting.start_head(self)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -171,63 +192,65 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing() or self._is_busy or not self._in_head:
             return
         if self._head_bytes:
-            self.doorkeeper.begin_head(self)
+            self.waiting.start_head(self)
         else:
-            self.doorkeeper.rest(self)
+            self.waiting.set_idle(self)
 
-    def give_up(self) -> None:
-        """The head took too long, or somebody else needs the place."""
+    def end_waiting(self) -> None:
+        """End a connection whose head took too long, or whose place another connection needs."""
         if self._head_bytes:
-            self.refuse(RequestTimeout("The request took too long to arrive."))
+            self.refuse(RequestTimeout("The head of the request took too long to arrive."))
         else:
             self.transport.close()
 
     def refuse(self, problem: Problem) -> None:
-        """Answer and close; but first let a call that came before on this connection have its own answer."""
-        self._deaf = True
-        self.doorkeeper.forget(self)
+        """Send an error and close; a call that came before on this connection gets its own response instead."""
+        self._ignores_input = True
+        self.waiting.remove(self)
         if self.transport.is_closing():
             return
         if self._is_busy:
             self.cycle.keep_alive = False
             if not self.cycle.more_body:
                 return
-            # It is this call's own body that is broken, so it will never be complete.
+            # The malformed bytes belong to the body of this call, so its body will never be complete.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             if self.cycle.response_started:
                 self.transport.close()
                 return
-        self.transport.write(_rendered(problem, new_id("req", self.doorkeeper.clock.now_ms())))
+        self.transport.write(_response_bytes(problem, new_id("req", self.waiting.clock.now_ms())))
         if isinstance(problem, Unavailable) or not self.transport.can_write_eof():
             self.transport.close()
             return
-        # Closing on somebody who is still sending would reset the connection, and take the answer with it.
+        # If the client is still sending, closing now would reset the connection, and the response could be lost.
         self.transport.write_eof()
-        self._farewell = self.loop.call_later(_FAREWELL_SECONDS, self.transport.abort)
+        self._abort_timer = self.loop.call_later(_ABORT_SECONDS, self.transport.abort)
 
     # --------------------------------------------------------------------------------------------------------- heads
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
-        self.doorkeeper.forget(self)
-        self._problem = self._fault()
+        self.waiting.remove(self)
+        self._problem = self._head_problem()
         if self._problem is not None:
-            raise ValueError(self._problem.message)  # reaches data_received as an error of the parser
+            raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
-            return  # so says the parser; we go on reading
+            return  # the parser stops here, but `_decline_upgrade` goes on reading the body
         self._in_head = True
-        self.scope["extensions"] = WHOLE
+        self.scope["extensions"] = BODY_ARRIVED
         super().on_message_complete()
 
-    def _fault(self) -> Problem | None:
-        """What the parser lets through although two readers could understand it differently."""
-        url, version = self.url, self.parser.get_http_version()
-        hosts, codings = 0, []
+    def _head_problem(self) -> Problem | None:
+        """Return what is wrong with a head that the parser accepts although two servers could read it differently."""
+        url = self.url
+        version = self.parser.get_http_version()
+        hosts = 0
+        codings = []
         for name, value in self.headers:
             if name == b"host":
                 hosts += 1
@@ -236,29 +259,30 @@ class Connection(HttpToolsProtocol):
         if len(url) > _LINE_BYTES or len(self.headers) > HEADER_LINES:
             return _TOO_LARGE
         if version not in ("1.1", "1.0") or (codings and version == "1.0"):
-            return InvalidRequest("Only HTTP/1.1 is spoken here.")
+            return InvalidRequest("Only HTTP/1.1 is supported.")
         if b"#" in url or not (url.startswith(b"/") or _OTHER_TARGETS.match(url)):
             return InvalidRequest("The request target must be a path.")
         if hosts != 1:
-            return InvalidRequest("There must be exactly one Host header.")
+            return InvalidRequest(f"There must be exactly one Host header; {hosts} were sent.")
         if codings and codings != [b"chunked"]:
             return InvalidRequest("Transfer-Encoding must be chunked or absent.")
         return None
 
     def _decline_upgrade(self, rest: bytes) -> None:
-        """Carry on in HTTP/1.1, as the specification lets a server do that wants no other protocol.
+        """Go on in HTTP/1.1, as a server may that does not support the offered protocol.
 
-        Some clients offer HTTP/2 with every request. The parser stops at such an offer and drops the body, so another
-        one reads it, behind a head of our own that says only how it is framed. The connection ends with the answer.
+        Some clients offer HTTP/2 with every request. The parser stops at such an offer and would drop the body. So a
+        second parser reads the body, after a made-up head that contains only the framing headers of the real one. The
+        connection is closed after the response.
         """
         self.cycle.keep_alive = False
         framing = [name + b": " + value + b"\r\n" for name, value in self.headers if name in _FRAMING]
-        self.parser = httptools.HttpRequestParser(_BodyAlone(self))
+        self.parser = httptools.HttpRequestParser(_BodyCallbacks(self))
         self.data_received(b"".join([b"POST / HTTP/1.1\r\n", *(framing or [b"content-length: 0\r\n"]), b"\r\n", rest]))
 
 
-class _BodyAlone:
-    """What is left for a parser to tell a connection that knows the head already; the next head is of no interest."""
+class _BodyCallbacks:
+    """Passes only the body on from a parser; its heads are ignored."""
 
     def __init__(self, connection: Connection) -> None:
         self.on_body = connection.on_body
@@ -270,7 +294,8 @@ _TOO_LARGE = HeadersTooLarge(
 )
 
 
-def _rendered(problem: Problem, request_id: str) -> bytes:
+def _response_bytes(problem: Problem, request_id: str) -> bytes:
+    """Return a whole response for a request that no ASGI application gets to see."""
     body = msgspec.json.encode(problem.body())
     headers = {
         "content-type": "application/json",

@@ -1,43 +1,44 @@
-"""Hand out produced files: to whoever holds a signed address, and to the caller who had them made."""
+"""Download files, by signed URL or with the key of the organization that generated them."""
 
 from collections.abc import AsyncIterator
 
 import msgspec
 
-from penstock.api.problems import close
+from penstock.api.problems import close_stream
 from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.generations import retrieve
 from penstock.schema import Call, Response
 
 FILE_QUERY = (
-    Query(name="exp", required=True, about="Until when the address works, in Unix time."),
-    Query(name="sig", required=True, about="Signature of the gateway."),
+    Query(name="exp", required=True, about="When the URL expires, in Unix time."),
+    Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
 )
 
 
-async def media(gateway: Gateway, call: Call) -> Response:
-    """The signature in the query is the permission; ranges are served where the file is."""
+async def download_file(gateway: Gateway, call: Call) -> Response:
+    """Send a file, or the range of it that was asked for; the signature in the query is the permission."""
     opened = await gateway.media.open(call.path["media_id"], call.query, call.headers.get("range"))
-    return await _begun(Response(status=opened.status, chunks=opened.chunks, headers=opened.headers))
+    return await _read_first_chunk(Response(status=opened.status, chunks=opened.chunks, headers=opened.headers))
 
 
-async def video_content(gateway: Gateway, call: Call) -> Response:
-    return await _begun(await retrieve.video_content(gateway, call))
+async def download_video(gateway: Gateway, call: Call) -> Response:
+    """Send the first output of a video, or the range of it that was asked for."""
+    return await _read_first_chunk(await retrieve.video_content(gateway, call))
 
 
-async def _begun(answer: Response) -> Response:
-    """The first bytes are fetched before anything is promised: a file that is gone is a 404, not half an answer."""
-    if answer.chunks is None or answer.status == 416:
-        return answer
-    first = await anext(answer.chunks, b"")
-    return msgspec.structs.replace(answer, chunks=_whole(first, answer.chunks))
+async def _read_first_chunk(response: Response) -> Response:
+    """Read the first chunk before the status is sent, so that a missing file is a 404 and not half a response."""
+    if response.chunks is None or response.status == 416:
+        return response
+    first = await anext(response.chunks, b"")
+    return msgspec.structs.replace(response, chunks=_chain(first, response.chunks))
 
 
-async def _whole(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     try:
         yield first
         async for chunk in rest:
             yield chunk
     finally:
-        await close(rest)
+        await close_stream(rest)

@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can take calls."""
+"""Tell whether this process runs, and whether it can take calls."""
 
 from penstock.errors import Unavailable
 from penstock.gateway import Gateway
@@ -6,10 +6,12 @@ from penstock.schema import Call, Response
 
 
 async def alive(gateway: Gateway, call: Call) -> Response:
+    """Return 200 as long as the process runs."""
     return Response(json={"status": "ok"})
 
 
 async def ready(gateway: Gateway, call: Call) -> Response:
+    """Return 200 if the process can take calls, else raise Unavailable."""
     if not await gateway.ready():
-        raise Unavailable("This process takes no calls now.")
+        raise Unavailable("This process cannot take calls now.")
     return Response(json={"status": "ready"})

@@ -1,4 +1,4 @@
-"""What this process does, for Prometheus."""
+"""Serve the metrics of this process in the text format of Prometheus."""
 
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
@@ -8,9 +8,9 @@ from penstock.schema import Call, Response
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def expose(gateway: Gateway, call: Call) -> Response:
+async def list_metrics(gateway: Gateway, call: Call) -> Response:
     if not gateway.settings.metrics:
-        raise NotFound("Metrics are switched off on this gateway.")
+        raise NotFound("Metrics are off on this gateway: the setting `metrics` is false.")
     counted = {row["state"]: row["count"] for row in await gateway.store.slow("count_messages")}
     figures = Figures(
         jobs_running=gateway.jobs.running,

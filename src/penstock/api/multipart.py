@@ -1,4 +1,4 @@
-"""Multipart forms as they come in, within limits and without touching the disk."""
+"""Parse multipart forms as they arrive, within limits and without writing to the disk."""
 
 import logging
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from penstock.schema import UploadedFile
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
-MOST_FILES = 16
-MOST_FIELDS = 64
+MAX_FILES = 16
+MAX_FIELDS = 64
 FIELD_BYTES = 256 * 1024
 NAME_CHARS = 256
 _BOUNDARY_CHARS = 70  # RFC 2046
 _PREAMBLE_BYTES = 64
 _PLAIN_ENCODINGS = ("", "7bit", "8bit", "binary")
 
-# It warns about every malformed form. The caller hears about that; an operator has no use for it.
+# The library logs a warning for every malformed form. The caller gets an error; operators do not need the line.
 logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 
@@ -33,8 +33,8 @@ class _Part:
     filename: str | None = None
 
 
-class Reader:
-    """Collects one form, piece by piece. Files stay in memory: their total is limited, and all of them are needed."""
+class FormReader:
+    """Collects one form, piece by piece. Files stay in memory, since their total size is limited and all are needed."""
 
     def __init__(self, content_type: str) -> None:
         _, options = parse_options_header(content_type)
@@ -62,17 +62,18 @@ class Reader:
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
+        """Parse the next bytes; raise InvalidRequest or PayloadTooLarge."""
         if len(self._start) < _PREAMBLE_BYTES:
             self._start += chunk[:_PREAMBLE_BYTES]
             if len(self._start) >= _PREAMBLE_BYTES and not self._start.strip(b"\r\n"):
-                raise InvalidRequest("The form does not begin with its boundary.")
+                raise InvalidRequest("The multipart form does not begin with its boundary.")
         try:
             self._parser.write(chunk)
         except FormParserError:
             raise InvalidRequest("The multipart form is malformed.") from None
 
     def finish(self) -> tuple[tuple[str, str | UploadedFile], ...]:
-        """Names and values in the order they were sent."""
+        """Return names and values in the order in which they were sent; raise InvalidRequest for an incomplete form."""
         if not self._ended:
             raise InvalidRequest("The multipart form ends before its last boundary.")
         return tuple(self._done)
@@ -97,21 +98,23 @@ class Reader:
         part = self._part
         _, options = parse_options_header(part.headers.get("content-disposition"))
         if b"name" not in options:
-            raise InvalidRequest("A part of the form has no name in its Content-Disposition.")
-        part.name = _text(options[b"name"], "A name in the form")
+            raise InvalidRequest("A part of the multipart form has no name in its Content-Disposition.")
+        part.name = _decode_text(options[b"name"], "A name in the form")
         if not 1 <= len(part.name) <= NAME_CHARS:
             raise InvalidRequest(f"Names in the form must have 1 to {NAME_CHARS} characters.")
         if part.headers.get("content-transfer-encoding", "").lower() not in _PLAIN_ENCODINGS:
-            raise InvalidRequest("Parts of the form must be sent as they are, without an encoding.", param=part.name)
+            raise InvalidRequest(
+                f"Content-Transfer-Encoding of `{part.name}` must be absent, 7bit, 8bit or binary.", param=part.name
+            )
         if part.headers.get("content-type", "").lower().startswith("multipart/"):
-            raise InvalidRequest("A form within a form is not accepted.", param=part.name)
+            raise InvalidRequest(f"`{part.name}` is itself a multipart form, which is not accepted.", param=part.name)
         if b"filename" in options:
-            part.filename = _plain(_text(options[b"filename"], "A file name in the form"))
+            part.filename = _clean_filename(_decode_text(options[b"filename"], "A file name in the form"))
             self._files += 1
         else:
             self._fields += 1
-        if self._files > MOST_FILES or self._fields > MOST_FIELDS:
-            raise InvalidRequest(f"A form may hold {MOST_FILES} files and {MOST_FIELDS} other fields at most.")
+        if self._files > MAX_FILES or self._fields > MAX_FIELDS:
+            raise InvalidRequest(f"A form may contain {MAX_FILES} files and {MAX_FIELDS} other fields at most.")
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         part = self._part
@@ -122,27 +125,27 @@ class Reader:
     def _on_part_end(self) -> None:
         part = self._part
         if part.filename is None:
-            self._done.append((part.name, _text(part.data, f"`{part.name}`", param=part.name)))
+            self._done.append((part.name, _decode_text(part.data, f"`{part.name}`", param=part.name)))
         else:
             kind = part.headers.get("content-type", "").partition(";")[0].strip().lower()
             self._done.append((part.name, UploadedFile(bytes(part.data), part.filename, kind)))
-        self._part = _Part()  # the copy is what is kept
+        self._part = _Part()  # drops the buffer, of which a copy was made
 
     def _on_end(self) -> None:
         self._ended = True
 
 
-def _text(data: bytes | bytearray, what: str, param: str | None = None) -> str:
+def _decode_text(data: bytes | bytearray, what: str, param: str | None = None) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise InvalidRequest(f"{what} is not valid UTF-8.", param=param) from None
     if "\0" in text:
-        raise InvalidRequest(f"{what} holds a NUL character.", param=param)
+        raise InvalidRequest(f"{what} contains a NUL character.", param=param)
     return text
 
 
-def _plain(filename: str) -> str:
-    """Only the last part of a path, and only what can be shown. It is never used to name a file of ours."""
+def _clean_filename(filename: str) -> str:
+    """Return the last part of a path, printable characters only. No file of the gateway is ever named so."""
     last = filename.replace("\\", "/").rpartition("/")[2]
     return "".join(char for char in last if char.isprintable())[:255]

@@ -1,4 +1,4 @@
-"""The OpenAPI document, written from the rows that route and check calls."""
+"""Build the OpenAPI document from the same rows that route and check calls."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,28 +6,28 @@ from typing import Any
 
 from penstock import __version__
 from penstock.api.request_schemas import body
-from penstock.api.response_schemas import SHAPES, Schema, ref
+from penstock.api.response_schemas import SCHEMAS, Schema, ref
 from penstock.api.route import Query, Route
 from penstock.schema import Table
 
 _CONVERTOR = re.compile(r":\w+}")
 _IN_PATH = re.compile(r"{(\w+)}")
 _REASONS = {
-    400: "The call is not valid; the message says what is wrong.",
-    401: "No valid key.",
+    400: "The call is invalid; the message says what is wrong.",
+    401: "The key is missing or invalid.",
     402: "The balance does not cover the call.",
     403: "Not permitted.",
     404: "Not found.",
-    408: "The body took too long to arrive.",
-    409: "The state of things does not allow it.",
+    408: "The request took too long to arrive.",
+    409: "The current state does not allow it.",
     413: "The body is too large.",
-    415: "The body is of a type that is not accepted.",
-    416: "The file is shorter than the range.",
+    415: "The type of the body is not accepted.",
+    416: "The range begins after the end of the file.",
     429: "Too many calls.",
     431: "The headers are too large.",
     500: "The gateway failed.",
-    502: "Providers failed.",
-    503: "Cannot be served now.",
+    502: "The providers failed.",
+    503: "The gateway cannot serve the call now.",
     504: "A provider took too long.",
 }
 _CURSORS = {"starting_after", "ending_before", "after"}
@@ -35,6 +35,7 @@ _GENERATION = (402, 404, 409, 429, 502, 504)
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """Return the whole document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(plain_path(route), {})[route.method.lower()] = _operation(route)
@@ -49,14 +50,14 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": dict(SHAPES),
+            "schemas": dict(SCHEMAS),
             "headers": {"RequestId": {"schema": {"type": "string"}, "description": "Id of the request."}},
         },
     }
 
 
 def plain_path(route: Route) -> str:
-    """`/models/{model:path}` as OpenAPI writes it: without the kind of its parts."""
+    """Return a path as OpenAPI writes it: `/models/{model}` for `/models/{model:path}`."""
     return _CONVERTOR.sub("}", route.path)
 
 
@@ -102,12 +103,12 @@ def _query_schema(row: Query) -> Schema:
     schema: Schema = {"type": row.type}
     if row.type == "string" and not row.one_of:
         schema["minLength"] = 1
-    said = {"enum": list(row.one_of) or None, "minimum": row.low, "maximum": row.high, "default": row.default}
-    return schema | {name: value for name, value in said.items() if value is not None}
+    limits = {"enum": list(row.one_of) or None, "minimum": row.low, "maximum": row.high, "default": row.default}
+    return schema | {name: value for name, value in limits.items() if value is not None}
 
 
 def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
-    """One schema for each way to send the body. The interface lets callers add fields for the provider."""
+    """Yield a schema for each content type. Bodies of generations may have further fields, for the provider."""
     if "json" in route.takes:
         yield "application/json", {"schema": body(fields, is_form=False, is_open=route.generation)}
     if "form" in route.takes:
@@ -120,36 +121,36 @@ def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
 def _responses(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     yield from _successes(route)
     for status in sorted(_failures(route)):
-        yield status, _described(_REASONS[status], {"application/json": {"schema": ref("Error")}})
+        yield status, _response(_REASONS[status], {"application/json": {"schema": ref("Error")}})
 
 
 def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     if route.status == 204:
-        yield 204, _described(route.summary, None)
+        yield 204, _response(route.summary, None)
         return
     if route.gives == "file":
         for status in (200, 206):
-            yield status, _described(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
+            yield status, _response(route.summary, {"*/*": {"schema": {"type": "string", "format": "binary"}}})
         return
     if route.gives == "page":
-        yield 200, _described(route.summary, {"*/*": {"schema": {"type": "string"}}})
-        yield 304, _described("Not changed", None)
+        yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
+        yield 304, _response("Not changed", None)
         return
     if route.gives == "text":
-        yield 200, _described(route.summary, {"text/plain": {"schema": {"type": "string"}}})
+        yield 200, _response(route.summary, {"text/plain": {"schema": {"type": "string"}}})
         return
-    answers: dict[int, list[str]] = {route.status: [route.gives]}
+    schemas: dict[int, list[str]] = {route.status: [route.gives]}
     for status, name in route.also:
-        answers.setdefault(status, []).append(name)
-    for status, names in answers.items():
-        shapes = [ref(name) for name in names]
-        content = {"application/json": {"schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}}
+        schemas.setdefault(status, []).append(name)
+    for status, names in schemas.items():
+        refs = [ref(name) for name in names]
+        content = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
         if route.fields is not None and "stream" in route.fields:
             content["text/event-stream"] = {"schema": {"type": "string"}}
-        yield status, _described(route.summary, content)
+        yield status, _response(route.summary, content)
 
 
-def _described(text: str, content: dict[str, Any] | None) -> dict[str, Any]:
+def _response(text: str, content: dict[str, Any] | None) -> dict[str, Any]:
     response: dict[str, Any] = {
         "description": text,
         "headers": {name: {"$ref": "#/components/headers/RequestId"} for name in _ID_HEADERS},
@@ -170,7 +171,7 @@ def _failures(route: Route) -> set[int]:
         found.add(404)
     if route.gives == "file":
         found.add(416)
-    if route.gives == "text":  # which can be switched off
+    if route.gives == "text":  # metrics can be switched off
         found.add(404)
     if route.gives == "Purged":
         found.add(409)

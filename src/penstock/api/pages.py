@@ -1,11 +1,11 @@
-"""Hand the dashboard to a browser, where nothing but its own scripts may run."""
+"""Serve the pages of the dashboard."""
 
 from penstock import web
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 
-# Pictures may lie in a store of their own; everything else comes from here, and nobody may frame it.
+# A browser may run only our own scripts and may not show the pages in a frame. Images may come from an object store.
 _HEADERS = {
     "cache-control": "no-cache",
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -14,8 +14,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 
-
-# What the page consists of; no other name leads to a file.
+# The files of the pages; any other name is a 404.
 PARTS = frozenset(
     {
         "dashboard.css",
@@ -31,17 +30,17 @@ PARTS = frozenset(
 
 
 async def page(gateway: Gateway, call: Call) -> Response:
-    return _shown("dashboard.html", call)
+    return _file_response("dashboard.html", call)
 
 
 async def page_part(gateway: Gateway, call: Call) -> Response:
     name = call.path["file"]
     if name not in PARTS:
-        raise NotFound("There is nothing at this path.")
-    return _shown(name, call)
+        raise NotFound(f"There is no file {name[:64]} on the pages.")
+    return _file_response(name, call)
 
 
-def _shown(name: str, call: Call) -> Response:
+def _file_response(name: str, call: Call) -> Response:
     asset = web.asset(name)
     headers = {**_HEADERS, "etag": asset.etag}
     if call.headers.get("if-none-match") == asset.etag:

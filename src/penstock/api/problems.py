@@ -1,4 +1,4 @@
-"""Problems to responses: the envelope, and whether repeating the call is safe."""
+"""Turn problems into error responses, and decide whether repeating the call is safe."""
 
 import sys
 import traceback
@@ -17,55 +17,56 @@ from penstock.errors import (
 )
 from penstock.schema import Response
 
-# Passing troubles: repeated by whoever gets them before the endpoint was reached, when nothing can have been sent.
-_PASSING = (RateLimited, RequestTimeout, StorageUnavailable)
-# Refusals of our own; a ContentPolicyViolation is a provider's word.
+# Temporary problems. A call may be repeated if they occurred before its endpoint was reached: nothing was sent then.
+_TEMPORARY = (RateLimited, RequestTimeout, StorageUnavailable)
+# Refusals by the gateway itself; a ContentPolicyViolation comes from a provider.
 _REFUSALS = (InvalidRequest, InsufficientBalance, PermissionDenied, RateLimited)
 
 
 def is_refusal(problem: Problem) -> bool:
-    """Whether the gateway itself said no, before any provider was called; such a call is recorded as `rejected`."""
+    """Return True if the gateway refused the call before any provider was called; it is recorded as `rejected`."""
     if problem.recorded or isinstance(problem, ContentPolicyViolation):
         return False
     return isinstance(problem, _REFUSALS)
 
 
 def should_retry(problem: Problem, *, reached: bool) -> bool:
-    """Whether a generation may be repeated at no risk of paying twice.
+    """Return whether a generation may be repeated without the risk of paying twice.
 
-    Whoever raised the problem knows best. Where it did not say, a limit of ours may be tried again, other passing
-    troubles only if the endpoint was not reached: past that point something may have been sent.
+    A problem that has `should_retry` set decides for itself. Otherwise a call over a limit may be repeated, and one
+    with another temporary problem only if its endpoint was not reached: after that, something may have been sent.
     """
     if problem.should_retry is not None:
         return problem.should_retry
     if isinstance(problem, RateLimited):
         return not problem.recorded
-    return isinstance(problem, _PASSING) and not reached
+    return isinstance(problem, _TEMPORARY) and not reached
 
 
-def answer(problem: Problem, *, generation: bool, reached: bool) -> Response:
+def problem_response(problem: Problem, *, generation: bool, reached: bool) -> Response:
     headers = dict(problem.headers)
     if generation:
         headers["x-should-retry"] = "true" if should_retry(problem, reached=reached) else "false"
     return Response(status=problem.status, json=problem.body(), headers=headers)
 
 
-async def out_of_range(answer: Response) -> Response:
-    """A range that a file cannot satisfy is found out by who serves it, but the answer is ours."""
-    if answer.chunks is not None:
-        await close(answer.chunks)
-    kept = {name: value for name, value in answer.headers.items() if name in ("accept-ranges", "content-range")}
-    return Response(status=416, json=InvalidRequest("The file is shorter than this Range.").body(), headers=kept)
+async def range_not_satisfiable(response: Response) -> Response:
+    """Replace the body of a 416 response by an error, and keep the headers about ranges."""
+    if response.chunks is not None:
+        await close_stream(response.chunks)
+    headers = {name: value for name, value in response.headers.items() if name in ("accept-ranges", "content-range")}
+    message = "The Range begins after the end of the file."
+    return Response(status=416, json=InvalidRequest(message).body(), headers=headers)
 
 
-async def close(chunks: AsyncIterator[bytes]) -> None:
-    """Let go of what an unfinished stream holds."""
+async def close_stream(chunks: AsyncIterator[bytes]) -> None:
+    """Release the resources of a stream that was not read to its end."""
     if (finish := getattr(chunks, "aclose", None)) is not None:
         await finish()
 
 
 def trail(problem: BaseException) -> list[str]:
-    """Where an exception came from, for the log, without its message: that may quote what a caller wrote."""
+    """Return where an exception was raised, for the log; without its message, which may contain what a caller sent."""
     return [f"{type(problem).__name__}", *_frames(problem.__traceback__)]
 
 

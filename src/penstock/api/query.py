@@ -1,4 +1,4 @@
-"""Query strings to checked values, by the rows of a route."""
+"""Parse query strings and check their values against the query parameters of a route."""
 
 import math
 import re
@@ -10,41 +10,45 @@ from urllib.parse import parse_qsl, urlencode
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 
-_LONGEST = 8192
-_MOST = 64
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_MAX_BYTES = 8192
+_MAX_PARAMETERS = 64
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _BOOLEANS = {"true": True, "false": False}
-# An offset's `+` that somebody forgot to escape arrives as a space.
+# In a time zone offset, an unescaped `+` arrives as a space.
 _LOST_PLUS = re.compile(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)")
 
 
 def parse(query: bytes) -> dict[str, str]:
-    """The pairs of a query string. A name that comes twice is refused rather than guessed about."""
-    if len(query) > _LONGEST:
-        raise InvalidRequest(f"The query string is longer than {_LONGEST} bytes.")
+    """Return the parameters of a query string; raise InvalidRequest for one that is malformed or repeats a name."""
+    if len(query) > _MAX_BYTES:
+        raise InvalidRequest(f"The query string is longer than {_MAX_BYTES} bytes.")
     try:
         pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST, separator="&"
+            query.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MAX_PARAMETERS,
+            separator="&",
         )
     except ValueError:
-        raise InvalidRequest(f"The query string must be UTF-8 with at most {_MOST} parameters.") from None
+        raise InvalidRequest(f"The query string must be UTF-8 with at most {_MAX_PARAMETERS} parameters.") from None
     found: dict[str, str] = {}
     for name, value in pairs:
         if "\0" in name or "\0" in value:
-            raise InvalidRequest("The query string holds a NUL character.")
+            raise InvalidRequest("The query string contains a NUL character.")
         if name in found:
-            raise InvalidRequest(f"`{name}` was given twice.", param=name)
+            raise InvalidRequest(f"`{name}` was given more than once.", param=name)
         found[name] = value
     return found
 
 
 def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
-    """A value for each row: what the caller gave, checked, or the default. Other parameters mean nothing to us."""
+    """Return a value for each row: what the caller sent, checked, or the default. Other parameters are ignored."""
     return {row.name: _value(row, query[row.name]) if row.name in query else row.default for row in rows}
 
 
 def page_url(path: str, rows: Sequence[Query], query: Mapping[str, str], cursor: str, at: str | None) -> str | None:
-    """The same question further on: path and query with every filter kept and the cursor set."""
+    """Return path and query of another page: the same filters, and the cursor at another id; None for no id."""
     if at is None:
         return None
     names = {row.name for row in rows} - {"starting_after", "ending_before"}
@@ -54,20 +58,20 @@ def page_url(path: str, rows: Sequence[Query], query: Mapping[str, str], cursor:
 
 def _value(row: Query, text: str) -> Any:
     if row.type == "integer":
-        return _whole(row, text)
+        return _integer(row, text)
     if row.type == "boolean":
         return _boolean(row, text)
     if row.type == "time":
         return _milliseconds(row, text)
     if row.one_of and text not in row.one_of:
-        raise InvalidRequest(f"`{row.name}` must be one of {_listed(row.one_of)}.", param=row.name)
+        raise InvalidRequest(f"`{row.name}` must be one of {_quoted(row.one_of)}.", param=row.name)
     if not text:
         raise InvalidRequest(f"`{row.name}` must not be empty.", param=row.name)
     return text
 
 
-def _whole(row: Query, text: str) -> int:
-    number = int(text) if _WHOLE.fullmatch(text) else None
+def _integer(row: Query, text: str) -> int:
+    number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or (row.low is not None and number < row.low) or (row.high is not None and number > row.high):
         raise InvalidRequest(f"`{row.name}` must be a whole number from {row.low} to {row.high}.", param=row.name)
     return number
@@ -81,10 +85,10 @@ def _boolean(row: Query, text: str) -> bool:
 
 
 def _milliseconds(row: Query, text: str) -> int:
-    """A moment in milliseconds. Both ends are inclusive, so what is finer than that is rounded inwards."""
+    """Return a time in milliseconds. Both ends of a range are inclusive, so fractions are rounded into the range."""
     try:
-        moment = datetime.fromisoformat(_LOST_PLUS.sub("+", text))
-        exact = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
+        time = datetime.fromisoformat(_LOST_PLUS.sub("+", text))
+        exact = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000
     except (ValueError, OverflowError):
         raise InvalidRequest(
             f"`{row.name}` must be an ISO 8601 date and time such as `2026-01-31T12:00:00Z`.", param=row.name
@@ -93,5 +97,5 @@ def _milliseconds(row: Query, text: str) -> int:
     return math.ceil(exact) if row.name.endswith("_after") else math.floor(exact)
 
 
-def _listed(values: Sequence[str]) -> str:
+def _quoted(values: Sequence[str]) -> str:
     return ", ".join(f"`{value}`" for value in values)

@@ -1,4 +1,4 @@
-"""Recordings over HTTP: list, read, delete, carry away and bring back."""
+"""List, retrieve, delete, export and import recordings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,18 +22,23 @@ _TEXTS = (
     "standard",
     "strict",
 )
-TRANSCRIPT_FIELDS: Mapping[str, Field] = {
+RECORDING_FIELDS: Mapping[str, Field] = {
     row.name: row
     for row in (
         Field(
-            name="penstock_recording", types=("integer",), about="Form of the document.", required=True, low=1, high=1
+            name="penstock_recording",
+            types=("integer",),
+            about="Version of the file format.",
+            required=True,
+            low=1,
+            high=1,
         ),
         *(Field(name=name, types=("string",), about="As exported.", required=True) for name in _TEXTS),
-        Field(name="duration_ms", types=("integer",), about="How long it took.", required=True, low=0),
-        Field(name="request", types=("object",), about="What was asked for.", required=True),
-        Field(name="upstream_id", types=("string",), about="The provider's name for it."),
+        Field(name="duration_ms", types=("integer",), about="How long the call took.", required=True, low=0),
+        Field(name="request", types=("object",), about="The fields of the call.", required=True),
+        Field(name="upstream_id", types=("string",), about="The provider's id of the job."),
         Field(name="seconds", types=("number",), about="Length of a video."),
-        Field(name="files", types=("array",), about="What was made, in base64.", required=True),
+        Field(name="files", types=("array",), about="The outputs, in base64.", required=True),
     )
 }
 
@@ -57,7 +62,7 @@ async def delete_recording(gateway: Gateway, call: Call) -> Response:
 
 
 async def export_recording(gateway: Gateway, call: Call) -> Response:
-    """One document with its media inside, which `import` takes back."""
+    """Return one JSON document with the outputs in it, which `import_recording` accepts."""
     row = await gateway.recordings.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
     transcript, _ = await files.written(gateway.recordings, row, inline=True)
     return Response(json=transcript, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})

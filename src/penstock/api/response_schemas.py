@@ -1,4 +1,4 @@
-"""What the API answers with, as JSON Schemas; nothing else may appear in an answer."""
+"""JSON Schemas of every response; a response contains no fields but these."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from penstock.states import KEY, VIDEO
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
-WHOLE: Schema = {"type": "integer"}
+INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 MONEY: Schema = {"type": "number", "minimum": 0, "description": "US dollars."}
 MOMENT: Schema = {"type": "integer", "description": "Unix time in seconds."}
 TIME: Schema = {"type": "string", "format": "date-time"}
-SIZE: Schema = {"type": "string", "description": "`WIDTHxHEIGHT`, or a proportion such as `16:9`."}
+SIZE: Schema = {"type": "string", "description": "`WIDTHxHEIGHT`, or an aspect ratio such as `16:9`."}
 ANYTHING: Schema = {}
 
 
@@ -42,29 +42,31 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def closed(properties: Mapping[str, Schema], *, maybe: Mapping[str, Schema] | None = None) -> Schema:
-    """An object with these properties, perhaps those, and no others."""
+def closed_object(properties: Mapping[str, Schema], *, optional: Mapping[str, Schema] | None = None) -> Schema:
+    """Return the schema of an object with these properties, optionally those, and no others."""
     return {
         "type": "object",
         "required": list(properties),
-        "properties": {**properties, **(maybe or {})},
+        "properties": {**properties, **(optional or {})},
         "additionalProperties": False,
     }
 
 
-def opened(properties: Mapping[str, Schema], *, maybe: Mapping[str, Schema] | None = None) -> Schema:
-    """An object to which somebody else may add: the caller, or a provider."""
-    return {**closed(properties, maybe=maybe), "additionalProperties": True}
+def open_object(properties: Mapping[str, Schema], *, optional: Mapping[str, Schema] | None = None) -> Schema:
+    """Return the schema of an object that may have further properties, from the caller or a provider."""
+    return {**closed_object(properties, optional=optional), "additionalProperties": True}
 
 
-def listed(name: str, *, pages: bool = True, maybe: Mapping[str, Schema] | None = None) -> Schema:
+def list_of(name: str, *, pages: bool = True, optional: Mapping[str, Schema] | None = None) -> Schema:
     ends = {"next_page_url": or_null(TEXT), "previous_page_url": or_null(TEXT)} if pages else {}
-    return closed({"object": always("list"), "data": array(ref(name)), **ends}, maybe=maybe)
+    return closed_object({"object": always("list"), "data": array(ref(name)), **ends}, optional=optional)
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
 
-_ERROR = closed({"error": closed({"message": TEXT, "type": TEXT, "code": TEXT}, maybe={"param": TEXT})})
+_ERROR = closed_object(
+    {"error": closed_object({"message": TEXT, "type": TEXT, "code": TEXT}, optional={"param": TEXT})}
+)
 
 # ----------------------------------------------------------------------------------------------------------- generation
 
@@ -76,24 +78,24 @@ _EXECUTION = {
     "executed_model": TEXT,
     "cost_currency": TEXT,
 }
-_ATTEMPT = closed({"provider": TEXT, "model": TEXT, "outcome": TEXT}, maybe={"message": TEXT})
-_IMAGE = closed({}, maybe={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT})
-_IMAGE_RESULT = closed(
+_ATTEMPT = closed_object({"provider": TEXT, "model": TEXT, "outcome": TEXT}, optional={"message": TEXT})
+_IMAGE = closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT})
+_IMAGE_RESULT = closed_object(
     {
         "id": TEXT,
         "created": MOMENT,
         "size": SIZE,
         "output_format": one_of(*OUTPUT_FORMATS),
         "data": array(_IMAGE),
-        "metadata": closed({**_EXECUTION, "cost": MONEY}, maybe={"attempts": array(_ATTEMPT)}),
+        "metadata": closed_object({**_EXECUTION, "cost": MONEY}, optional={"attempts": array(_ATTEMPT)}),
     }
 )
-_IMAGE_STATUS = closed(
+_IMAGE_STATUS = closed_object(
     {"id": TEXT, "object": always("image.generation"), "created": MOMENT, "status": one_of(*VIDEO), "model": TEXT},
-    maybe={"error": closed({"code": TEXT, "message": TEXT})},
+    optional={"error": closed_object({"code": TEXT, "message": TEXT})},
 )
-_VIDEO_OUTPUT = closed({"url": TEXT, "content_type": TEXT, "size_bytes": WHOLE})
-_VIDEO_METADATA = opened(_EXECUTION, maybe={"cost": MONEY, "cost_estimate": MONEY})
+_VIDEO_OUTPUT = closed_object({"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER})
+_VIDEO_METADATA = open_object(_EXECUTION, optional={"cost": MONEY, "cost_estimate": MONEY})
 _VIDEO_CREATED = {
     "id": TEXT,
     "object": always("video"),
@@ -104,53 +106,53 @@ _VIDEO_CREATED = {
     "size": SIZE,
     "metadata": _VIDEO_METADATA,
 }
-_VIDEO = closed(
+_VIDEO = closed_object(
     {
         **_VIDEO_CREATED,
         "completed_at": or_null(MOMENT),
         "expires_at": or_null(MOMENT),
         "prompt": TEXT,
-        "progress": WHOLE,
+        "progress": INTEGER,
         "output": or_null(_VIDEO_OUTPUT),
-        "error": or_null(closed({"code": TEXT, "message": TEXT})),
+        "error": or_null(closed_object({"code": TEXT, "message": TEXT})),
     },
-    maybe={"outputs": array(_VIDEO_OUTPUT)},
+    optional={"outputs": array(_VIDEO_OUTPUT)},
 )
-_ESTIMATE = closed(
+_ESTIMATE = closed_object(
     {
         "estimated": always(True),
         "model": TEXT,
         "provider": TEXT,
-        "total_cost_micros": WHOLE,
+        "total_cost_micros": INTEGER,
         "currency": TEXT,
         "components": array(
-            closed(
+            closed_object(
                 {
                     "type": one_of("output", "input"),
                     "metric": TEXT,
                     "quantity": NUMBER,
                     "billable_quantity": NUMBER,
                     "unit_price": MONEY,
-                    "total_cost": WHOLE,
+                    "total_cost": INTEGER,
                 }
             )
         ),
     }
 )
-_COMPLETION = opened(
+_COMPLETION = open_object(
     {
         "id": TEXT,
         "object": always("chat.completion"),
         "created": MOMENT,
         "model": TEXT,
-        "choices": array(opened({"index": WHOLE, "message": opened({"role": always("assistant")})})),
+        "choices": array(open_object({"index": INTEGER, "message": open_object({"role": always("assistant")})})),
     },
-    maybe={"usage": opened({"prompt_tokens": WHOLE, "completion_tokens": WHOLE, "total_tokens": WHOLE})},
+    optional={"usage": open_object({"prompt_tokens": INTEGER, "completion_tokens": INTEGER, "total_tokens": INTEGER})},
 )
 
 # -------------------------------------------------------------------------------------------------------------- models
 
-_MODEL = closed(
+_MODEL = closed_object(
     {
         "id": TEXT,
         "object": always("model"),
@@ -162,18 +164,20 @@ _MODEL = closed(
         "modes": array(TEXT),
         "providers": array(TEXT),
         "pricing": array(
-            closed(
+            closed_object(
                 {"provider": TEXT, "task": TEXT, "unit": TEXT, "usd": TEXT},
-                maybe={"input_usd": TEXT, "when": {"type": "object"}},
+                optional={"input_usd": TEXT, "when": {"type": "object"}},
             )
         ),
     },
-    maybe={"schema": opened({"type": always("object"), "required": array(TEXT), "properties": {"type": "object"}})},
+    optional={
+        "schema": open_object({"type": always("object"), "required": array(TEXT), "properties": {"type": "object"}})
+    },
 )
 
 # ------------------------------------------------------------------------------------------------------------- account
 
-_REQUEST = closed(
+_REQUEST = closed_object(
     {
         "id": TEXT,
         "object": always("request"),
@@ -184,18 +188,18 @@ _REQUEST = closed(
         "status": one_of(*STATUSES),
         "cost": MONEY,
         "currency": always("usd"),
-        "duration_ms": or_null(WHOLE),
+        "duration_ms": or_null(INTEGER),
         "key_id": or_null(TEXT),
         "error_code": or_null(TEXT),
         "error_message": or_null(TEXT),
         "session_id": or_null(TEXT),
         "trace_id": or_null(TEXT),
         "user": or_null(TEXT),
-        "request_size_bytes": or_null(WHOLE),
-        "response_size_bytes": or_null(WHOLE),
+        "request_size_bytes": or_null(INTEGER),
+        "response_size_bytes": or_null(INTEGER),
     }
 )
-_SUMMARY = closed({"total_cost": MONEY, "currency": always("usd"), "count": WHOLE})
+_SUMMARY = closed_object({"total_cost": MONEY, "currency": always("usd"), "count": INTEGER})
 _KEY = {
     "id": TEXT,
     "object": always("key"),
@@ -205,16 +209,16 @@ _KEY = {
     "created_at": TIME,
     "revoked_at": or_null(TIME),
 }
-_BALANCE = closed(
+_BALANCE = closed_object(
     {
         "object": always("balance"),
         "billing_type": one_of("prepaid", "postpaid"),
-        "available": closed({"amount": or_null(NUMBER), "currency": always("usd")}),
+        "available": closed_object({"amount": or_null(NUMBER), "currency": always("usd")}),
     }
 )
-_PURGED = closed({"id": TEXT, "purged": always(True), "already_purged": FLAG, "media_deleted": WHOLE})
+_PURGED = closed_object({"id": TEXT, "purged": always(True), "already_purged": FLAG, "media_deleted": INTEGER})
 
-_RECORDING = closed(
+_RECORDING = closed_object(
     {
         "id": TEXT,
         "object": always("recording"),
@@ -222,29 +226,29 @@ _RECORDING = closed(
         "kind": one_of("image", "edit", "video"),
         "model": TEXT,
         "request_id": or_null(TEXT),
-        "duration_ms": WHOLE,
-        "request": opened({}),
+        "duration_ms": INTEGER,
+        "request": open_object({}),
     }
 )
-_TRANSCRIPT = opened(
+_RECORDING_FILE = open_object(
     {
-        "penstock_recording": WHOLE,
+        "penstock_recording": INTEGER,
         "id": TEXT,
         "kind": TEXT,
         "task": TEXT,
         "model": TEXT,
         "recorded_at": TIME,
-        "duration_ms": WHOLE,
-        "request": opened({}),
+        "duration_ms": INTEGER,
+        "request": open_object({}),
         "provider": TEXT,
         "provider_name": TEXT,
         "executed_model": TEXT,
-        "files": array(opened({"content_type": TEXT, "data": TEXT})),
+        "files": array(open_object({"content_type": TEXT, "data": TEXT})),
         "standard": TEXT,
         "strict": TEXT,
     }
 )
-_PROVIDER = closed(
+_PROVIDER = closed_object(
     {
         "id": TEXT,
         "object": always("provider"),
@@ -252,15 +256,15 @@ _PROVIDER = closed(
         "on": FLAG,
         "reason": or_null(TEXT),
         "credential": or_null(TEXT),
-        "models": WHOLE,
+        "models": INTEGER,
         "health": array(
-            closed(
+            closed_object(
                 {
                     "provider": TEXT,
                     "model": TEXT,
                     "well": FLAG,
-                    "good": WHOLE,
-                    "bad": WHOLE,
+                    "good": INTEGER,
+                    "bad": INTEGER,
                     "last_problem": or_null(TEXT),
                     "well_in_seconds": NUMBER,
                 }
@@ -269,13 +273,13 @@ _PROVIDER = closed(
     }
 )
 
-SHAPES: Mapping[str, Schema] = {
+SCHEMAS: Mapping[str, Schema] = {
     "Error": _ERROR,
     "ImageResult": _IMAGE_RESULT,
     "ImageStatus": {"anyOf": [_IMAGE_RESULT, _IMAGE_STATUS]},
     "Video": _VIDEO,
-    "VideoCreated": closed(_VIDEO_CREATED),
-    "VideoList": closed(
+    "VideoCreated": closed_object(_VIDEO_CREATED),
+    "VideoList": closed_object(
         {
             "object": always("list"),
             "data": array(ref("Video")),
@@ -287,23 +291,23 @@ SHAPES: Mapping[str, Schema] = {
     "Estimate": _ESTIMATE,
     "ChatCompletion": _COMPLETION,
     "Model": _MODEL,
-    "ModelList": listed("Model", pages=False),
+    "ModelList": list_of("Model", pages=False),
     "Request": _REQUEST,
-    "RequestList": listed("Request", maybe={"summary": _SUMMARY}),
-    "Key": closed(_KEY),
-    "NewKey": closed({**_KEY, "key": TEXT}),
-    "KeyList": listed("Key"),
+    "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
+    "Key": closed_object(_KEY),
+    "NewKey": closed_object({**_KEY, "key": TEXT}),
+    "KeyList": list_of("Key"),
     "Balance": _BALANCE,
-    "WebhookSecret": closed({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
     "Purged": _PURGED,
     "Provider": _PROVIDER,
-    "ProviderList": listed("Provider", pages=False),
+    "ProviderList": list_of("Provider", pages=False),
     "Recording": _RECORDING,
-    "RecordingList": listed("Recording"),
-    "RecordingDeleted": closed(
-        {"id": TEXT, "object": always("recording"), "deleted": always(True), "media_deleted": WHOLE}
+    "RecordingList": list_of("Recording"),
+    "RecordingDeleted": closed_object(
+        {"id": TEXT, "object": always("recording"), "deleted": always(True), "media_deleted": INTEGER}
     ),
-    "Transcript": _TRANSCRIPT,
-    "Health": closed({"status": one_of("ok", "ready")}),
+    "RecordingFile": _RECORDING_FILE,
+    "Health": closed_object({"status": one_of("ok", "ready")}),
     "Document": {"type": "object"},
 }

@@ -1,4 +1,4 @@
-"""Answers to ASGI messages: JSON, bytes, or a stream that ends when its reader leaves."""
+"""Send responses as ASGI messages: JSON, bytes, or a stream that ends when the caller disconnects."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.api.body import Receive, discard
-from penstock.api.problems import close
+from penstock.api.problems import close_stream
 from penstock.schema import Response
 
 Message = MutableMapping[str, Any]
@@ -19,51 +19,51 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS = (204, 304)
 NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains a secret
-_LINGER_SECONDS = 5.0
-_LINGER_BYTES = 64 * 1024**2
+_DISCARD_SECONDS = 5.0
+_DISCARD_BYTES = 64 * 1024**2
 _STALL_SECONDS = 60.0
 
 
-async def deliver(
-    request_id: str, answer: Response, body: bytes, *, is_head: bool, unread: bool, receive: Receive, send: Send
+async def send_response(
+    request_id: str, response: Response, body: bytes, *, is_head: bool, unread: bool, receive: Receive, send: Send
 ) -> None:
-    """Send an answer. `unread` says that the caller may still be sending; then the connection ends with the answer."""
-    headers = _headers(request_id, answer)
-    if answer.chunks is None and answer.status not in _BODILESS:
+    """Send a response; if `unread`, the caller may still be sending, and the connection is closed afterwards."""
+    headers = _headers(request_id, response)
+    if response.chunks is None and response.status not in _BODILESS:
         headers.append((b"content-length", b"%d" % len(body)))
     if unread:
         headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if answer.chunks is not None:
-        if await _stream(answer.chunks, receive, send, is_head=is_head):
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if response.chunks is not None:
+        if await _stream(response.chunks, receive, send, is_head=is_head):
             await send({"type": "http.response.body", "body": b""})
     elif unread:
         await send({"type": "http.response.body", "body": body, "more_body": True})
-        await discard(receive, _LINGER_SECONDS, _LINGER_BYTES)
+        await discard(receive, _DISCARD_SECONDS, _DISCARD_BYTES)
         await send({"type": "http.response.body", "body": b""})
     else:
         await send({"type": "http.response.body", "body": body})
 
 
-def encode(answer: Response) -> bytes:
-    """The body of an answer that is not a stream."""
-    if answer.body is not None:
-        return answer.body
-    return b"" if answer.json is None else _encode(answer.json)
+def encode_body(response: Response) -> bytes:
+    """Return the body of a response that is not a stream."""
+    if response.body is not None:
+        return response.body
+    return b"" if response.json is None else _encode(response.json)
 
 
-def _headers(request_id: str, answer: Response) -> list[tuple[bytes, bytes]]:
+def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:
     own = request_id.encode()
-    if not answer.headers:
+    if not response.headers:
         found = [(b"x-request-id", own), (b"x-service-request-id", own)]
-        if answer.status not in _BODILESS:
-            found.append((b"content-type", answer.media_type.encode()))
+        if response.status not in _BODILESS:
+            found.append((b"content-type", response.media_type.encode()))
         return found
     named = {b"x-request-id": own, b"x-service-request-id": own}
-    if answer.status not in _BODILESS:
-        named[b"content-type"] = answer.media_type.encode()
-    for name, value in answer.headers.items():
-        # Values may quote what others sent; a line break among them must not become a header of its own.
+    if response.status not in _BODILESS:
+        named[b"content-type"] = response.media_type.encode()
+    for name, value in response.headers.items():
+        # Values may contain what others sent; a line break in one must not start another header.
         named[name.lower().encode("latin-1")] = _CONTROLS.sub(b"", value.encode("latin-1", "replace"))
     return list(named.items())
 
@@ -72,41 +72,41 @@ def _headers(request_id: str, answer: Response) -> list[tuple[bytes, bytes]]:
 
 
 async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *, is_head: bool) -> bool:
-    """Pass chunks on as they come and no faster than they are read; True when all were sent.
+    """Send chunks as they come, no faster than the caller reads; return True when all were sent.
 
-    Sending tells nothing about a reader who has left while we wait for the next chunk, so a second task listens for
-    that. Either way the iterator is closed here, and what it holds is let go.
+    While no chunk comes, sending does not tell that the caller has disconnected, so a second task listens for that. The
+    iterator is closed in any case, which releases its resources.
     """
     if is_head:
-        await close(chunks)
+        await close_stream(chunks)
         return True
     tasks: list[asyncio.Future[None]] = []
     try:
-        # The first piece is there already, so it goes out with the head, before anything else is set up.
+        # The first chunk is usually there already, so it is sent with the head, before the tasks are started.
         if first := await anext(chunks, b""):
             await send({"type": "http.response.body", "body": first, "more_body": True})
-        pump = asyncio.ensure_future(_pump(chunks, send))
-        tasks = [pump, asyncio.ensure_future(_until_gone(receive))]
+        sending = asyncio.ensure_future(_send_chunks(chunks, send))
+        tasks = [sending, asyncio.ensure_future(_wait_for_disconnect(receive))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not pump.done():
+        if not sending.done():
             return False
-        await pump
+        await sending
         return True
     finally:
         for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
-        await close(chunks)
+        await close_stream(chunks)
 
 
-async def _pump(chunks: AsyncIterator[bytes], send: Send) -> None:
+async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
     async for chunk in chunks:
         if chunk:
             async with asyncio.timeout(_STALL_SECONDS):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

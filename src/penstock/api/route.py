@@ -1,4 +1,4 @@
-"""The words that routes are written in: one row per path and method, one per query parameter."""
+"""The types that routes are declared with: route, query parameter, header."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from penstock.schema import Call, Response, Table
 
 Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
 Access = Literal["key", "admin", "open", "signed"]
-Takes = Literal["nothing", "note", "json", "form", "json or form"]  # a note is short, and read by the endpoint
+Takes = Literal["nothing", "raw", "json", "form", "json or form"]  # the endpoint itself decodes a raw body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query parameter: what is accepted, and what the document says about it."""
+    """A query parameter: what is accepted, and its description in the OpenAPI document."""
 
     name: str
     about: str
@@ -28,7 +28,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A request header that an endpoint reads; checked by the stage that understands it."""
+    """A request header that an endpoint reads and checks."""
 
     name: str
     about: str
@@ -38,7 +38,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. Whatever a row does not open needs a key."""
+    """One method of one path. It needs a key unless `access` says otherwise."""
 
     method: str
     path: str
@@ -49,13 +49,13 @@ class Route:
     fields: Table | None = None  # rows of the body
     query: tuple[Query, ...] = ()
     headers: tuple[Header, ...] = ()
-    gives: str = ""  # name of the answer's shape, as in `shapes`
+    gives: str = ""  # name of the response's schema in `response_schemas`
     status: int = 200
-    also: tuple[tuple[int, str], ...] = ()  # further answers: status and shape
+    also: tuple[tuple[int, str], ...] = ()  # further responses: status and schema
     modality: str | None = None
-    # May call a provider and cost money: refusals are recorded, and every failure says whether repeating it is safe.
+    # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False
-    # Refused as soon as the process has been told to stop.
+    # Refused once the process has been told to stop.
     drains: bool = False
 
     @property

@@ -22,7 +22,7 @@ from penstock.api import (
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
 from penstock.api.keys import KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
-from penstock.api.recordings import RECORDINGS_QUERY, TRANSCRIPT_FIELDS
+from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
 from penstock.chat import endpoint
@@ -31,8 +31,8 @@ from penstock.generations import endpoints, retrieve
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Call, Response
 
 
-async def describe(gateway: Gateway, call: Call) -> Response:
-    """The OpenAPI document of the rows below."""
+async def openapi_document(gateway: Gateway, call: Call) -> Response:
+    """Return the OpenAPI document of the routes below."""
     return Response(body=_document())
 
 
@@ -51,7 +51,7 @@ ROUTES: tuple[Route, ...] = (
           modality="video", generation=True, drains=True),
     Route("GET", "/compat/v1/videos", retrieve.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
     Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
-    Route("GET", "/compat/v1/videos/{id}/content", files.video_content, "Download a video", gives="file"),
+    Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video", gives="file"),
     Route("DELETE", "/compat/v1/videos/{id}", endpoints.cancel_video, "Cancel a video", status=204),
     Route("POST", "/compat/v1/chat/completions", endpoint.complete, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), generation=True, drains=True),
@@ -63,7 +63,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/requests", requests.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
     Route("GET", "/v1/requests/{request_id}", requests.retrieve_request, "Retrieve a request record", gives="Request"),
-    Route("DELETE", "/v1/requests/{request_id}/payloads", endpoints.purge, "Purge what a request said and made",
+    Route("DELETE", "/v1/requests/{request_id}/payloads", endpoints.purge, "Purge the payloads of a request",
           gives="Purged"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
@@ -72,36 +72,36 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/balance", balance.retrieve_balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", webhooks.retrieve_webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
 
-    Route("GET", "/v1/providers", providers.list_providers, "List providers and how they are",
+    Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
           access="admin", gives="ProviderList"),
 
     Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
           query=RECORDINGS_QUERY, gives="RecordingList"),
-    Route("POST", "/v1/recordings", recordings.import_recording, "Bring a recording in",
-          takes="json", fields=TRANSCRIPT_FIELDS, gives="Recording"),
+    Route("POST", "/v1/recordings", recordings.import_recording, "Import a recording",
+          takes="json", fields=RECORDING_FIELDS, gives="Recording"),
     Route("GET", "/v1/recordings/{recording_id}", recordings.retrieve_recording, "Retrieve a recording",
           gives="Recording"),
     Route("DELETE", "/v1/recordings/{recording_id}", recordings.delete_recording, "Delete a recording",
           gives="RecordingDeleted"),
-    Route("GET", "/v1/recordings/{recording_id}/export", recordings.export_recording, "Carry a recording away",
-          gives="Transcript"),
+    Route("GET", "/v1/recordings/{recording_id}/export", recordings.export_recording, "Export a recording",
+          gives="RecordingFile"),
 
-    # Files, by signed address
-    Route("GET", "/m/{media_id}", files.media, "Download a file", access="signed", query=files.FILE_QUERY, gives="file"),
+    # Files, by signed URL
+    Route("GET", "/m/{media_id}", files.download_file, "Download a file", access="signed", query=files.FILE_QUERY, gives="file"),
 
-    # News from providers, at addresses that we gave them
-    Route("POST", "/callbacks/{provider}/{token}", callbacks.receive, "Take a provider's word that a job has news",
-          access="signed", takes="note", status=204),
+    # Callbacks from providers, at URLs that the gateway gave them
+    Route("POST", "/callbacks/{provider}/{token}", callbacks.receive_callback, "Accept a callback from a provider",
+          access="signed", takes="raw", status=204),
 
     # The dashboard
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),
-    Route("GET", "/dashboard/{file}", pages.page_part, "Its style and its scripts", access="open", gives="page"),
+    Route("GET", "/dashboard/{file}", pages.page_part, "Styles and scripts of the dashboard", access="open", gives="page"),
 
     # The process itself
-    Route("GET", "/healthz", health.alive, "Whether the process lives", access="open", gives="Health"),
+    Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),
-    Route("GET", "/metrics", metrics.expose, "What the process does, for Prometheus", access="admin", gives="text"),
-    Route("GET", "/openapi.json", describe, "This document", access="open", gives="Document"),
+    Route("GET", "/metrics", metrics.list_metrics, "Metrics for Prometheus", access="admin", gives="text"),
+    Route("GET", "/openapi.json", openapi_document, "This document", access="open", gives="Document"),
 )
 # fmt: on
 

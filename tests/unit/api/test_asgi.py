@@ -442,7 +442,7 @@ async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp
                 with pytest.raises(asyncio.IncompleteReadError):
                     await line.hear()
         await until(lambda: not served.state.tasks)
-    assert [line["event"] for line in logs] == ["answer broke off"]
+    assert [line["event"] for line in logs] == ["response broke off"]
     assert CANARY not in json.dumps(logs)
 
 

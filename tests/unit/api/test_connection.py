@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.connection import Envelope
+from penstock.api.connection import ResponseTransport
 from penstock.api.route import Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -342,6 +342,7 @@ class Sent(asyncio.Transport):
         self.packets.append(data)
 
     def writelines(self, parts: Any) -> None:
+        assert all(parts), "asyncio never gets rid of an empty part"
         self.packets.append(b"".join(parts))
 
     def close(self) -> None:
@@ -353,20 +354,20 @@ HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
 
 def test_the_head_of_an_answer_leaves_with_the_first_of_its_body() -> None:
     sent = Sent()
-    envelope = Envelope(sent)
+    transport = ResponseTransport(sent)
     for part in (CONTINUE, HEAD, b"one", b"two", HEAD, b""):
-        envelope.write(part)
+        transport.write(part)
     assert sent.packets == [CONTINUE, HEAD + b"one", b"two", HEAD]
 
 
 def test_a_head_that_no_body_follows_is_not_kept_back() -> None:
     sent = Sent()
-    envelope = Envelope(sent)
-    envelope.write(HEAD)
-    envelope.flush()
-    envelope.flush()
-    envelope.write(HEAD)
-    envelope.close()
+    transport = ResponseTransport(sent)
+    transport.write(HEAD)
+    transport.flush()
+    transport.flush()
+    transport.write(HEAD)
+    transport.close()
     assert sent.packets == [HEAD, HEAD, b"END"]
 
 

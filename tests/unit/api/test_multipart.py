@@ -21,7 +21,7 @@ def part(name: str, value: bytes, *, filename: str | None = None, more: str = ""
 
 
 def read(*chunks: bytes, kind: str = KIND) -> tuple[tuple[str, str | UploadedFile], ...]:
-    reader = multipart.Reader(kind)
+    reader = multipart.FormReader(kind)
     for chunk in chunks:
         reader.feed(chunk)
     return reader.finish()

@@ -12,13 +12,13 @@ from penstock.schema import Response
 
 
 def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -> Response:
-    return problems.answer(problem, generation=generation, reached=reached)
+    return problems.problem_response(problem, generation=generation, reached=reached)
 
 
 def test_d2_every_problem_has_the_envelope() -> None:
     answer = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
     assert answer.status == 400
-    assert json.loads(responses.encode(answer)) == {
+    assert json.loads(responses.encode_body(answer)) == {
         "error": {"message": "Wrong.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"}
     }
     assert "param" not in shown(errors.NotFound("Gone.")).json["error"]
@@ -94,7 +94,7 @@ async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -
     stream = chunks()
     await anext(stream)
     served = Response(status=416, chunks=stream, headers={"content-type": "video/mp4", "content-range": "bytes */9"})
-    answer = await problems.out_of_range(served)
+    answer = await problems.range_not_satisfiable(served)
     assert closed == [True]
     assert (answer.status, answer.json["error"]["code"], dict(answer.headers)) == (
         416,

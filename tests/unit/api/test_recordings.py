@@ -34,7 +34,7 @@ async def test_a_recording_is_carried_to_another_organization(open_gateway: Open
         recording = await made(visit)
         carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
-        transcript = shaped("Transcript", carried)
+        transcript = shaped("RecordingFile", carried)
         org = await visit.running.gateway.keys.create_org("Other", "prepaid")
         key = (await visit.running.gateway.keys.create_key(org.id)).key
         brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))

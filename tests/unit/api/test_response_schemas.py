@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 
 from penstock.api import response_schemas
-from penstock.api.response_schemas import SHAPES
+from penstock.api.response_schemas import SCHEMAS
 
 EXAMPLES: dict[str, Any] = {
     "Error": {"error": {"message": "m", "type": "api_error", "code": "INTERNAL_ERROR", "param": "n"}},
@@ -50,7 +50,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 def valid(name: str, value: Any) -> bool:
-    schema = {**SHAPES[name], "components": {"schemas": dict(SHAPES)}}
+    schema = {**SCHEMAS[name], "components": {"schemas": dict(SCHEMAS)}}
     return jsonschema_rs.Draft202012Validator(schema).is_valid(value)
 
 
@@ -59,7 +59,7 @@ def test_a_shape_takes_its_example_and_no_more(name: str) -> None:
     example = EXAMPLES[name]
     assert valid(name, example)
     assert not valid(name, {**example, "more": 1})
-    for field in SHAPES[name]["required"]:
+    for field in SCHEMAS[name]["required"]:
         assert not valid(name, {key: value for key, value in example.items() if key != field}), field
 
 
@@ -72,6 +72,6 @@ def test_what_may_be_null_may_be_null() -> None:
 
 
 def test_callers_may_add_to_a_videos_metadata() -> None:
-    metadata = SHAPES["Video"]["properties"]["metadata"]
+    metadata = SCHEMAS["Video"]["properties"]["metadata"]
     assert metadata["additionalProperties"] is True
     assert "provider" in metadata["required"]

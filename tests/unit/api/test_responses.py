@@ -36,10 +36,10 @@ class Peer:
         self.sent.append(message)
 
     async def get(self, answer: Response, *, is_head: bool = False, unread: bool = False) -> None:
-        await responses.deliver(
+        await responses.send_response(
             ID,
             answer,
-            responses.encode(answer),
+            responses.encode_body(answer),
             is_head=is_head,
             unread=unread,
             receive=self.receive,
@@ -99,14 +99,14 @@ async def test_json_is_sent_with_its_length_and_the_requests_id() -> None:
 
 def test_money_is_a_number() -> None:
     assert (
-        responses.encode(Response(json={"cost": dollars(nanos("0.04")), "none": Decimal(0)}))
+        responses.encode_body(Response(json={"cost": dollars(nanos("0.04")), "none": Decimal(0)}))
         == b'{"cost":0.04,"none":0}'
     )
 
 
 def test_bytes_are_sent_as_they_are() -> None:
-    assert responses.encode(Response(body=b"\x00\x01")) == b"\x00\x01"
-    assert responses.encode(Response(status=204)) == b""
+    assert responses.encode_body(Response(body=b"\x00\x01")) == b"\x00\x01"
+    assert responses.encode_body(Response(status=204)) == b""
 
 
 @pytest.mark.parametrize("status", [204, 304])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.response_schemas import SHAPES
+from penstock.api.response_schemas import SCHEMAS
 from penstock.api.routes import ROUTES
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
@@ -33,8 +33,8 @@ def test_what_may_cost_money_is_marked() -> None:
 
 def test_rows_that_take_a_body_say_what_is_in_it_and_what_comes_back() -> None:
     for row in ROUTES:
-        assert (row.takes in ("nothing", "note")) == (row.fields is None), row.path
-        assert row.gives in {*SHAPES, "file", "page", "text"} or row.status == 204, row.path
+        assert (row.takes in ("nothing", "raw")) == (row.fields is None), row.path
+        assert row.gives in {*SCHEMAS, "file", "page", "text"} or row.status == 204, row.path
 
 
 def test_only_administration_needs_the_admin_scope() -> None:

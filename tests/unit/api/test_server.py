@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
-from penstock.api.connection import Doorkeeper
+from penstock.api.connection import WaitingConnections
 from tests.api.accounts import opened
 from tests.api.raw_http import Server, request, until
 
@@ -166,15 +166,15 @@ def test_there_are_as_many_connections_as_descriptors_allow(
     raised: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda which: limits)
     monkeypatch.setattr(resource, "setrlimit", lambda which, pair: raised.append(pair))
-    assert server._most_connections() == expected
+    assert server._max_connections() == expected
     assert raised == ([] if raised_to is None else [(raised_to, limits[1])])
 
 
 async def test_forwarded_headers_are_believed_only_from_trusted_proxies(tmp_path: Path) -> None:
     for proxies, trusts in (((), False), (("10.0.0.1",), True)):
         async with opened(tmp_path / str(trusts), trusted_proxies=proxies) as gateway:
-            keeper = Doorkeeper(1, 1, gateway.clock)
-            config = server.configure(AsgiApp(gateway), gateway.settings, keeper)
+            waiting = WaitingConnections(1, 1, gateway.clock)
+            config = server.configure(AsgiApp(gateway), gateway.settings, waiting)
             assert (config.proxy_headers, config.forwarded_allow_ips) == (trusts, list(proxies))
             assert config.server_header is False
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.multipart import Reader
+from penstock.api.multipart import FormReader
 from penstock.errors import InvalidRequest
 from penstock.generations import forms
 from penstock.schema import EDIT, VIDEO, UploadedFile
@@ -179,7 +179,7 @@ def sent_by_openai(**arguments: Any) -> dict[str, Any]:
     received: list[dict[str, Any]] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        reader = Reader(request.headers["content-type"])
+        reader = FormReader(request.headers["content-type"])
         reader.feed(request.read())
         received.append(forms.read(reader.finish(), VIDEO))
         return httpx2.Response(400, json={"error": {"message": "enough"}})
