@@ -1,4 +1,4 @@
-"""What every test may use: coroutines as tests, a real Postgres, a free port."""
+"""Fixtures and hooks for all tests: coroutines as tests, a real Postgres, a free port, whole gateways."""
 
 import asyncio
 import inspect
@@ -28,71 +28,73 @@ pytest_plugins = ["pytester"]
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
 
-# A task that is about to end gets this many turns of the loop to do so before it counts as left over.
+# A task that is about to end may take this many turns of the loop before it counts as left running.
 LAST_TURNS = 3
 
-Sent = TypeVarTuple("Sent")
+Args = TypeVarTuple("Args")
 ASYNCIO = str(Path(asyncio.__file__).parent)
 CREATED: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
 
 def pytest_configure() -> None:
-    """Log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
+    """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Let `async def` tests run; pytest's own hook then calls what it takes for a plain function."""
+    """Run `async def` tests: each is replaced by a plain function, which pytest's own hook then calls."""
     test = pyfuncitem.obj
     if inspect.iscoroutinefunction(test):
-        pyfuncitem.obj = plain(test)
+        pyfuncitem.obj = as_plain_function(test)
     elif inspect.iscoroutinefunction(inner := getattr(getattr(test, "hypothesis", None), "inner_test", None)):
-        test.hypothesis.inner_test = plain(inner)
+        test.hypothesis.inner_test = as_plain_function(inner)
 
 
-def plain(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """The test as a plain function with a loop of its own."""
+def as_plain_function(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Return the test as a plain function that runs it in an event loop of its own."""
 
     @wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        with asyncio.Runner(loop_factory=watched_loop) as runner:
-            runner.run(alone(test(*args, **kwargs)))
+        with asyncio.Runner(loop_factory=checking_loop) as runner:
+            runner.run(run_and_check_tasks(test(*args, **kwargs)))
 
     return run
 
 
-def watched_loop() -> asyncio.AbstractEventLoop:
-    """Remembers where each task was created, and refuses calls from the wrong thread. So does asyncio's debug mode,
-    which notes the whole stack for every future and callback as well, and takes a third of a test's time for it.
+def checking_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop that remembers where each task was created and refuses calls from another thread.
+
+    asyncio's debug mode does the same, but records the stack of every future and callback as well, which takes a third
+    of a test's time.
     """
-    loop = Watched()
-    loop.set_task_factory(noted)
+    loop = CheckingLoop()
+    loop.set_task_factory(create_task)
     return loop
 
 
-class Watched(asyncio.SelectorEventLoop):
+class CheckingLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
-        self.home = threading.get_ident()
+        self.thread = threading.get_ident()
 
-    def call_soon(self, callback: Callable[[*Sent], object], *args: *Sent, context: Any = None) -> asyncio.Handle:
-        self.check_home()
+    def call_soon(self, callback: Callable[[*Args], object], *args: *Args, context: Any = None) -> asyncio.Handle:
+        self.check_thread()
         return super().call_soon(callback, *args, context=context)
 
     def call_at(
-        self, when: float, callback: Callable[[*Sent], object], *args: *Sent, context: Any = None
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Any = None
     ) -> asyncio.TimerHandle:
-        self.check_home()
+        self.check_thread()
         return super().call_at(when, callback, *args, context=context)
 
-    def check_home(self) -> None:
-        if threading.get_ident() != self.home:
+    def check_thread(self) -> None:
+        if threading.get_ident() != self.thread:
             raise RuntimeError("Called from another thread than the loop's; there is call_soon_threadsafe for that.")
 
 
-def noted(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> asyncio.Task[Any]:
+def create_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> asyncio.Task[Any]:
     task = asyncio.Task(coroutine, loop=loop, **more)
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_code.co_filename.startswith(ASYNCIO):
@@ -102,16 +104,16 @@ def noted(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> async
     return task
 
 
-async def alone(test: Awaitable[None]) -> None:
-    """Run a test and fail it for work it started and neither awaited nor cancelled, or whose failure nobody saw."""
+async def run_and_check_tasks(test: Awaitable[None]) -> None:
+    """Run a test; fail it if a task is left running or if the failure of a task was never read."""
     unseen: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(told(context)))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(description(context)))
     await test
     left = await still_running()
     if left:
         pytest.fail(f"{len(left)} task(s) left running:\n" + "\n".join(where(task) for task in left), pytrace=False)
     if unseen:
-        pytest.fail("failed where nobody looked:\n" + "\n".join(unseen), pytrace=False)
+        pytest.fail("failed unnoticed:\n" + "\n".join(unseen), pytrace=False)
 
 
 async def still_running() -> list[asyncio.Task[Any]]:
@@ -121,7 +123,7 @@ async def still_running() -> list[asyncio.Task[Any]]:
 
 
 def where(task: asyncio.Task[Any]) -> str:
-    """What a task is, where our code created it and where it waits."""
+    """Describe a task: where our code created it and where it waits."""
     created = [f"\n    created in {CREATED[task]}"] if task in CREATED else []
     waits = [
         f"\n    waits in {frame.f_code.co_qualname}, line {frame.f_lineno} of {frame.f_code.co_filename}"
@@ -130,21 +132,21 @@ def where(task: asyncio.Task[Any]) -> str:
     return f"  {task.get_name()}: {task.get_coro()!r}" + "".join(created + waits)
 
 
-def told(context: dict[str, Any]) -> str:
+def description(context: dict[str, Any]) -> str:
     problem = context.get("exception")
     return f"  {context['message']}" + (f": {problem!r}" if problem else "")
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """Address of a Postgres server without a database name; started by the first test that asks, once per worker."""
-    with postgres.server() as address:
-        yield address
+    """URL of a Postgres server, without a database name; started by the first test that needs it, once per worker."""
+    with postgres.server() as url:
+        yield url
 
 
 @pytest.fixture
 def fresh_database(postgres_url: str) -> Iterator[str]:
-    """Address of an empty database that belongs to this test alone."""
+    """URL of an empty database that belongs to this test alone."""
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(f"{postgres_url}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
@@ -160,7 +162,7 @@ def free_port() -> int:
 
 @pytest.fixture(params=BOTH)
 def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """SQLite and Postgres in turn; a test that cares for neither says `@sqlite_only`."""
+    """SQLite and Postgres in turn; a test marked `@sqlite_only` runs on SQLite alone."""
     found: Dialect = request.param
     return found
 
@@ -172,5 +174,5 @@ def ground(request: pytest.FixtureRequest, dialect: Dialect) -> gateway.Ground:
 
 @pytest.fixture
 def open_gateway(ground: gateway.Ground) -> gateway.OpenGateway:
-    """Opens whole gateways on a database of the test's own."""
+    """Opens whole gateways on a database that belongs to this test alone."""
     return ground.open

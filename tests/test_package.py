@@ -1,4 +1,4 @@
-"""What is shipped: locks that name only hashes, and a wheel that leaves no file behind."""
+"""Packaging: the lock files hold names, versions and hashes only, and the wheel holds every file."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from penstock import __version__
 
 ROOT = Path(__file__).parent.parent
 
-# A pinned name, its hashes, and who asked for it. No address, no path, no option: an index is the reader's choice.
+# A pinned name, its hashes and what requires it. No URL, no path, no option: the installer chooses the index.
 LOCK_LINE = re.compile(
     r"""
     [a-z0-9._-]+ (\[[a-z,]+\])? ==[a-z0-9.+!]+ (\ ;\ [\w\s.'<>=!()]+)? \ \\
@@ -33,16 +33,16 @@ def pinned(lock: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
-def test_lock_holds_names_versions_and_hashes(lock: str) -> None:
+def test_lock_contains_only_names_versions_and_hashes(lock: str) -> None:
     lines = (ROOT / lock).read_text().splitlines()
     assert [line for line in lines if not LOCK_LINE.fullmatch(line)] == []
 
 
-def test_what_is_served_is_what_was_tested() -> None:
+def test_runtime_lock_is_part_of_the_development_lock() -> None:
     assert pinned("requirements.lock").items() <= pinned("requirements-dev.lock").items()
 
 
-def test_locks_hold_every_dependency() -> None:
+def test_locks_contain_every_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     groups = project["dependency-groups"]
 
@@ -53,7 +53,7 @@ def test_locks_hold_every_dependency() -> None:
     assert named(groups["dev"]) <= pinned("requirements-dev.lock").keys()
 
 
-def test_wheel_holds_every_file(tmp_path: Path) -> None:
+def test_wheel_contains_every_file(tmp_path: Path) -> None:
     """Built from a copy, because building leaves folders behind."""
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)

@@ -1,4 +1,4 @@
-"""The table of what may go wrong names tests that exist."""
+"""The table of promises in tests/faults/README.md names tests that exist."""
 
 import re
 from pathlib import Path
