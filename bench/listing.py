@@ -77,7 +77,7 @@ async def measure(records: int) -> None:
         keys = await asyncio.to_thread(build, settings.data / "penstock.db", records, now_ms)
         print(f"{records:,} records built in {time.perf_counter() - started:.0f} s")
         store = await open_store(settings)
-        ledger = Requests(store, Clock())
+        requests = Requests(store, Clock())
         middle = now_ms - DAYS * DAY_MS // 2
         row = (await store.slow("list_newer_requests", org_id=ORG, low=first_id("req", middle), high="req_~", limit=1))[
             0
@@ -97,9 +97,9 @@ async def measure(records: int) -> None:
             "first page with a summary of a day": Filters(summary=True, **day),
             "first page with a summary of all": Filters(summary=True),
         }
-        first = await median_ms(lambda: ledger.page(ORG, questions["first page"]))
+        first = await median_ms(lambda: requests.list_records(ORG, questions["first page"]))
         for words, filters in questions.items():
-            took = await median_ms(lambda filters=filters: ledger.page(ORG, filters))  # type: ignore[misc]
+            took = await median_ms(lambda filters=filters: requests.list_records(ORG, filters))  # type: ignore[misc]
             print(f"{words:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
         await store.close()
 

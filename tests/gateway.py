@@ -125,7 +125,7 @@ class RunningGateway:
     # --------------------------------------------------------------------------------------------------------- looking
 
     async def record(self, request_id: str, caller: Caller | None = None) -> dict[str, Any]:
-        found = await self.gateway.requests.find((caller or self.caller).org_id, request_id)
+        found = await self.gateway.requests.get_record((caller or self.caller).org_id, request_id)
         assert found is not None, f"{request_id} has no record"
         return found
 

@@ -184,7 +184,7 @@ async def _recover(gateway: Gateway) -> int:
     longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
     alone = gateway.store.dialect == "sqlite"
     before_ms = gateway.started_ms if alone else gateway.clock.now_ms() - int(longest * 1000)
-    if found := await gateway.chat_settlement.recover(before_ms):
+    if found := await gateway.chat_settlement.release_abandoned(before_ms):
         log.warning("gave back what interrupted calls had held", calls=found)
     return found
 

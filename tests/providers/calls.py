@@ -81,7 +81,7 @@ async def noted(running: RunningGateway, request_id: str) -> dict[str, Any]:
     """The record of a chat, which is written beside the answer."""
 
     async def met() -> bool:
-        return await running.gateway.requests.find(running.caller.org_id, request_id) is not None
+        return await running.gateway.requests.get(running.caller.org_id, request_id) is not None
 
     await running.until(met)
     return await running.ended(request_id)

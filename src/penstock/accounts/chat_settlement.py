@@ -1,4 +1,4 @@
-"""Book chat calls: money reserved before they are sent, many settled in one transaction after they were answered."""
+"""Reserve money for chat calls, and record and charge the ended ones in batches."""
 
 import asyncio
 from collections import defaultdict
@@ -10,312 +10,332 @@ from functools import partial
 import msgspec
 import structlog
 
-from penstock.accounts import limits, requests, transfers
+from penstock.accounts import limits, transfers
+from penstock.accounts.requests import (
+    RequestEnd,
+    add_ended_requests,
+    count_usage,
+    end_request,
+    ended_request,
+    open_request,
+)
 from penstock.clock import Clock
 from penstock.errors import InternalError, StorageUnavailable
 from penstock.schema import SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
+from penstock.store.waiting import retry_while_unavailable
 from penstock.values import ZERO, Nanos, first_id
 
 log = structlog.get_logger()
-_FRESH_SECONDS = 1.0
+_NEVER = -1e9
+_BALANCE_SECONDS = 1.0  # how long a balance that was read is used
 _RETRY_SECONDS = 0.5
-_GATHER_SECONDS = 0.02
-_RECOVERED = 1000
+_BATCH_SECONDS = 0.02  # how long ended calls are collected before they are written
+_MAX_ABANDONED = 1000
 
 
-class _BookedBefore(Exception):
-    """Some of a batch are in the store already: the commit that nobody was told of had landed."""
+class _AlreadyWritten(Exception):
+    """Some calls of a batch are stored already: an earlier commit succeeded but was not confirmed."""
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """A chat call that money is set aside for."""
+class Reservation(msgspec.Struct, frozen=True):
+    """The money that is reserved for a chat call."""
 
     call: Call
     request: Request
-    hold: Nanos
+    amount: Nanos
     modality: str | None
-    in_store: bool  # the hold is a row that other processes see; otherwise it is in our memory
+    in_store: bool  # a hold in the store, which other processes see; otherwise in the memory of this process
 
 
-class Ending(msgspec.Struct):
-    """How an entry ended."""
+class EndedCall(msgspec.Struct, frozen=True):
+    """A chat call that has ended and is not written yet."""
 
-    entry: Entry
-    status: str
-    cost: Nanos
-    duration_ms: int
-    response_bytes: int
-    error_code: str | None = None
-    error_message: str | None = None
+    reservation: Reservation
+    end: RequestEnd
+
+    @property
+    def org_id(self) -> str:
+        return self.reservation.call.caller.org_id
+
+    @property
+    def is_charged(self) -> bool:
+        return self.end.status == "completed" or self.end.cost > 0
+
+
+class _ResponseSize(msgspec.Struct, frozen=True):
+    org_id: str
+    request_id: str
+    size_bytes: int
 
 
 @dataclass(slots=True)
-class _Account:
+class _Balance:
     """What this process knows of a prepaid balance; never more than there is."""
 
     available: int = 0
-    read_at: float = -1e9  # monotonic
-    reserved: int = 0  # by chat calls under way
-    leaving: int = 0  # by holds that are on their way into the store
+    read_at: float = _NEVER  # monotonic time
+    reserved: int = 0  # for running chat calls
+    being_held: int = 0  # for holds that are being written
 
     @property
     def free(self) -> int:
-        return self.available - self.reserved - self.leaving
+        return self.available - self.reserved - self.being_held
 
 
 @dataclass(slots=True)
 class ChatSettlement:
-    """Where one process alone serves a database, holds of chat calls can live in memory: nobody else could spend the
-    money meanwhile, and a crash forgets hold and call together. Where several do, or where the key has limits that
-    must be counted, the hold is a row like any other.
+    """Reserves money for chat calls and settles them after they ended.
+
+    On SQLite one process alone serves the database, so money is reserved in memory: nobody else can spend it, and a
+    crash forgets the reservation together with the call. On Postgres, or for a key with limits that must be counted,
+    the reservation is a hold in the store.
     """
 
     store: Store
     clock: Clock
-    accounts: dict[str, _Account] = field(default_factory=dict)
-    endings: list[Ending] = field(default_factory=list)
-    sizes: list[tuple[str, str, int]] = field(default_factory=list)  # of answers: organization, request, bytes
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    trouble: bool = False  # the last settlement failed: nothing new is sent until one succeeds
-    _under_way: list[Ending] = field(default_factory=list)  # handed to the store, not yet known to be durable
+    is_blocked: bool = False  # the last batch could not be written; new calls are refused until one is
+    ended_calls: list[EndedCall] = field(default_factory=list)  # not yet handed to the store
+    _response_sizes: list[_ResponseSize] = field(default_factory=list)
+    _balances: dict[str, _Balance] = field(default_factory=dict)
+    _batch: list[EndedCall] = field(default_factory=list)  # handed to the store, not yet known to be durable
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _flush_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _task: asyncio.Task[None] | None = None
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _stopping: bool = False
 
-    def reserved(self, org_id: str) -> Nanos:
-        """What chat calls under way may still cost; holds in the store leave that much alone."""
-        account = self.accounts.get(org_id)
-        return Nanos(account.reserved) if account else ZERO
+    # ---------------------------------------------------------------------------------------------------- reservations
 
-    async def open(self, call: Call, request: Request, hold: Nanos, modality: str | None) -> Entry:
-        if self.trouble:
-            raise StorageUnavailable("There is nowhere to keep the record of this request.", should_retry=True)
+    def reserved_amount(self, org_id: str) -> Nanos:
+        """Return what running chat calls may still cost; holds in the store must leave it available."""
+        balance = self._balances.get(org_id)
+        return Nanos(balance.reserved) if balance else ZERO
+
+    async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
+        """Reserve the highest possible cost of a call before it is sent.
+
+        Raises InsufficientBalance, RateLimited, or StorageUnavailable while ended calls cannot be written.
+        """
+        if self.is_blocked:
+            raise StorageUnavailable("The database cannot be written, so no call is accepted.", should_retry=True)
         caller = call.caller
-        if self.store.dialect == "postgres" or caller.is_limited:
-            await self.store.write(lambda tx: self._begin(tx, call, request, hold, modality))
-            return Entry(call, request, hold, modality, in_store=True)
-        if caller.prepaid:
-            account = await self._account(caller.org_id, hold)
-            account.reserved += hold
-        return Entry(call, request, hold, modality, in_store=False)
+        in_store = self.store.dialect == "postgres" or caller.is_limited
+        reservation = Reservation(call, request, amount, modality, in_store)
+        if in_store:
+            await self.store.write(partial(self._hold, reservation))
+        elif caller.prepaid:
+            balance = await self._sufficient_balance(caller.org_id, amount)
+            balance.reserved += amount
+        return reservation
 
-    async def _begin(self, tx: Transaction, call: Call, request: Request, hold: Nanos, modality: str | None) -> None:
-        if call.caller.is_limited:
-            await limits.check(tx, call.caller, hold, self.clock.now_ms())
+    async def _hold(self, reservation: Reservation, tx: Transaction) -> None:
+        call = reservation.call
         org_id = call.caller.org_id
-        await transfers.hold(tx, org_id, call.id, hold, call.at_ms, reserved=self.reserved(org_id))
-        await requests.begin(tx, call, request, hold, status="processing", modality=modality)
+        amount = reservation.amount
+        if call.caller.is_limited:
+            await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
+        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=self.reserved_amount(org_id))
+        await open_request(tx, call, reservation.request, amount, status="processing", modality=reservation.modality)
 
-    async def _account(self, org_id: str, hold: Nanos) -> _Account:
-        """An account that can bear the hold."""
-        account = self.accounts.setdefault(org_id, _Account())
-        if self.clock.monotonic() - account.read_at < _FRESH_SECONDS and account.free >= hold:
-            return account
-        await self._read(account, org_id)
-        if account.free < hold:
-            # What is committed a moment before its writer hears of it is counted twice; behind the writer's queue it
-            # is not.
+    async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
+        """Return a balance with the amount free; raise InsufficientBalance if there is less."""
+        balance = self._balances.setdefault(org_id, _Balance())
+        if self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount:
+            return balance
+        await self._read_balance(balance, org_id)
+        if balance.free < amount:
+            # A charge that is committed but not yet confirmed to its writer is counted twice. A write queues behind
+            # that commit, so the second read counts it once.
             await self.store.write(lambda tx: tx.one("get_balance", org_id=org_id))
-            await self._read(account, org_id)
-        if account.free < hold:
-            raise transfers.insufficient_balance(hold, Nanos(max(0, account.free)))
-        return account
+            await self._read_balance(balance, org_id)
+        if balance.free < amount:
+            raise transfers.insufficient_balance(amount, Nanos(max(0, balance.free)))
+        return balance
 
-    async def _read(self, account: _Account, org_id: str) -> None:
+    async def _read_balance(self, balance: _Balance, org_id: str) -> None:
         row = await self.store.one("get_balance", org_id=org_id)
-        waiting = sum(one.cost for one in (*self._under_way, *self.endings) if one.entry.call.caller.org_id == org_id)
-        account.available = (int(row["available"]) if row else 0) - waiting
-        account.read_at = self.clock.monotonic()
+        unwritten = sum(ended.end.cost for ended in (*self._batch, *self.ended_calls) if ended.org_id == org_id)
+        balance.available = (int(row["available"]) if row else 0) - unwritten
+        balance.read_at = self.clock.monotonic()
 
     @contextmanager
-    def leaving(self, org_id: str, amount: Nanos) -> Iterator[None]:
-        """While a hold is on its way into the store: neither there for others to see nor still to be spent."""
-        account = self.accounts.setdefault(org_id, _Account())
-        account.leaving += amount
+    def holding(self, org_id: str, amount: Nanos) -> Iterator[None]:
+        """Keep chat calls from spending an amount while a hold of it is being written to the store."""
+        balance = self._balances.setdefault(org_id, _Balance())
+        balance.being_held += amount
         try:
             yield
         finally:
-            account.leaving -= amount
-            account.read_at = -1e9
+            balance.being_held -= amount
+            balance.read_at = _NEVER
 
-    def close(self, ending: Ending) -> None:
-        """Book it with the next transaction; nobody waits for that."""
-        entry = ending.entry
-        if not entry.in_store and entry.call.caller.prepaid:
-            account = self.accounts[entry.call.caller.org_id]
-            account.reserved -= entry.hold
-            account.available -= ending.cost
-        self.endings.append(ending)
-        self.ended.set()
+    # --------------------------------------------------------------------------------------------------------- batches
 
-    def sized(self, org_id: str, request_id: str, size_bytes: int) -> None:
-        """How large an answer was, which only who sends it knows; written with the next transaction."""
-        self.sizes.append((org_id, request_id, size_bytes))
-        self.ended.set()
+    def settle_later(self, reservation: Reservation, end: RequestEnd) -> None:
+        """Free the reservation, and record and charge the call with the next batch."""
+        caller = reservation.call.caller
+        if not reservation.in_store and caller.prepaid:
+            balance = self._balances[caller.org_id]
+            balance.reserved -= reservation.amount
+            balance.available -= end.cost
+        self.ended_calls.append(EndedCall(reservation, end))
+        self._wake.set()
 
-    # ------------------------------------------------------------------------------------------------------ the books
+    def set_response_size(self, org_id: str, request_id: str, size_bytes: int) -> None:
+        """Write the size of a response with the next batch; it is known only after the request has ended."""
+        self._response_sizes.append(_ResponseSize(org_id, request_id, size_bytes))
+        self._wake.set()
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="settle chats")
 
     async def stop(self) -> None:
-        """A transaction under way is let finish: broken off, nobody would know whether it landed."""
+        """Write what waits and end the task. A transaction that is running is not cancelled."""
         self._stopping = True
-        self.ended.set()
+        self._wake.set()
         if self._task:
             await self._task
 
     async def catch_up(self) -> None:
-        """Write what waits now, and do not wait for more."""
-        if self._waits and not self.trouble:  # in trouble `_run` tries again, and not everybody who asks
-            with suppress(StorageUnavailable):  # the question itself will say so
+        """Write what waits now instead of after the usual delay. Does nothing while the store is unavailable."""
+        if self._has_unwritten and not self.is_blocked:
+            with suppress(StorageUnavailable):  # the caller's own query will raise it
                 await asyncio.shield(asyncio.create_task(self._flush()))
 
     @property
-    def _waits(self) -> bool:
-        return bool(self._under_way or self.endings or self.sizes)
+    def _has_unwritten(self) -> bool:
+        return bool(self._batch or self.ended_calls or self._response_sizes)
 
     async def _run(self) -> None:
         while True:
-            await self.ended.wait()
+            await self._wake.wait()
             if not self._stopping:
-                # On a quiet gateway this makes one transaction of what would have been several.
-                await asyncio.sleep(_GATHER_SECONDS)
+                await asyncio.sleep(_BATCH_SECONDS)
             try:
-                await self._flush()
+                await retry_while_unavailable(
+                    self.clock, self._flush, pause_seconds=_RETRY_SECONDS, gives_up=lambda: self._stopping
+                )
             except StorageUnavailable:
-                log.warning("chat calls not settled yet: storage unavailable", waiting=len(self._under_way))
-                if self._stopping:
-                    return
-                await self.clock.sleep(_RETRY_SECONDS)
-            if self._stopping and not self._waits:
+                log.warning("stopped before chat calls were settled: storage unavailable", waiting=len(self._batch))
+                return
+            if self._stopping and not self._has_unwritten:
                 return
 
     async def _flush(self) -> None:
-        async with self._turn:
+        async with self._flush_lock:
             try:
                 await self._write_all()
             except StorageUnavailable:
-                self.trouble = True
-                self.ended.set()
+                self.is_blocked = True
+                self._wake.set()
                 raise
-            self.trouble = False
+            self.is_blocked = False
 
     async def _write_all(self) -> None:
-        """Everything that has ended so far, in one transaction."""
-        self.ended.clear()
-        self._under_way += self.endings
-        self.endings = []
-        sizes = self.sizes.copy()  # more may come while these are written
-        if not self._waits:
+        """Write everything that has ended so far in one transaction."""
+        self._wake.clear()
+        self._batch += self.ended_calls
+        self.ended_calls = []
+        sizes = self._response_sizes.copy()  # more may be added while these are written
+        if not self._has_unwritten:
             return
         try:
-            await self.store.write(partial(self._settle, self._under_way, sizes))
+            await self.store.write(partial(self._write_batch, self._batch, sizes))
         except StorageUnavailable:
             raise
-        except _BookedBefore:
-            await self._settle_apart(sizes)
+        except _AlreadyWritten:
+            await self._write_one_by_one(sizes)
         except Exception:
-            log.exception("a batch of chat calls cannot be settled as one", calls=len(self._under_way))
-            await self._settle_apart(sizes)
-        self._under_way = []
-        del self.sizes[: len(sizes)]
+            log.exception("a batch of chat calls cannot be settled as one", calls=len(self._batch))
+            await self._write_one_by_one(sizes)
+        self._batch = []
+        del self._response_sizes[: len(sizes)]
 
-    async def _settle_apart(self, sizes: list[tuple[str, str, int]]) -> None:
-        """One by one, so that a call which cannot be booked takes no other with it."""
-        for endings in ([], *([one] for one in self._under_way)):
-            try:
-                await self.store.write(partial(self._settle, endings, [] if endings else sizes))
-            except StorageUnavailable:  # all of them again, then: those that are booked already stay as they are
-                raise
-            except Exception:
-                lost = [(one.entry.call.id, one.cost) for one in endings]
-                log.exception("a chat call cannot be settled", ids_and_nanos=lost)
+    async def _write_one_by_one(self, sizes: list[_ResponseSize]) -> None:
+        """Write each call in its own transaction, so that one which cannot be written does not block the others.
 
-    async def _settle(self, endings: list[Ending], sizes: list[tuple[str, str, int]], tx: Transaction) -> None:
-        """Balances and slots are changed once for all calls of an organization, not once for each."""
-        for org_id, request_id, size_bytes in sizes:
-            await tx.run("set_response_bytes", id=request_id, org_id=org_id, response_bytes=size_bytes)
+        A StorageUnavailable ends this; the next try writes all again, and those that are stored already stay as they
+        are.
+        """
+        await self._write_or_log([], sizes)
+        for ended in self._batch:
+            await self._write_or_log([ended], [])
+
+    async def _write_or_log(self, batch: list[EndedCall], sizes: list[_ResponseSize]) -> None:
+        try:
+            await self.store.write(partial(self._write_batch, batch, sizes))
+        except StorageUnavailable:
+            raise
+        except Exception:
+            lost = [(ended.reservation.call.id, ended.end.cost) for ended in batch]
+            log.exception("a chat call cannot be settled", ids_and_nanos=lost)
+
+    # ---------------------------------------------------------------------------------------------------- transactions
+
+    async def _write_batch(self, batch: list[EndedCall], sizes: list[_ResponseSize], tx: Transaction) -> None:
+        for size in sizes:
+            await tx.run("set_response_bytes", id=size.request_id, org_id=size.org_id, response_bytes=size.size_bytes)
         now = self.clock.now_ms()
-        for ending in endings:
-            if ending.entry.in_store:
-                await self._end(tx, ending, now)
-        await self._book([one for one in endings if not one.entry.in_store], tx, now)
+        for ended in batch:
+            if ended.reservation.in_store:
+                await self._end_held(tx, ended, now)
+        await self._add_unheld(tx, [ended for ended in batch if not ended.reservation.in_store], now)
 
-    async def _book(self, endings: list[Ending], tx: Transaction, now: int) -> None:
-        """Calls that the store hears of for the first time."""
-        if not endings:
+    async def _end_held(self, tx: Transaction, ended: EndedCall, now: int) -> None:
+        """End a request that is in the store, and capture or release its hold."""
+        reservation = ended.reservation
+        request_id = reservation.call.id
+        if not await end_request(tx, ended.org_id, request_id, ended.end):
             return
-        if await requests.write_ended(tx, [_record(one) for one in endings]) < len(endings):
-            if len(endings) > 1:
-                raise _BookedBefore
+        if ended.is_charged:
+            await transfers.capture(tx, ended.org_id, request_id, reservation.amount, ended.end.cost, now)
+        else:
+            await transfers.release(tx, ended.org_id, request_id, reservation.amount, now)
+
+    async def _add_unheld(self, tx: Transaction, batch: list[EndedCall], now: int) -> None:
+        """Add requests that the store does not know yet, and charge them.
+
+        Balances and usage slots are changed once for all calls of an organization. Raises _AlreadyWritten if some of
+        several calls are stored already; a single one that is stored stays as it is.
+        """
+        if not batch:
             return
-        charges, used = [], defaultdict[tuple[str, int, str, str], list[int]](lambda: [0, 0])
-        for ending in endings:
-            call = ending.entry.call
-            org_id = call.caller.org_id
-            if ending.status == "completed" or ending.cost:
-                charges.append((org_id, call.id, ending.cost))
-            slot = used[org_id, call.at_ms // SLOT_MS, call.caller.key_id, ending.status]
-            slot[0] += 1
-            slot[1] += ending.cost
+        if await add_ended_requests(tx, [_request_row(ended) for ended in batch]) < len(batch):
+            if len(batch) > 1:
+                raise _AlreadyWritten
+            return
+        charges = [(ended.org_id, ended.reservation.call.id, ended.end.cost) for ended in batch if ended.is_charged]
         if charges:
             await transfers.capture_reserved(tx, charges, now)
-        for (org_id, number, key_id, status), (count, cost) in used.items():
-            await requests.count(tx, org_id, number, key_id, status, count, cost)
+        usage = defaultdict[tuple[str, str, str, int], list[Nanos]](list)
+        for ended in batch:
+            call = ended.reservation.call
+            usage[ended.org_id, call.caller.key_id, ended.end.status, call.at_ms // SLOT_MS].append(ended.end.cost)
+        for (org_id, key_id, status, slot), costs in usage.items():
+            await count_usage(tx, org_id, key_id, status, slot, len(costs), sum(costs))
 
-    async def _end(self, tx: Transaction, ending: Ending, now: int) -> None:
-        entry = ending.entry
-        org_id, request_id = entry.call.caller.org_id, entry.call.id
-        ended = await requests.end(
-            tx,
-            request_id,
-            org_id,
-            ending.status,
-            now,
-            cost=ending.cost,
-            duration_ms=ending.duration_ms,
-            error_code=ending.error_code,
-            error_message=ending.error_message,
-            response_bytes=ending.response_bytes,
-        )
-        if ended and (ending.status == "completed" or ending.cost):
-            await transfers.capture(tx, org_id, request_id, entry.hold, ending.cost, now)
-        elif ended:
-            await transfers.release(tx, org_id, request_id, entry.hold, now)
+    # -------------------------------------------------------------------------------------------------- after a crash
 
-    async def recover(self, before_ms: int) -> int:
-        """Give back what was held for calls whose process died while it answered them."""
-        found = 0
+    async def release_abandoned(self, before_ms: int) -> int:
+        """Fail calls that began before a moment and whose process died, release their holds, and return how many."""
+        count = 0
         high = first_id("req", before_ms)
         for org in await self.store.slow("list_orgs"):
-            rows = await self.store.slow("list_abandoned_requests", org_id=org["id"], high=high, limit=_RECOVERED)
-            found += len(rows)
+            rows = await self.store.slow("list_abandoned_requests", org_id=org["id"], high=high, limit=_MAX_ABANDONED)
+            count += len(rows)
             if rows:
-                await self.store.write(partial(self._give_back, rows))
-        return found
+                await self.store.write(partial(self._fail_abandoned, rows))
+        return count
 
-    async def _give_back(self, rows: list[Row], tx: Transaction) -> None:
-        problem, now = InternalError("The gateway was interrupted while it answered."), self.clock.now_ms()
+    async def _fail_abandoned(self, rows: list[Row], tx: Transaction) -> None:
+        problem = InternalError("The gateway was interrupted while it handled this call.")
+        end = RequestEnd("upstream_failure", error_code=problem.code, error_message=problem.message)
+        now = self.clock.now_ms()
         for row in rows:
-            org_id, code, words = row["org_id"], problem.code, problem.message
-            ended = await requests.end(
-                tx, row["id"], org_id, "upstream_failure", now, error_code=code, error_message=words
-            )
-            if ended:
-                await transfers.release(tx, org_id, row["id"], Nanos(row["hold"]), now)
+            if await end_request(tx, row["org_id"], row["id"], end):
+                await transfers.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
 
 
-def _record(ending: Ending) -> Row:
-    return requests.ended(
-        ending.entry.call,
-        ending.entry.request,
-        modality=ending.entry.modality,
-        status=ending.status,
-        cost=ending.cost,
-        duration_ms=ending.duration_ms,
-        error_code=ending.error_code,
-        error_message=ending.error_message,
-        response_bytes=ending.response_bytes,
-    )
+def _request_row(ended: EndedCall) -> Row:
+    reservation = ended.reservation
+    return ended_request(reservation.call, reservation.request, reservation.modality, ended.end)

@@ -1,9 +1,11 @@
-"""One row per request: open, complete, fail, purge, list."""
+"""Keep one row per request: open it, end it, count it, list it."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import Problem
@@ -12,15 +14,67 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import ZERO, Nanos, dollars, first_id, iso
 
-OPEN = ("pending", "processing")
+OPEN_STATUSES = ("pending", "processing")
 STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
-_LOWEST, _HIGHEST = "req_", "req_~"
+_LOWEST_ID = "req_"
+_HIGHEST_ID = "req_~"
+_MAX_MESSAGE_CHARS = 1000
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """A row of the table `requests`. Money is in nano-dollars."""
+
+    org_id: str
+    id: str
+    key_id: str
+    created_at_ms: int
+    model: str | None
+    modality: str | None
+    endpoint: str
+    status: str
+    hold: int
+    cost: int
+    duration_ms: int | None
+    error_code: str | None
+    error_message: str | None
+    session_id: str | None
+    trace_id: str | None
+    end_user: str | None
+    request_bytes: int | None
+    response_bytes: int | None
+    purged_at_ms: int | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN_STATUSES
+
+
+class RequestEnd(msgspec.Struct, frozen=True):
+    """How a request ended: its final status, what it costs the caller, and the error if it failed."""
+
+    status: str
+    cost: Nanos = ZERO
+    duration_ms: int | None = None
+    response_bytes: int | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+
+    def columns(self) -> Row:
+        return {
+            "status": self.status,
+            "cost": self.cost,
+            "duration_ms": self.duration_ms,
+            "response_bytes": self.response_bytes,
+            "error_code": self.error_code,
+            "error_message": self.error_message[:_MAX_MESSAGE_CHARS] if self.error_message else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a caller wants listed; times are inclusive."""
+    """Which requests to list; both times are inclusive."""
 
     limit: int = DEFAULT_LIMIT
     starting_after: str | None = None
@@ -48,45 +102,46 @@ class Filters:
         return {name: value for name, value in wanted.items() if value is not None}
 
     @property
-    def suffix(self) -> str:
-        """Which of the four index-shaped queries serves these filters."""
-        by = [name.removesuffix("_id") for name in self.equal]
-        return "_of_" + "_and_".join(by) if by else ""
+    def query_suffix(self) -> str:
+        """The end of the name of the query for these columns: there is one for each index."""
+        names = [name.removesuffix("_id") for name in self.equal]
+        return "_of_" + "_and_".join(names) if names else ""
 
 
-def record(row: Row) -> dict[str, Any]:
-    """A row as the interface shows it."""
+def request_record(row: RequestRow) -> dict[str, Any]:
+    """Return a row as the request record of the interface."""
     return {
-        "id": row["id"],
+        "id": row.id,
         "object": "request",
-        "created_at": iso(row["created_at_ms"]),
-        "model": row["model"],
-        "modality": row["modality"],
-        "endpoint": row["endpoint"],
-        "status": row["status"],
-        "cost": dollars(Nanos(row["cost"])),
+        "created_at": iso(row.created_at_ms),
+        "model": row.model,
+        "modality": row.modality,
+        "endpoint": row.endpoint,
+        "status": row.status,
+        "cost": dollars(Nanos(row.cost)),
         "currency": "usd",
-        "duration_ms": row["duration_ms"],
-        "key_id": row["key_id"],
-        "error_code": row["error_code"],
-        "error_message": row["error_message"],
-        "session_id": row["session_id"],
-        "trace_id": row["trace_id"],
-        "user": row["end_user"],
-        "request_size_bytes": row["request_bytes"],
-        "response_size_bytes": row["response_bytes"],
+        "duration_ms": row.duration_ms,
+        "key_id": row.key_id,
+        "error_code": row.error_code,
+        "error_message": row.error_message,
+        "session_id": row.session_id,
+        "trace_id": row.trace_id,
+        "user": row.end_user,
+        "request_size_bytes": row.request_bytes,
+        "response_size_bytes": row.response_bytes,
     }
 
 
 def trace_id(call: Call) -> str | None:
+    """Return the trace id of the `traceparent` header; None if there is none or it is malformed."""
     match = _TRACEPARENT.fullmatch(call.headers.get("traceparent", ""))
     return match[1] if match else None
 
 
-# ------------------------------------------------------------------------------------------------------ one request
+# ---------------------------------------------------------------------------------------------------------- one request
 
 
-async def begin(
+async def open_request(
     tx: Transaction,
     call: Call,
     request: Request,
@@ -95,79 +150,50 @@ async def begin(
     status: str = "pending",
     modality: str | None = None,
 ) -> None:
-    await _add(
-        tx,
-        call,
-        **_wishes(call, request),
-        modality=modality or MODALITY.get(request.task),
-        status=status,
-        hold=hold,
-    )
+    """Add the row of an accepted request; its modality is the task's unless one is given."""
+    columns = _request_columns(call, request, modality or MODALITY.get(request.task))
+    await tx.run("add_request", **{**columns, **_NOT_ENDED, "status": status, "hold": hold})
 
 
-async def end(
-    tx: Transaction,
-    request_id: str,
-    org_id: str,
-    status: str,
-    at_ms: int,
-    *,
-    cost: Nanos = ZERO,
-    duration_ms: int | None = None,
-    error_code: str | None = None,
-    error_message: str | None = None,
-    response_bytes: int | None = None,
-) -> bool:
-    """Close an open record and count it; False when it was closed already."""
-    row = await tx.one(
-        "close_request",
-        id=request_id,
-        org_id=org_id,
-        status=status,
-        cost=cost,
-        duration_ms=duration_ms,
-        error_code=error_code,
-        error_message=error_message[:1000] if error_message else None,
-        response_bytes=response_bytes,
-    )
+async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> bool:
+    """End an open request and count it; return False if it had ended already."""
+    row = await tx.one("end_request", id=request_id, org_id=org_id, **end.columns())
     if row is None:
         return False
-    slot = row["created_at_ms"] // SLOT_MS
-    await count(tx, org_id, slot, row["key_id"], status, 1, cost)
+    await count_usage(tx, org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, 1, end.cost)
     return True
 
 
-async def count(tx: Transaction, org_id: str, slot: int, key_id: str, status: str, number: int, cost: int) -> None:
-    """Ended requests, in every way that a summary may ask for them."""
-    for key, state in ((key_id, status), (key_id, ""), ("", status), ("", "")):
-        await tx.run("count_usages", org_id=org_id, slot=slot, key_id=key, status=state, count=number, cost=cost)
+def ended_request(call: Call, request: Request, modality: str | None, end: RequestEnd) -> Row:
+    """Return the row of a request that is written only after it has ended, for `add_ended_requests`."""
+    return {**_request_columns(call, request, modality), **end.columns(), "hold": 0}
 
 
-def ended(call: Call, request: Request, **values: Any) -> Row:
-    """A record that is written once, when all is known."""
-    return {**_NO_ANSWER, **_columns(call), **_wishes(call, request), **values}
+async def add_ended_requests(tx: Transaction, rows: Sequence[Row]) -> int:
+    """Add rows and return how many were new. They are not counted; the caller calls `count_usage`."""
+    return await tx.run_many("add_ended_request", rows)
 
 
-async def write_ended(tx: Transaction, records: Sequence[Row]) -> int:
-    """How many of them were not there yet. Who writes them counts them."""
-    return await tx.run_many("add_ended_request", records)
+async def count_usage(tx: Transaction, org_id: str, key_id: str, status: str, slot: int, count: int, cost: int) -> None:
+    """Add ended requests to the usage slots by key and status, by key, by status, and in total."""
+    for slot_key, slot_status in ((key_id, status), (key_id, ""), ("", status), ("", "")):
+        await tx.run("add_usage", org_id=org_id, key_id=slot_key, status=slot_status, slot=slot, count=count, cost=cost)
 
 
-async def _add(tx: Transaction, call: Call, **values: Any) -> None:
-    await tx.run("add_request", **{**_NO_ANSWER, **_columns(call), **values})
+_NOT_ENDED = RequestEnd(status="pending").columns()
 
 
-_NO_ANSWER = {
-    "hold": 0,
-    "cost": 0,
-    "error_code": None,
-    "error_message": None,
-    "duration_ms": None,
-    "response_bytes": None,
-}
+def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
+    return {
+        **_call_columns(call),
+        "model": request.model,
+        "modality": modality,
+        "end_user": request.values.get("user"),
+        "session_id": call.headers.get("x-service-session-id") or request.values.get("session_id"),
+    }
 
 
-def _columns(call: Call) -> dict[str, Any]:
+def _call_columns(call: Call) -> Row:
     return {
         "id": call.id,
         "org_id": call.caller.org_id,
@@ -179,55 +205,54 @@ def _columns(call: Call) -> dict[str, Any]:
     }
 
 
-def _wishes(call: Call, request: Request) -> dict[str, Any]:
-    return {
-        "model": request.model,
-        "end_user": request.values.get("user"),
-        "session_id": call.headers.get("x-service-session-id") or request.values.get("session_id"),
-    }
+# -------------------------------------------------------------------------------------------------------- many requests
 
 
 class Requests:
-    """Request records, for those who write and those who ask."""
+    """Reads requests and records rejected calls.
+
+    `catch_up` writes requests that wait in memory, so that a caller finds the request it has just made.
+    """
 
     def __init__(self, store: Store, clock: Clock, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
         self._pager = Pager(store, "request", "req")
-        self._catch_up = catch_up  # writes what waits to be written, so that who looks finds the call just made
+        self._catch_up = catch_up
 
     async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
-        """A call that was refused before any provider heard of it still leaves a record."""
+        """Record a call that was refused before any provider was called."""
+        duration_ms = int((self._clock.monotonic() - call.started) * 1000)
+        end = RequestEnd("rejected", duration_ms=duration_ms, error_code=problem.code, error_message=problem.message)
+        row = {
+            **_call_columns(call),
+            **end.columns(),
+            "model": model,
+            "modality": modality,
+            "hold": 0,
+            "end_user": None,
+            "session_id": call.headers.get("x-service-session-id"),
+        }
 
         async def write(tx: Transaction) -> None:
-            await _add(
-                tx,
-                call,
-                model=model,
-                modality=modality,
-                status="rejected",
-                error_code=problem.code,
-                error_message=problem.message[:1000],
-                duration_ms=int((self._clock.monotonic() - call.started) * 1000),
-                end_user=None,
-                session_id=call.headers.get("x-service-session-id"),
-            )
+            await tx.run("add_request", **row)
             slot = call.at_ms // SLOT_MS
-            await count(tx, call.caller.org_id, slot, call.caller.key_id, "rejected", 1, ZERO)
+            await count_usage(tx, call.caller.org_id, call.caller.key_id, end.status, slot, 1, ZERO)
 
         await self._store.write(write)
 
-    async def row(self, org_id: str, request_id: str) -> Row | None:
+    async def get(self, org_id: str, request_id: str) -> RequestRow | None:
         if self._catch_up:
             await self._catch_up()
-        return await self._store.one("get_request", id=request_id, org_id=org_id)
+        row = await self._store.one("get_request", id=request_id, org_id=org_id)
+        return RequestRow(**row) if row else None
 
-    async def find(self, org_id: str, request_id: str) -> dict[str, Any] | None:
-        row = await self.row(org_id, request_id)
-        return record(row) if row else None
+    async def get_record(self, org_id: str, request_id: str) -> dict[str, Any] | None:
+        row = await self.get(org_id, request_id)
+        return request_record(row) if row else None
 
-    async def page(self, org_id: str, filters: Filters) -> Page:
-        """Return records that match, newest first, and their summary if the filters ask for one."""
+    async def list_records(self, org_id: str, filters: Filters) -> Page:
+        """Return the matching records, newest first, and their summary if the filters ask for it."""
         if self._catch_up:
             await self._catch_up()
         page = await self._pager.page(
@@ -237,25 +262,37 @@ class Requests:
             filters.ending_before,
             low=filters.low,
             high=filters.high,
-            query_suffix=filters.suffix,
+            query_suffix=filters.query_suffix,
             **filters.equal,
         )
         summary = await self._summary(org_id, filters) if filters.summary else None
-        return replace(page, data=[record(row) for row in page.data], summary=summary)
+        return replace(page, data=[request_record(RequestRow(**row)) for row in page.data], summary=summary)
 
     async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
-        """Whole slots from their counts, the edges from the rows; the page plays no part."""
-        first = -(-(filters.created_after_ms or 0) // SLOT_MS)
-        until = filters.created_before_ms
-        end = (self._clock.now_ms() if until is None else until + 1) // SLOT_MS
-        low, high = filters.low or _LOWEST, filters.high or _HIGHEST
-        chosen = {"key_id": filters.key_id or "", "status": filters.status or ""}
-        if first < end:
-            left, right = first_id("req", first * SLOT_MS), first_id("req", end * SLOT_MS)
-            edges = {"low": low, "left": left, "right": right, "high": high}
-            parts = await self._store.slow("sum_requests", org_id=org_id, first=first, end=end, **edges, **chosen)
+        """Return count and cost of everything that matches, on all pages.
+
+        Whole slots are read from the table of slots, the time before the first and after the last from the rows.
+        """
+        first_slot = -(-(filters.created_after_ms or 0) // SLOT_MS)
+        before_ms = filters.created_before_ms
+        end_slot = (self._clock.now_ms() if before_ms is None else before_ms + 1) // SLOT_MS
+        low = filters.low or _LOWEST_ID
+        high = filters.high or _HIGHEST_ID
+        wanted = {"key_id": filters.key_id or "", "status": filters.status or ""}
+        if first_slot < end_slot:
+            sums = await self._store.slow(
+                "sum_requests",
+                org_id=org_id,
+                first=first_slot,
+                end=end_slot,
+                low=low,
+                left=first_id("req", first_slot * SLOT_MS),
+                right=first_id("req", end_slot * SLOT_MS),
+                high=high,
+                **wanted,
+            )
         else:
-            parts = await self._store.slow("sum_range", org_id=org_id, low=low, high=high)
-        fitting = [part for part in parts if all(name in ("", part[word]) for word, name in chosen.items())]
-        spent = Nanos(sum(int(part["cost"]) for part in fitting))
-        return {"total_cost": dollars(spent), "currency": "usd", "count": sum(int(part["count"]) for part in fitting)}
+            sums = await self._store.slow("sum_range", org_id=org_id, low=low, high=high)
+        matching = [row for row in sums if all(value in ("", row[name]) for name, value in wanted.items())]
+        cost = Nanos(sum(int(row["cost"]) for row in matching))
+        return {"total_cost": dollars(cost), "currency": "usd", "count": sum(int(row["count"]) for row in matching)}

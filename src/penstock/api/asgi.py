@@ -86,7 +86,7 @@ class AsgiApp:
             response = await self._respond(state, scope, receive)
             body = responses.encode_body(response)
             if route.modality and body and state.caller and state.call and not state.call.dry_run:
-                self._gateway.chat_settlement.sized(state.caller.org_id, state.id, len(body))
+                self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
         except Disconnected:
             return
         except Problem as problem:

@@ -31,14 +31,14 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
         status=asked["status"],
         summary=asked["summary"],
     )
-    page = await gateway.requests.page(call.caller.org_id, filters)
+    page = await gateway.requests.list_records(call.caller.org_id, filters)
     body = page_body(call, REQUESTS_QUERY, page)
     return Response(json={**body, "summary": page.summary} if filters.summary else body)
 
 
 async def retrieve_request(gateway: Gateway, call: Call) -> Response:
     request_id = path_id(call, "request_id", "req", "request")
-    record = await gateway.requests.find(call.caller.org_id, request_id)
+    record = await gateway.requests.get_record(call.caller.org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
     return Response(json=record)

@@ -7,8 +7,9 @@ from functools import cache
 
 import msgspec
 
-from penstock.accounts.chat_settlement import Ending, Entry
+from penstock.accounts.chat_settlement import Reservation
 from penstock.accounts.prices import Line, quote_of
+from penstock.accounts.requests import RequestEnd
 from penstock.chat import request as conversation
 from penstock.chat.request import ChatRequest
 from penstock.chat.stream import Broken, Relay, Usage, plainly
@@ -51,7 +52,7 @@ async def complete(gateway: Gateway, call: Call) -> Response:
     if call.dry_run:
         return respond.estimate(said.model, route.first.provider.slug, _quote(gateway, route.first, said))
     hold = Nanos(max([_hold(gateway, option, said) for option in route.options]))
-    entry = await gateway.chat_settlement.open(call, request, hold, "vision" if said.has_pictures else None)
+    entry = await gateway.chat_settlement.reserve(call, request, hold, "vision" if said.has_pictures else None)
     misses: list[Failure] = []
     try:
         for option in route.options:
@@ -85,7 +86,7 @@ def _missed(gateway: Gateway, option: Candidate, problem: AttemptFailed | Outcom
 # ------------------------------------------------------------------------------------------------------- in one piece
 
 
-async def _answered(gateway: Gateway, entry: Entry, option: Candidate, said: ChatRequest) -> Response:
+async def _answered(gateway: Gateway, entry: Reservation, option: Candidate, said: ChatRequest) -> Response:
     """The provider's answer goes out byte for byte, but for odd words; it is read only for what it says about use."""
     reply = await gateway.upstream.ask(option, conversation.told(said, option.model), gateway.settings.upstream_seconds)
     try:
@@ -111,7 +112,7 @@ def _finish(option: Candidate) -> Mapping[bytes, bytes]:
 # -------------------------------------------------------------------------------------------------------- bit by bit
 
 
-async def _streamed(gateway: Gateway, entry: Entry, option: Candidate, said: ChatRequest) -> Response:
+async def _streamed(gateway: Gateway, entry: Reservation, option: Candidate, said: ChatRequest) -> Response:
     """Nothing is promised before the first bytes are here: until then another provider can be asked."""
     relay = Relay(keeps_usage=said.wants_usage, finish=_finish(option))
     limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
@@ -135,7 +136,7 @@ async def _streamed(gateway: Gateway, entry: Entry, option: Candidate, said: Cha
 
 async def _passed_on(
     gateway: Gateway,
-    entry: Entry,
+    entry: Reservation,
     option: Candidate,
     said: ChatRequest,
     chunks: ByteStream,
@@ -256,7 +257,7 @@ def _guessed(said: ChatRequest, output_tokens: int) -> Usage:
 
 def _close(
     gateway: Gateway,
-    entry: Entry,
+    entry: Reservation,
     status: str,
     *,
     provider: str = NOBODY,
@@ -265,8 +266,7 @@ def _close(
     problem: Problem | None = None,
 ) -> None:
     duration = int((gateway.clock.monotonic() - entry.call.started) * 1000)
-    ending = Ending(entry, status, min(cost, entry.hold), duration, response_bytes)
-    if problem:
-        ending.error_code, ending.error_message = problem.code, problem.message
-    gateway.chat_settlement.close(ending)
-    gateway.metrics.ended(provider, "chat", status, ending.cost)
+    charged = min(cost, entry.amount)
+    code, message = (problem.code, problem.message) if problem else (None, None)
+    gateway.chat_settlement.settle_later(entry, RequestEnd(status, charged, duration, response_bytes, code, message))
+    gateway.metrics.ended(provider, "chat", status, charged)

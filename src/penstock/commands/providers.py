@@ -253,7 +253,7 @@ async def _cost(gateway: Gateway, caller: Caller) -> Decimal:
     """What the books say, in which there is nothing but this call; a conversation's are closed a moment later."""
     async with asyncio.timeout(_REMOTE_SECONDS):
         while True:
-            page = await gateway.requests.page(caller.org_id, Filters(status="completed"))
+            page = await gateway.requests.list_records(caller.org_id, Filters(status="completed"))
             if page.data:
                 return Decimal(str(page.data[0]["cost"]))
             await gateway.clock.sleep(0.01)

@@ -2,7 +2,9 @@
 
 import msgspec
 
-from penstock.accounts import limits, requests, transfers
+from penstock.accounts import transfers
+from penstock.accounts.limits import check_limits
+from penstock.accounts.requests import open_request
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall, digest
@@ -31,10 +33,10 @@ async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row
             if earlier:
                 return earlier
         if caller.is_limited:
-            await limits.check(tx, caller, hold, now)
-        reserved = gateway.chat_settlement.reserved(caller.org_id)
+            await check_limits(tx, caller, hold, now)
+        reserved = gateway.chat_settlement.reserved_amount(caller.org_id)
         await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
-        await requests.begin(tx, call, request, hold)
+        await open_request(tx, call, request, hold)
         plan = await _claimed(tx, call, intent)
         await tx.run(
             "add_generation",
@@ -61,7 +63,7 @@ async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row
         assert row is not None, "it was written a moment ago"
         return row
 
-    with gateway.chat_settlement.leaving(caller.org_id, hold):
+    with gateway.chat_settlement.holding(caller.org_id, hold):
         try:
             row = await gateway.store.write(write)
         except ConstraintViolated:  # two processes, one key: the other was first

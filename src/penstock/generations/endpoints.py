@@ -2,7 +2,6 @@
 
 import msgspec
 
-from penstock.accounts import requests
 from penstock.errors import Cancelled, Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -113,12 +112,12 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
 async def purge(gateway: Gateway, call: Call) -> Response:
     """Forget what a request said and made; keep that it was made, when and for how much."""
     request_id, org_id = call.path["request_id"], call.caller.org_id
-    record = await gateway.requests.row(org_id, request_id)
+    record = await gateway.requests.get(org_id, request_id)
     if record is None:
         raise NotFound(f"No such request: {request_id}.")
-    if record["status"] in requests.OPEN:
+    if record.is_open:
         raise Conflict("This request is still under way; purge it when it has ended.", should_retry=False)
-    if record["purged_at_ms"] is not None:
+    if record.purged_at_ms is not None:
         return Response(json={"id": request_id, "purged": True, "already_purged": True, "media_deleted": 0})
     files = await gateway.store.all("list_media", request_id=request_id, org_id=org_id)
     deleted = await gateway.media.forget(files)

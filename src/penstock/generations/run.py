@@ -8,7 +8,8 @@ from functools import partial
 import msgspec
 import structlog
 
-from penstock.accounts import requests, transfers
+from penstock.accounts import transfers
+from penstock.accounts.requests import RequestEnd, end_request
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -179,7 +180,7 @@ async def _complete(
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         charged = await transfers.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
         duration = now - job.row["created_at_ms"]
-        await requests.end(tx, job.id, job.org_id, "completed", now, cost=charged, duration_ms=max(0, duration))
+        await end_request(tx, job.org_id, job.id, RequestEnd("completed", charged, max(0, duration)))
         await tx.run(
             "complete_generation",
             id=job.id,
@@ -259,17 +260,13 @@ async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool
 async def settle_failure(gateway: Gateway, tx: Transaction, row: Row, problem: Problem, status: str, now: int) -> None:
     """The money and the news of a bad end, in the caller's transaction."""
     await transfers.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
-    await requests.end(
-        tx,
-        row["id"],
-        row["org_id"],
+    end = RequestEnd(
         status,
-        now,
-        cost=ZERO,
         duration_ms=max(0, now - row["created_at_ms"]),
         error_code=problem.code,
         error_message=problem.message,
     )
+    await end_request(tx, row["org_id"], row["id"], end)
     await orphans.expect(gateway, tx, row)
     await tx.run("expire_inputs", request_id=row["id"], org_id=row["org_id"], at_ms=now)
     await tx.run("release_recording_claim", request_id=row["id"])

@@ -1,11 +1,11 @@
-"""What a key may do in a minute, at a time and in a day, also when it tries all at once."""
+"""The limits of a key: requests per minute, concurrent requests and dollars per day."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from penstock.accounts import requests
+from penstock.accounts.requests import OPEN_STATUSES
 from penstock.errors import Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
@@ -15,8 +15,8 @@ from tests.gateway import OpenGateway, RunningGateway
 DAY_MS = 86_400_000
 
 
-async def tried(running: RunningGateway, caller: Caller, **body: Any) -> str:
-    """Accepted, or the code of the refusal; recorded either way, as the edge does it."""
+async def try_video(running: RunningGateway, caller: Caller, **body: Any) -> str:
+    """Return "accepted" or the code of the error; a rejected call is recorded, as the API does it."""
     call = running.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     try:
         await endpoints.start_video(running.gateway, call)
@@ -29,15 +29,15 @@ async def tried(running: RunningGateway, caller: Caller, **body: Any) -> str:
 async def test_requests_per_minute(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         caller = await running.key_for(requests_per_minute=3)
-        assert [await tried(running, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
+        assert [await try_video(running, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
         running.clock.advance(59)
-        assert await tried(running, caller) == "RATE_LIMITED"
+        assert await try_video(running, caller) == "RATE_LIMITED"
         running.clock.advance(2)
-        assert await tried(running, caller) == "accepted", "being refused does not count"
+        assert await try_video(running, caller) == "accepted", "rejected calls do not count"
         await running.idle()
 
 
-async def test_what_a_refusal_says(open_gateway: OpenGateway) -> None:
+async def test_the_error_tells_when_to_try_again(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         caller = await running.key_for(requests_per_minute=1)
         await running.image(caller=caller)
@@ -57,51 +57,51 @@ async def test_concurrent_requests(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
         caller = await running.key_for(concurrent_requests=2)
-        assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
+        assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
         unlimited = running.caller
-        assert await tried(running, unlimited) == "accepted", "another key of the same organization is not concerned"
-        mine = [row for row in await running.records() if row["key_id"] == caller.key_id]
-        open_ids = [row["id"] for row in mine if row["status"] in requests.OPEN]
+        assert await try_video(running, unlimited) == "accepted", "the limit is per key"
+        of_key = [row for row in await running.records() if row["key_id"] == caller.key_id]
+        open_ids = [row["id"] for row in of_key if row["status"] in OPEN_STATUSES]
         await running.cancel(open_ids[0])
         await running.ended(open_ids[0])
-        assert await tried(running, caller) == "accepted"
+        assert await try_video(running, caller) == "accepted"
 
 
-async def test_spending_a_day(open_gateway: OpenGateway) -> None:
-    """What is held counts as spent, what was given back does not; at midnight all is well again."""
+async def test_dollars_per_day(open_gateway: OpenGateway) -> None:
+    """Held money counts as spent, released money does not, and the limit starts again at midnight UTC."""
     async with open_gateway() as running:
         midnight = DAY_MS - running.clock.now_ms() % DAY_MS
         caller = await running.key_for(usd_per_day="1.00")
         running.lab.videos.next(faults.ok, faults.fails)
-        assert [await tried(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
+        assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
         await running.idle()
-        assert await tried(running, caller) == "accepted", "one of the two failed, and costs nothing"
-        assert await tried(running, caller, seconds=3) == "RATE_LIMITED"
-        assert await tried(running, caller, seconds=2) == "accepted", "to the last cent"
+        assert await try_video(running, caller) == "accepted", "one of the two failed and costs nothing"
+        assert await try_video(running, caller, seconds=3) == "RATE_LIMITED"
+        assert await try_video(running, caller, seconds=2) == "accepted", "exactly the limit"
         await running.idle()
         running.clock.advance(midnight / 1000)
-        assert await tried(running, caller) == "accepted"
+        assert await try_video(running, caller) == "accepted"
         await running.idle()
 
 
-async def test_all_at_once(open_gateway: OpenGateway) -> None:
-    """A dozen calls side by side for a key that may have four."""
+async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -> None:
+    """Twelve parallel calls of a key that may make four."""
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
-        by_rate, by_number, by_money = [
+        callers = [
             await running.key_for(**limit)
             for limit in ({"requests_per_minute": 4}, {"concurrent_requests": 4}, {"usd_per_day": "1.60"})
         ]
-        for caller in (by_rate, by_number, by_money):
-            outcomes = await asyncio.gather(*(tried(running, caller) for _ in range(12)))
+        for caller in callers:
+            outcomes = await asyncio.gather(*(try_video(running, caller) for _ in range(12)))
             assert outcomes.count("accepted") == 4, caller
             assert outcomes.count("RATE_LIMITED") == 8
 
 
-async def test_limits_leave_the_balance_alone(open_gateway: OpenGateway) -> None:
+async def test_a_limited_call_does_not_change_the_balance(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         caller = await running.key_for(usd_per_day="0.01")
         before = await running.money()
-        assert await tried(running, caller) == "RATE_LIMITED"
+        assert await try_video(running, caller) == "RATE_LIMITED"
         assert await running.money() == before
         assert running.lab.submits == 0

@@ -59,7 +59,7 @@ async def running(folder: Path, *routes: Route, **said: Any) -> AsyncIterator[tu
 
 
 async def records(gateway: Gateway, account: Account) -> list[dict[str, Any]]:
-    return (await gateway.requests.page(account.org_id, Filters())).data
+    return (await gateway.requests.list_records(account.org_id, Filters())).data
 
 
 # ----------------------------------------------------------------------------------------------------- what calls carry

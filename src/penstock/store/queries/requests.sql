@@ -19,7 +19,7 @@ ON CONFLICT (org_id, id) DO NOTHING;
 -- Mark a request as sent to a provider.
 UPDATE requests SET status = 'processing' WHERE id = :id AND org_id = :org_id AND status = 'pending';
 
--- name: close_request
+-- name: end_request
 -- End a request. Changes nothing the second time.
 UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
     error_message = :error_message, response_bytes = :response_bytes
@@ -34,7 +34,7 @@ UPDATE requests SET response_bytes = :response_bytes WHERE id = :id AND org_id =
 -- One request of an organization.
 SELECT * FROM requests WHERE id = :id AND org_id = :org_id;
 
--- name: count_usages
+-- name: add_usage
 -- Add ended requests to a usage slot.
 INSERT INTO usage_slots (org_id, key_id, status, slot, count, cost)
 VALUES (:org_id, :key_id, :status, :slot, :count, :cost)
