@@ -1,4 +1,4 @@
-# `make help` lists what can be asked for. Everything happens in .venv; nothing is installed outside this folder.
+# `make help` lists the targets. Everything is installed into .venv, nothing outside this folder.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,9 +11,9 @@ HOST ?= 127.0.0.1
 PORT ?= 8080
 DATA ?= ./data
 
-# The interpreter to build .venv with; empty: the first suitable one found.
+# The Python to create .venv with; empty: the first suitable one found.
 PYTHON ?=
-# More words for pytest or the benchmark, as in `make test ARGS="-k webhook"`.
+# More arguments for pytest or the benchmark, as in `make test ARGS="-k webhook"`.
 ARGS ?=
 
 BIN := .venv/bin
@@ -26,7 +26,7 @@ help: ## Show this list
 ## ------------------------------------------------------------------------------------------------------ preparing
 
 .PHONY: setup
-setup: .venv/.ready-to-test ## Prepare .venv with all that running, changing and testing need
+setup: .venv/.ready-to-test ## Install everything for running and testing into .venv
 
 .venv/.ready-to-serve: requirements.lock pyproject.toml | $(BIN)/python
 	$(call install,requirements.lock)
@@ -35,9 +35,9 @@ setup: .venv/.ready-to-test ## Prepare .venv with all that running, changing and
 	$(call install,requirements-dev.lock)
 	@touch .venv/.ready-to-serve
 
-# Wheels only, and only those whose hashes the lock names. uv does in seconds what takes pip a minute; pip brings it in,
-# from the same lock. uv does not read pip's configuration, so where only pip knows the way to an index, pip does it all.
-# Bytecode is written now, as pip does: where Python may not write it later, every process would compile all it imports.
+# Installs wheels only, and only those whose hashes are in the lock. pip installs uv, also from the lock, because uv is much
+# faster; uv does not read pip's configuration, so where only pip is configured for an index, pip installs everything.
+# Bytecode is compiled now: where Python cannot write it later, every process would compile all that it imports.
 define install
 	@echo "Installing $(1)"
 	@if $(RUN) pip install --quiet $(LOCKED) -r <(awk '/^uv==/ { on = 1 } on; on && !/\\$$/ { exit }' $(1)) \
@@ -62,11 +62,11 @@ $(BIN)/python:
 	echo "Penstock needs Python 3.11, 3.12, 3.13 or 3.14; name one with: make setup PYTHON=/path/to/python"; exit 1
 
 .PHONY: lock
-lock: setup ## Resolve the newest dependencies and write both locks
+lock: setup ## Resolve the newest dependencies and write both lock files
 	$(COMPILE) --group dev -o requirements-dev.lock
 	$(COMPILE) -c requirements-dev.lock -o requirements.lock
 
-# One resolution for both files: what is served is what was tested. Hashes of all platforms' wheels, and no addresses.
+# Both files come from one resolution, so that the versions in use are the versions tested. No index URLs are written.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --upgrade --quiet --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
@@ -84,7 +84,7 @@ serve: .venv/.ready-to-serve ## Run the gateway (HOST, PORT, DATA)
 ## -------------------------------------------------------------------------------------------------------- checking
 
 .PHONY: test
-test: lint ## Check style and types, then run every test that needs no browser and breaks nothing
+test: lint ## Check style and types, then run the tests
 	$(RUN) pytest -n auto $(ARGS)
 
 .PHONY: lint
@@ -94,33 +94,33 @@ lint: setup ## Check style, formatting and types
 	$(RUN) mypy
 
 .PHONY: format
-format: setup ## Repair what can be repaired of style and formatting
+format: setup ## Fix style and formatting where that is automatic
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 .PHONY: test-faults
-test-faults: setup ## Break the process, the network and the disk, and see that nothing is lost
+test-faults: setup ## Run the fault tests: kill processes, cut connections, fill disks
 	$(RUN) pytest -n 2 -m faults tests/faults $(ARGS)
 
 .PHONY: test-node
-test-node: setup ## Have clients for Node complete their journeys; needs node and npm
+test-node: setup ## Run the tests with Node clients; needs node and npm
 	$(RUN) pytest -m node tests/stories $(ARGS)
 
-# Apart, because what they ask for of others is not what we serve with.
+# Installed apart from .venv: their own requirements conflict with ours.
 .PHONY: test-clients
-test-clients: setup ## Have vendors' clients complete their journeys that are not installed for every test
+test-clients: setup ## Run the tests with vendors' clients that make test does not install
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients --no-deps comfy-cli==1.23.0
 	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers $(ARGS)
 
 .PHONY: test-browser
-test-browser: setup ## Drive the pages in a real browser
+test-browser: setup ## Run the tests of the pages in Chromium
 	$(RUN) pytest -m browser tests/browser $(ARGS)
 
 .PHONY: bench
-bench: setup ## Measure speed
+bench: setup ## Run the benchmarks
 	$(RUN) bench $(ARGS)
 
 .PHONY: docs
-docs: setup ## Write the generated pages of docs/ anew
+docs: setup ## Regenerate the generated pages of docs/
 	$(RUN) docs.generate
