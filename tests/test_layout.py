@@ -27,8 +27,8 @@ ONLY_IN = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 200
-# What providers are written in: the vocabulary, and OpenAI's shapes for whoever speaks them.
-NOT_PROVIDERS = {"__init__", "spec", "convert", "compatible", "chats"}
+# Modules that provider files share: the vocabulary, conversions, the OpenAI-compatible API, and tokens.
+NOT_PROVIDERS = {"__init__", "spec", "convert", "openai_compatible", "chat_models", "jwt"}
 
 PRINTING = {"commands"}
 

@@ -283,7 +283,7 @@ async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]
     talk = conversation.talk(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
     conversation.check(talk, option.model)
     fields = conversation.told(talk, option.model)
-    finish = option.model.op.settings.get("finish", {})
+    finish = option.model.op.settings.get("finish_reasons", {})
     if not talk.stream:
         answer = await upstream.ask(option, fields, 60)
         if answer.json.get("error"):

@@ -17,7 +17,7 @@ from tests.providers.calls import PICTURE, film, gateway_for
 
 
 def test_pair_signs_a_token() -> None:
-    assert claims_of(kling.token(ACCESS, SECRET, 1_763_173_200)) == {
+    assert claims_of(kling.sign_token(ACCESS, SECRET, 1_763_173_200)) == {
         "iss": ACCESS, "exp": 1_763_175_000, "nbf": 1_763_173_195,
     }  # fmt: skip
 

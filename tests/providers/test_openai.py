@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from penstock.providers.openai import any_size
+from penstock.providers.openai import free_size
 from penstock.values import Frame
 from tests.fake_providers.openai import OpenAI, refusal
 from tests.fake_providers.scripted import KEY, png
@@ -126,8 +126,8 @@ async def test_chats(open_gateway: OpenGateway) -> None:
 
 
 @given(st.integers(16, 8192), st.integers(16, 8192))
-def test_any_size_is_one_that_the_model_has(width: int, height: int) -> None:
-    wide, tall = (int(side) for side in any_size(Frame(width, height)).split("x"))
+def test_free_size_is_one_that_the_model_has(width: int, height: int) -> None:
+    wide, tall = (int(side) for side in free_size(Frame(width, height)).split("x"))
     assert wide % 16 == tall % 16 == 0
     assert 655_360 <= wide * tall <= 3840 * 2160
     assert max(wide, tall) <= min(3840, 3 * min(wide, tall))
@@ -140,5 +140,5 @@ def test_any_size_is_one_that_the_model_has(width: int, height: int) -> None:
         ("4096x4096", "2880x2880"), ("4000x500", "1504x512"), ("16:9", "1824x1024"),
     ],
 )  # fmt: skip
-def test_any_size(asked: str, made: str) -> None:
-    assert any_size(Frame.parse(asked)) == made
+def test_free_size(asked: str, made: str) -> None:
+    assert free_size(Frame.parse(asked)) == made

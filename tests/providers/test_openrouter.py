@@ -10,7 +10,7 @@ import pytest
 
 from penstock.chat import endpoint
 from penstock.errors import InsufficientBalance, InvalidRequest, ModelNotFound, Problem
-from penstock.providers.openrouter import MOST
+from penstock.providers.openrouter import MAX_PRICE
 from tests.fake_providers.google import Gemini
 from tests.fake_providers.openai import OpenAI
 from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
@@ -116,7 +116,7 @@ async def test_any_model_goes_to_the_router(open_gateway: OpenGateway, asked: st
         before, held = await running.money()
         assert (before, held) == (10_000_000_000 - 140_000, 0)
     assert router.heard("chat")[0].fields["model"] == sent
-    assert router.heard("chat")[0].fields["provider"] == {"max_price": MOST}
+    assert router.heard("chat")[0].fields["provider"] == {"max_price": MAX_PRICE}
 
 
 async def test_same_name_goes_straight_to_a_vendor_that_is_set_up(open_gateway: OpenGateway) -> None:
@@ -184,8 +184,8 @@ async def test_caller_steers_the_router_but_not_its_price(open_gateway: OpenGate
         with pytest.raises(InvalidRequest, match="`plugins` would change the price"):
             await talk(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
     first, second = router.heard("chat")
-    assert first.fields["provider"] == {"order": ["z-ai"], "max_price": MOST}
-    assert second.fields["provider"] == {"max_price": MOST}
+    assert first.fields["provider"] == {"order": ["z-ai"], "max_price": MAX_PRICE}
+    assert second.fields["provider"] == {"max_price": MAX_PRICE}
 
 
 @pytest.mark.parametrize("stream", [False, True])

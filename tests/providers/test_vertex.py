@@ -15,7 +15,7 @@ from google.auth import jwt
 from google.genai import errors, types
 from google.oauth2.credentials import Credentials
 
-from penstock.providers.vertex.account import SCOPE, auth, signed
+from penstock.providers.vertex.credentials import SCOPE, auth, sign_token
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import answers, serve_in_thread
@@ -107,7 +107,7 @@ def test_account_signs_what_googles_library_accepts() -> None:
 
 def test_token_outlasts_the_half_hour_that_it_is_used_in() -> None:
     now = int(time.time())
-    claims = json.loads(base64.urlsafe_b64decode(signed(account()[0], now // 1800).split(".")[1] + "=="))
+    claims = json.loads(base64.urlsafe_b64decode(sign_token(account()[0], now // 1800).split(".")[1] + "=="))
     assert claims["iat"] <= now
     assert claims["exp"] > (now // 1800 + 1) * 1800 + 1700
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from penstock.atelier import server
-from penstock.providers.compatible import CHAT
 from penstock.providers.convert import first_image, pixels, seconds_between
+from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import (
     File,
     LocalService,

@@ -105,7 +105,7 @@ async def _answered(gateway: Gateway, entry: Reservation, option: Candidate, sai
 
 
 def _finish(option: Candidate) -> Mapping[bytes, bytes]:
-    words: Mapping[bytes, bytes] = option.model.op.settings.get("finish", _NO_WORDS)
+    words: Mapping[bytes, bytes] = option.model.op.settings.get("finish_reasons", _NO_WORDS)
     return words
 
 

@@ -1,10 +1,16 @@
-"""DeepSeek: OpenAI's chat, with the model's reasoning in a field of its own."""
+"""DeepSeek: OpenAI-compatible chat, with the model's reasoning in a separate field."""
 
-from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, chats, talk
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, chat_models, chat_operation
+from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import Provider, bearer
 
-# While an answer is being thought of, it sends empty lines, or comments in a stream; both are nothing to a reader.
+# While the model thinks, the server sends empty lines, or comments in a stream; JSON and event readers skip both.
+CHAT = chat_operation(DEVELOPER_AS_SYSTEM, MAX_TOKENS, finish_reasons={b"insufficient_system_resource": b"length"})
+MODELS = """
+    deepseek-v4-pro    1.32  3.96  0.044
+    deepseek-v4-flash  0.3   1.2   0.006
+"""
+
 PROVIDER = Provider(
     slug="deepseek",
     name="DeepSeek",
@@ -12,17 +18,9 @@ PROVIDER = Provider(
     base_url="https://api.deepseek.com/v1",
     key_env="DEEPSEEK_API_KEY",
     auth=bearer,
-    error_message=error_text,
-    failure_kind=error_kind,
-    models=chats(
-        "deepseek",
-        "public price table, 2026-11, at its dearer hours",
-        """
-        deepseek-v4-pro    1.32  3.96  0.044
-        deepseek-v4-flash  0.3   1.2   0.006
-    """,
-        talk(ONE_VOICE, ONE_LIMIT, finish={b"insufficient_system_resource": b"length"}),
-    ),
+    error_message=error_message,
+    failure_kind=failure_kind,
+    models=chat_models("deepseek", "public price table, 2026-11, at its dearer hours", MODELS, CHAT),
     retired={
         "deepseek/deepseek-chat": "deepseek/deepseek-v4-flash",
         "deepseek/deepseek-reasoner": "deepseek/deepseek-v4-pro",

@@ -1,16 +1,29 @@
-"""Google's Gemini chat models, through the endpoint that speaks OpenAI's chat."""
+"""Google: Gemini chat models over its OpenAI-compatible endpoint."""
 
-from penstock.providers.chats import ONE_VOICE, chats, talk
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, chat_operation
+from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import Provider, bearer, ignored, refused
 
-# It takes no field that it does not know. Thinking is in the total of what was used, and in no other figure.
-TALK = talk(
-    ONE_VOICE,
+# The endpoint rejects fields that it does not know. Its usage counts thinking tokens only in the total.
+CHAT = chat_operation(
+    DEVELOPER_AS_SYSTEM,
     *ignored("seed", "user", "presence_penalty", "frequency_penalty", "logit_bias", "store", "metadata"),
     *refused("logprobs", "top_logprobs"),
 )
-
+MODELS = """
+    gemini-4-argon          2     10    0.1
+    gemini-3.8-flash        0.75  3.75  0.075
+    gemini-3.7-flash        0.75  3.75  0.075
+    gemini-3.6-flash        0.75  3.75  0.075
+    gemini-3.5-flash        1.5   9     0.15
+    gemini-3.5-flash-lite   0.3   2.5   0.03
+    gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
+    gemini-3.1-flash-lite   0.25  1.5   0.025
+    gemini-3-flash-preview  0.5   3     0.05
+    gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25
+    gemini-2.5-flash        0.3   2.5   0.03
+    gemini-2.5-flash-lite   0.1   0.4   0.01
+"""
 
 PROVIDER = Provider(
     slug="gemini",
@@ -19,25 +32,7 @@ PROVIDER = Provider(
     base_url="https://generativelanguage.googleapis.com/v1beta/openai",
     key_env="GEMINI_API_KEY",
     auth=bearer,
-    error_message=error_text,
-    failure_kind=error_kind,
-    models=chats(
-        "google",
-        "public price table, 2026-11",
-        """
-        gemini-4-argon          2     10    0.1
-        gemini-3.8-flash        0.75  3.75  0.075
-        gemini-3.7-flash        0.75  3.75  0.075
-        gemini-3.6-flash        0.75  3.75  0.075
-        gemini-3.5-flash        1.5   9     0.15
-        gemini-3.5-flash-lite   0.3   2.5   0.03
-        gemini-3.1-pro-preview  2     12    0.2    >200000  4  18  0.4
-        gemini-3.1-flash-lite   0.25  1.5   0.025
-        gemini-3-flash-preview  0.5   3     0.05
-        gemini-2.5-pro          1.25  10    0.125  >200000  2.5  15  0.25
-        gemini-2.5-flash        0.3   2.5   0.03
-        gemini-2.5-flash-lite   0.1   0.4   0.01
-    """,
-        TALK,
-    ),
+    error_message=error_message,
+    failure_kind=failure_kind,
+    models=chat_models("google", "public price table, 2026-11", MODELS, CHAT),
 )

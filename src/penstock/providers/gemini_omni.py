@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import each_image, plain_base64, with_unit
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers.openai_compatible import failure_kind, error_message
 from penstock.providers.spec import (
     File,
     Model,
@@ -113,8 +113,8 @@ PROVIDER = Provider(
     base_url="https://generativelanguage.googleapis.com/v1beta",
     key_env="GEMINI_API_KEY",
     auth=header("x-goog-api-key"),
-    error_message=error_text,
-    failure_kind=error_kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     models=(
         model(
             "gemini-omni-1.2-flash",

@@ -1,13 +1,21 @@
-"""Groq: open models behind OpenAI's chat, under the names that their makers have at the router."""
+"""Groq: open chat models over an OpenAI-compatible API, under the ids that OpenRouter gives them."""
 
-from penstock.providers.chats import chats, heard, talk
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers.chat_models import chat_models, chat_operation, messages_param
+from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import Provider, bearer, refused, renamed
 
-# It answers 400 to any of these, and to names on messages.
-TALK = talk(
-    heard("name"), renamed("max_tokens", "max_completion_tokens"), *refused("logprobs", "top_logprobs", "logit_bias")
+# Groq answers 400 to the refused fields, and to a `name` in a message.
+CHAT = chat_operation(
+    messages_param(drop=("name",)),
+    renamed("max_tokens", to="max_completion_tokens"),
+    *refused("logprobs", "top_logprobs", "logit_bias"),
 )
+MODELS = """
+    openai/gpt-oss-120b            0.15   0.6  0.075
+    openai/gpt-oss-20b             0.075  0.3  0.0375
+    openai/gpt-oss-safeguard-20b   0.075  0.3  0.037
+    qwen/qwen3.8-27b               0.8    4
+"""
 
 PROVIDER = Provider(
     slug="groq",
@@ -16,17 +24,7 @@ PROVIDER = Provider(
     base_url="https://api.groq.com/openai/v1",
     key_env="GROQ_API_KEY",
     auth=bearer,
-    error_message=error_text,
-    failure_kind=error_kind,
-    models=chats(
-        "groq",
-        "public price table, 2026-11",
-        """
-        openai/gpt-oss-120b            0.15   0.6  0.075
-        openai/gpt-oss-20b             0.075  0.3  0.0375
-        openai/gpt-oss-safeguard-20b   0.075  0.3  0.037
-        qwen/qwen3.8-27b               0.8    4
-    """,
-        TALK,
-    ),
+    error_message=error_message,
+    failure_kind=failure_kind,
+    models=chat_models("groq", "public price table, 2026-11", MODELS, CHAT),
 )

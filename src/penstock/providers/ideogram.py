@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.providers.convert import closest, first_image, on_off, closest_label, lookup
-from penstock.providers.compatible import upload
+from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -67,8 +67,8 @@ PROMPT, N = passthrough("prompt", required=True, max_length=10_000), emulated("n
 MAGIC = converted("prompt_enhancement", "magic_prompt", on_off("ON", "OFF"))
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 2:1 1:2 3:1 1:3 16:10 10:16".split()
 SHAPE = converted("frame", "aspect_ratio", closest_label({ratio: ratio.replace(":", "x") for ratio in RATIOS}))
-PICTURE = converted("images", "image", first_image(upload), required=True, max_items=1)
-MASK = converted("mask", "mask", upload, required=True)
+PICTURE = converted("images", "image", first_image(form_file), required=True, max_items=1)
+MASK = converted("mask", "mask", form_file, required=True)
 # Where only words are given they are always expanded, whatever a caller says of it.
 V4 = (
     renamed("prompt", "text_prompt", required=True, max_length=10_000),

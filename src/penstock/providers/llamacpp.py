@@ -1,12 +1,13 @@
-"""The server of llama.cpp on your own machine: the model it was started with, by any name, or one of its router's."""
+"""The llama.cpp server on your own machine: the model it was started with, under any name, or its router's models."""
 
-from penstock.providers.chats import ONE_VOICE, served, talk
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers import openai_compatible
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, any_model, chat_operation
 from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_set
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    return "busy" if reply.status == 503 else error_kind(reply)  # it is still loading the model
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """As for other servers, but 503 means that it is still loading the model."""
+    return "busy" if reply.status == 503 else openai_compatible.failure_kind(reply)
 
 
 PROVIDER = Provider(
@@ -16,7 +17,7 @@ PROVIDER = Provider(
     base_url="http://127.0.0.1:8080",
     base_url_env="LLAMACPP_URL",
     auth=bearer_if_set,
-    error_message=error_text,
-    failure_kind=kind,
-    models=served("llamacpp", talk(ONE_VOICE)),
+    error_message=openai_compatible.error_message,
+    failure_kind=failure_kind,
+    models=any_model("llamacpp", chat_operation(DEVELOPER_AS_SYSTEM)),
 )

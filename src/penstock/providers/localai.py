@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import each_image, first_image, size_text, pixels, plain_base64
-from penstock.providers.compatible import read_images, upload
+from penstock.providers.openai_compatible import read_images, form_file
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -59,8 +59,8 @@ PROMPT, N, INLINE = (
     fixed("response_format", "b64_json"),
 )
 SIZE = converted("frame", "size", size_text(pixels(multiple=64, min_side=64, max_side=2048)))
-PICTURE = converted("images", "image", first_image(upload), required=True, max_items=1)
-MASK = converted("mask", "mask", upload, required=True)
+PICTURE = converted("images", "image", first_image(form_file), required=True, max_items=1)
+MASK = converted("mask", "mask", form_file, required=True)
 UNWANTED = converted("negative_prompt", "negative_prompt", plain)
 WHITE: dict[str, Any] = {"body": "form", "settings": {"mask": "white"}}
 STEPS = passthrough("step", low=1, high=150)
@@ -98,7 +98,7 @@ SD_EDIT = does(
     PROMPT,
     N,
     SIZE,
-    converted("images", "image[]", each_image(upload), required=True, max_items=4),
+    converted("images", "image[]", each_image(form_file), required=True, max_items=4),
     replace(MASK, required=False),
     fixed("output_format", "png"),
     **WHITE,

@@ -1,25 +1,25 @@
-"""Ollama on your own machine: whatever model it has pulled, by its tag."""
+"""Ollama on your own machine: all chat models that it has pulled, by their tags."""
 
-from penstock.providers.chats import ONE_LIMIT, ONE_VOICE, served, talk
-from penstock.providers.compatible import error_kind, error_text
+from penstock.providers import openai_compatible
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, any_model, chat_operation
 from penstock.providers.spec import FailureKind, Provider, Reply, converted, passthrough
 
 
-def unsaid(value: object) -> None:
-    """What it does anyway need not be asked for, and cannot be."""
+def send_nothing(value: object) -> None:
+    """None, which is not sent: for a field that Ollama does not have and whose only allowed value is its default."""
 
 
-# It takes no wish as to tools, and answers once.
-TALK = talk(
-    ONE_VOICE,
-    ONE_LIMIT,
-    converted("tool_choice", "tool_choice", unsaid, one_of=("auto",)),
+CHAT = chat_operation(
+    DEVELOPER_AS_SYSTEM,
+    MAX_TOKENS,
+    converted("tool_choice", to="tool_choice", convert=send_nothing, one_of=("auto",)),
     passthrough("n", one_of=(1,)),
 )
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    return "busy" if reply.status == 503 else error_kind(reply)  # its queue is full
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """As for other servers, but 503 means that its queue is full."""
+    return "busy" if reply.status == 503 else openai_compatible.failure_kind(reply)
 
 
 PROVIDER = Provider(
@@ -28,7 +28,7 @@ PROVIDER = Provider(
     docs="https://docs.ollama.com/api/openai-compatibility",
     base_url="http://127.0.0.1:11434",
     base_url_env="OLLAMA_URL",
-    error_message=error_text,
-    failure_kind=kind,
-    models=served("ollama", TALK),
+    error_message=openai_compatible.error_message,
+    failure_kind=failure_kind,
+    models=any_model("ollama", CHAT),
 )

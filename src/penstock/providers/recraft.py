@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.providers.convert import closest, first_image
-from penstock.providers.compatible import upload
+from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -75,7 +75,7 @@ def enlarges(path: str) -> Operation:
     return does(
         "upscale",
         path,
-        converted("images", "file", first_image(upload), required=True, max_items=1),
+        converted("images", "file", first_image(form_file), required=True, max_items=1),
         *refused("scale_factor"),
         body="form",
         model_field=None,
@@ -139,14 +139,14 @@ V3 = makes(
 EDIT = (
     passthrough("prompt", required=True, max_length=1000),
     N,
-    converted("images", "image", first_image(upload), required=True, max_items=1),
+    converted("images", "image", first_image(form_file), required=True, max_items=1),
 )
 REMAKE = does("edit", "imageToImage", *EDIT, passthrough("strength", low=0, high=1), body="form", adjust_body=altered)
 INPAINT = does(
     "edit",
     "inpaint",
     *EDIT,
-    converted("mask", "mask", upload, required=True),
+    converted("mask", "mask", form_file, required=True),
     body="form",
     settings={"mask": "white"},
     modes=("inpainting",),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import first_image
-from penstock.providers.compatible import upload
+from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
     File,
     FailureKind,
@@ -82,8 +82,8 @@ PROMPT, RATIO = (
     passthrough("prompt", required=True, max_length=10_000),
     frame("1:1 16:9 9:16 3:2 2:3 5:4 4:5 21:9 9:21"),
 )
-PICTURE = converted("images", "image", first_image(upload), required=True, max_items=1)
-MASK = converted("mask", "mask", upload, required=True)
+PICTURE = converted("images", "image", first_image(form_file), required=True, max_items=1)
+MASK = converted("mask", "mask", form_file, required=True)
 SD3 = does("image", "generate/sd3", PROMPT, RATIO)
 SD3_EDIT = does(
     "edit",

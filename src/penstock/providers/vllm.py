@@ -1,14 +1,14 @@
-"""vLLM on your own machine: the models that it serves, by the names they were given."""
+"""vLLM on your own machine: the chat models that it serves, under the names that it gives them."""
 
-from penstock.providers.chats import ONE_VOICE, served, talk
-from penstock.providers.compatible import error_kind
+from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, any_model, chat_operation
+from penstock.providers.openai_compatible import failure_kind
 from penstock.providers.spec import Provider, Reply, bearer_if_set
 
 
-def error_text(reply: Reply) -> str | None:
-    """Servers of last year put their errors into no envelope."""
-    told = reply.json.get("error") or reply.json
-    return str(told["message"])
+def error_message(reply: Reply) -> str | None:
+    """The message of an error response; older versions send it without the `error` object."""
+    error = reply.json.get("error") or reply.json
+    return str(error["message"])
 
 
 PROVIDER = Provider(
@@ -18,7 +18,7 @@ PROVIDER = Provider(
     base_url="http://127.0.0.1:8000",
     base_url_env="VLLM_URL",
     auth=bearer_if_set,
-    error_message=error_text,
-    failure_kind=error_kind,
-    models=served("vllm", talk(ONE_VOICE)),
+    error_message=error_message,
+    failure_kind=failure_kind,
+    models=any_model("vllm", chat_operation(DEVELOPER_AS_SYSTEM)),
 )

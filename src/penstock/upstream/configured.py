@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from penstock.providers.compatible import OPERATIONS, error_kind, error_text
+from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
 from penstock.providers.spec import Model, Price, Provider, Task, Unit, bearer
 from penstock.typed_config import Dollars, Misconfigured, Text, convert
 
@@ -141,8 +141,8 @@ def _own(slug: str, written: Any) -> Provider:
         key_env=table.key_env or None,
         auth=bearer if table.key_env else lambda _: {},
         models=_models(where, slug, table.models, table.priority, table.callback_field),
-        error_message=error_text,
-        failure_kind=error_kind,
+        error_message=error_message,
+        failure_kind=failure_kind,
         callback_key_env=table.callback_key_env or None,
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.accounts.prices import actual_cost, price_facts, quote, restore_prices, snapshot_prices
-from penstock.providers import compatible
+from penstock.providers import openai_compatible
 from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
 from penstock.providers.spec import Model, Operation, Price, Reply, Result, converted, emulated, passthrough
 from penstock.schema import Input, Request
@@ -18,7 +18,7 @@ from penstock.values import nanos
 # --------------------------------------------------------------------------------------------------------------- quotes
 
 
-def priced_model(price: Price | None, op: Operation = compatible.IMAGE, *more: Price) -> Model:
+def priced_model(price: Price | None, op: Operation = openai_compatible.IMAGE, *more: Price) -> Model:
     return Model(id="m", upstream="m", op=op, prices=(price, *more) if price else ())
 
 
@@ -44,7 +44,9 @@ def test_input_images_may_have_a_price() -> None:
 def test_input_images_are_charged_for_every_call() -> None:
     """A provider that makes one output per call is called four times for four outputs, each time with the image."""
     priced = Price(unit="image", usd="0.04", input_usd="0.01")
-    single_output = replace(compatible.EDIT, params=tuple(row for row in compatible.EDIT.params if row.name != "n"))
+    single_output = replace(
+        openai_compatible.EDIT, params=tuple(row for row in openai_compatible.EDIT.params if row.name != "n")
+    )
     request = image_request("edit", inputs=1, n=4)
     assert quote(priced_model(priced, single_output), request).total == nanos("0.20")
     one_call = actual_cost(priced_model(priced, single_output), (priced,), request, 1)
@@ -58,7 +60,7 @@ def test_price_per_call() -> None:
 def test_price_per_second_uses_the_duration_that_the_model_makes() -> None:
     """For 5 requested seconds a model that makes 4 or 8 is paid for 8."""
     steps = converted("seconds", to="seconds", convert=lambda seconds: f"{8 if seconds > 4 else 4}s", default=4)
-    op = replace(compatible.VIDEO, params=(steps,))
+    op = replace(openai_compatible.VIDEO, params=(steps,))
     video = priced_model(Price(unit="second", usd="0.10"), op)
     assert quote(video, image_request("video", seconds=5)).total == nanos("0.80")
     assert quote(video, image_request("video", seconds=5, n=2)).total == nanos("1.60")
@@ -72,7 +74,7 @@ def test_price_per_megapixel() -> None:
 
 
 def test_an_upscaler_is_priced_by_the_pixels_of_its_output() -> None:
-    upscaler = priced_model(Price(unit="megapixel", usd="0.01"), compatible.UPSCALE)
+    upscaler = priced_model(Price(unit="megapixel", usd="0.01"), openai_compatible.UPSCALE)
     assert quote(upscaler, image_request("upscale", inputs=1, scale_factor=4)).total == nanos("0.08")
     assert quote(upscaler, image_request("upscale", inputs=1)).total == nanos("0.02")
 
@@ -94,7 +96,7 @@ def test_the_first_matching_row_is_used() -> None:
         Price(unit="image", usd="0.06", when={"quality": "hd"}),
         Price(unit="image", usd="0.04"),
     )
-    image_model = priced_model(rows[0], compatible.IMAGE, *rows[1:])
+    image_model = priced_model(rows[0], openai_compatible.IMAGE, *rows[1:])
     requested: list[dict[str, Any]] = [
         {"quality": "hd", "size": "1792x1024"},
         {"quality": "hd"},
@@ -117,7 +119,9 @@ def test_the_first_matching_row_is_used() -> None:
     ],
 )
 def test_the_size_gives_the_resolution_for_price_conditions(values: dict[str, Any], tier: str) -> None:
-    assert price_facts(priced_model(None, compatible.VIDEO), image_request("video", **values))["resolution"] == tier
+    assert (
+        price_facts(priced_model(None, openai_compatible.VIDEO), image_request("video", **values))["resolution"] == tier
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- actual costs

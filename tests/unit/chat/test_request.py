@@ -10,8 +10,8 @@ from penstock.chat import request
 from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
 from penstock.providers import deepseek, mistral
-from penstock.providers.chats import ONE_LIMIT, talk
-from penstock.providers.compatible import CHAT as PLAIN
+from penstock.providers.chat_models import MAX_TOKENS, chat_operation
+from penstock.providers.openai_compatible import CHAT as PLAIN
 from penstock.providers.spec import Model, Param, fixed, refused
 from penstock.schema import CHAT, Call, Caller
 
@@ -33,7 +33,7 @@ def refusal(**body: Any) -> InvalidRequest:
 
 
 def model(*rows: Param) -> Model:
-    return Model(id="lab/talk", upstream="their-talk", op=talk(*rows), prices=())
+    return Model(id="lab/talk", upstream="their-talk", op=chat_operation(*rows), prices=())
 
 
 def is_described(**body: Any) -> bool:
@@ -290,7 +290,7 @@ def test_streams_always_report_what_they_used(wants: bool) -> None:
 
 
 def test_a_models_own_words() -> None:
-    rows = (ONE_LIMIT, fixed("safe", True), *(Param(name="user", handling="renamed", to=("who.id",)),))
+    rows = (MAX_TOKENS, fixed("safe", True), *(Param(name="user", handling="renamed", to=("who.id",)),))
     told = request.told(said(max_completion_tokens=7, user="u1", who={"kind": "person"}), model(*rows))
     assert (told["max_tokens"], told["safe"], told["who"]) == (7, True, {"kind": "person", "id": "u1"})
     assert {"max_completion_tokens", "user"}.isdisjoint(told)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
-from penstock.providers import compatible
+from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
@@ -17,7 +17,7 @@ from penstock.typed_config import Misconfigured
 from penstock.upstream.catalog import Candidate, Catalog, Route, capable
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
-OPS = compatible.OPERATIONS
+OPS = openai_compatible.OPERATIONS
 IMAGE, EDIT, VIDEO, CHAT = ("image",), ("edit", "upscale"), ("video",), ("chat",)
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from penstock.providers import compatible
+from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider, converted, passthrough, refused
 from penstock.settings import Settings
 from penstock.upstream.catalog import Catalog
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
-OPS = compatible.OPERATIONS
+OPS = openai_compatible.OPERATIONS
 
 
 def model(name: str, task: Any = "image", upstream: str = "", **said: Any) -> Model:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.providers import compatible
+from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider
 from penstock.typed_config import Misconfigured
 from penstock.upstream import configured
@@ -23,7 +23,7 @@ KNOWN = Provider(
     docs="",
     base_url="https://queue.fal.example",
     key_env="FAL_KEY",
-    models=(Model(id="flux", upstream="fal-ai/flux", op=compatible.IMAGE, prices=()),),
+    models=(Model(id="flux", upstream="fal-ai/flux", op=openai_compatible.IMAGE, prices=()),),
 )
 
 
@@ -67,14 +67,14 @@ def test_an_endpoint_of_the_operators_own() -> None:
         Model(
             id="lab/brush",
             upstream="brush",
-            op=compatible.IMAGE,
+            op=openai_compatible.IMAGE,
             prices=(Price(unit="image", usd="0.04", note="our contract"),),
             priority=3,
         ),
         Model(
             id="film",
             upstream="reel-2",
-            op=compatible.VIDEO,
+            op=openai_compatible.VIDEO,
             name="Film",
             description="Moves.",
             priority=1,

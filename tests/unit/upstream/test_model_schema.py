@@ -6,7 +6,7 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 
 from penstock.atelier import table
-from penstock.providers import compatible, discover
+from penstock.providers import discover, openai_compatible
 from penstock.providers.spec import Operation, Param, Result, converted, emulated, fixed, ignored, passthrough, refused
 from penstock.schema import TABLES
 from penstock.upstream import model_schema
@@ -135,7 +135,7 @@ def test_two_providers_offer_what_either_does() -> None:
 
 def test_d7_every_schema_is_one() -> None:
     known = {id(model.op): model.op for provider in discover() for model in provider.models}
-    for one in (*known.values(), *compatible.OPERATIONS.values()):
+    for one in (*known.values(), *openai_compatible.OPERATIONS.values()):
         schema = model_schema.schema([one])
         jsonschema_rs.meta.validate(schema)
         assert set(schema["required"]) <= schema["properties"].keys(), f"{one.task} {one.send}"

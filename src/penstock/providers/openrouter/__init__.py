@@ -1,13 +1,15 @@
-"""OpenRouter: any chat model that has a name there, and pictures and films of many makers, at the cost it reports."""
+"""OpenRouter: any chat model that it knows, and images and videos of many providers, at the cost that it reports."""
 
-from penstock.providers.chats import talk
-from penstock.providers.openrouter import images, told, videos
+from penstock.providers.chat_models import chat_operation
+from penstock.providers.openrouter import images, media, videos
 from penstock.providers.spec import Model, Price, Provider, bearer, fixed
 
-# What a routed chat may cost at most is told to the router, so that what is set aside is always enough.
-MOST = {"prompt": "15", "completion": "75", "request": "0.05"}
-TALK = talk(fixed("provider.max_price", MOST), priced_extras=frozenset({"plugins", "web_search_options"}))
-CHAT = Price(
+# Sent to OpenRouter as the highest price of a chat, so that the hold is always enough.
+MAX_PRICE = {"prompt": "15", "completion": "75", "request": "0.05"}
+CHAT = chat_operation(
+    fixed("provider.max_price", MAX_PRICE), priced_extras=frozenset({"plugins", "web_search_options"})
+)
+CHAT_PRICE = Price(
     unit="token",
     usd="0.000075",
     input_usd="0.000015",
@@ -22,7 +24,7 @@ PROVIDER = Provider(
     base_url="https://openrouter.ai/api/v1",
     key_env="OPENROUTER_API_KEY",
     auth=bearer,
-    error_message=told.error_text,
-    failure_kind=told.error_kind,
-    models=(Model(id="openrouter/*", upstream="*", op=TALK, prices=(CHAT,)), *images.MODELS, *videos.MODELS),
+    error_message=media.error_message,
+    failure_kind=media.failure_kind,
+    models=(Model(id="openrouter/*", upstream="*", op=CHAT, prices=(CHAT_PRICE,)), *images.MODELS, *videos.MODELS),
 )

@@ -1,52 +1,65 @@
-"""Pictures of many makers through OpenRouter."""
+"""Images of many providers through OpenRouter."""
 
 from dataclasses import replace
 
-from penstock.providers.convert import both, closest, each_image, closest_resolution
-from penstock.providers.openrouter.told import cost, picture, usd
-from penstock.providers.spec import File, Model, Operation, Price, Reply, Result, converted, passthrough, complete_table
+from penstock.providers.convert import both, closest, closest_resolution, each_image
+from penstock.providers.openrouter.media import cost_usd, image_object, price
+from penstock.providers.spec import File, Model, Operation, Price, Reply, Result, complete_table, converted, passthrough
 
 RATIOS = "1:1 1:2 2:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 9:21 21:9 1:4 4:1 1:8 8:1"
 SIZES = ("1K", "2K", "4K")
-IMAGE = "image"
 
 
-def read_pictures(reply: Reply) -> Result:
-    made = tuple(File(data=one["b64_json"], content_type=one.get("media_type")) for one in reply.json["data"])
-    return Result(files=made, cost_usd=cost(reply.json))
+def read_images(reply: Reply) -> Result:
+    files = tuple(File(data=image["b64_json"], content_type=image.get("media_type")) for image in reply.json["data"])
+    return Result(files=files, cost_usd=cost_usd(reply.json))
 
 
-def pictures(name: str, upstream: str, most: int, sizes: tuple[str, ...], *prices: Price) -> tuple[Model, ...]:
-    """How many are made at once is up to the maker, so that each is asked for by itself."""
-    rows = (
+def image_models(
+    name: str, upstream: str, sizes: tuple[str, ...], *prices: Price, max_images: int
+) -> tuple[Model, ...]:
+    """A model that makes and edits images, one per call: the number of outputs depends on the provider behind it."""
+    shared = (
         passthrough("prompt", required=True),
         passthrough("user"),
-        converted("frame", ("aspect_ratio", "resolution"), both(closest(*RATIOS.split()), closest_resolution(*sizes))),
+        converted(
+            "frame",
+            to=("aspect_ratio", "resolution"),
+            convert=both(closest(*RATIOS.split()), closest_resolution(*sizes)),
+        ),
     )
-    given = converted("images", "input_references", each_image(picture), required=True, max_items=most)
-    made = Operation(task="image", send="POST /images", read=read_pictures, params=complete_table("image", *rows))
-    edit = replace(made, task="edit", params=complete_table("edit", given, *rows))
-    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices, priority=20) for op in (made, edit))
+    inputs = converted(
+        "images", to="input_references", convert=each_image(image_object), required=True, max_items=max_images
+    )
+    image = Operation(task="image", send="POST /images", read=read_images, params=complete_table("image", *shared))
+    edit = replace(image, task="edit", params=complete_table("edit", inputs, *shared))
+    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices, priority=20) for op in (image, edit))
 
 
 MODELS = (
-    *pictures("nano-banana", "google/gemini-2.5-flash-image", 10, ("1K",), usd("0.045", IMAGE, "0.001")),
-    *pictures(
+    *image_models(
+        "nano-banana",
+        "google/gemini-2.5-flash-image",
+        ("1K",),
+        price("0.045", "image", input_usd="0.001"),
+        max_images=10,
+    ),
+    *image_models(
         "nano-banana-2",
         "google/gemini-3.1-flash-image",
-        14,
         SIZES,
-        usd("0.12", IMAGE, "0.001", resolution="2K"),
-        usd("0.17", IMAGE, "0.001", resolution="4K"),
-        usd("0.08", IMAGE, "0.001"),
+        price("0.12", "image", input_usd="0.001", resolution="2K"),
+        price("0.17", "image", input_usd="0.001", resolution="4K"),
+        price("0.08", "image", input_usd="0.001"),
+        max_images=14,
     ),
-    *pictures(
+    *image_models(
         "nano-banana-pro",
         "google/gemini-3-pro-image",
-        14,
         SIZES,
-        usd("0.29", IMAGE, "0.0025", resolution="4K"),
-        usd("0.18", IMAGE, "0.0025"),
+        price("0.29", "image", input_usd="0.0025", resolution="4K"),
+        price("0.18", "image", input_usd="0.0025"),
+        max_images=14,
     ),
-    *pictures("seedream-4.5", "bytedance-seed/seedream-4.5", 10, SIZES, usd("0.04", IMAGE)),
+    *image_models("seedream-4.5", "bytedance-seed/seedream-4.5", SIZES, price("0.04", "image"), max_images=10),
 )

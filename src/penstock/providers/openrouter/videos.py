@@ -1,146 +1,142 @@
-"""Films of many makers through OpenRouter."""
+"""Videos of many providers through OpenRouter."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.providers.compatible import STATUS
-from penstock.providers.openrouter.told import cost, picture, usd
+from penstock.providers.openai_compatible import STATUS
+from penstock.providers.openrouter.media import cost_usd, image_object, price
 from penstock.providers.spec import (
     File,
     Model,
     Operation,
+    Param,
     Price,
     Reply,
     Result,
+    complete_table,
     converted,
     duration,
-    passthrough,
     frame,
-    complete_table,
+    passthrough,
 )
 from penstock.values import InputImage
 
 
-def read_film(reply: Reply) -> Result:
-    """Files are fetched from the router itself, whether or not it has signed an address for them."""
+def read_job(reply: Reply) -> Result:
+    """Read a job. Its files are fetched from OpenRouter itself, also if the response has other URLs for them."""
     job = reply.json
     count = len(job.get("unsigned_urls") or ()) if job["status"] == "completed" else 0
-    content = f"/videos/{job['id']}/content?index="
-    files = tuple(File(f"{content}{number}", private=True, content_type="video/mp4") for number in range(count))
+    content_url = f"/videos/{job['id']}/content?index="
     return Result(
         status=STATUS[job["status"]],
-        files=files,
+        files=tuple(File(f"{content_url}{number}", private=True, content_type="video/mp4") for number in range(count)),
         ref={"id": job["id"]},
         upstream_id=job["id"],
         message=job.get("error"),
-        cost_usd=cost(job),
+        cost_usd=cost_usd(job),
     )
 
 
-def frames(references: Sequence[InputImage]) -> list[dict[str, Any]]:
-    """The picture that a film begins with and, if there is a second one, the picture it ends with."""
-    return [
-        {**picture(one), "frame_type": name}
-        for one, name in zip(references, ("first_frame", "last_frame"), strict=False)
-    ]
+def frame_images(images: Sequence[InputImage]) -> list[dict[str, Any]]:
+    """The image that the video begins with, and the one that it ends with if there are two."""
+    roles = ("first_frame", "last_frame")
+    return [{**image_object(image), "frame_type": role} for image, role in zip(images, roles, strict=False)]
 
 
-def silent(fields: dict[str, Any]) -> dict[str, Any]:
-    """Unless asked for: sound costs half as much again."""
+def silent_by_default(fields: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a video without sound unless the caller wants sound, which costs half as much again."""
     return {"generate_audio": False, **fields}
 
 
-def film(
+def video_model(
     name: str,
     upstream: str,
-    lengths: Sequence[int],
-    shapes: str,
-    ends: int,
+    seconds: Sequence[int],
+    frame_row: Param,
     *prices: Price,
+    max_images: int = 2,
     sound: bool = False,
-    by: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Model:
-    """How long and of which proportions it can be, after `|` of which resolutions; and how many pictures it takes."""
-    ratios, _, tiers = shapes.partition("|")
-    given = converted("input_reference", "frame_images", frames, max_items=ends)
-    loud = (passthrough("generate_audio", one_of=(True, False)),) if sound else ()
-    rows = complete_table(
-        "video",
-        passthrough("prompt", required=True),
-        passthrough("user"),
-        given,
-        *loud,
-        duration(*lengths, default=5 if 5 in lengths else 8),
-        frame(ratios, *tiers.split()),
-    )
+    """A model with the durations that it can make. With `sound`, callers may switch the sound on or off."""
     op = Operation(
         task="video",
         send="POST /videos",
         poll="GET /videos/{id}",
-        read=read_film,
-        params=rows,
-        adjust_body=by,
+        read=read_job,
+        adjust_body=adjust_body,
         poll_seconds=10.0,
         priced_extras=frozenset({"previous_job_id", "upscale_factor"}),
+        params=complete_table(
+            "video",
+            passthrough("prompt", required=True),
+            passthrough("user"),
+            converted("input_reference", to="frame_images", convert=frame_images, max_items=max_images),
+            *((passthrough("generate_audio", one_of=(True, False)),) if sound else ()),
+            duration(*seconds, default=5 if 5 in seconds else 8),
+            frame_row,
+        ),
     )
     return Model(id=name, upstream=upstream, op=op, prices=prices, priority=20)
 
 
 MODELS = (
-    film(
+    video_model(
         "kling-3",
         "kwaivgi/kling-v3.0-std",
         range(3, 16),
-        "16:9 9:16 1:1",
-        2,
-        usd("0.126", generate_audio=True),
-        usd("0.084"),
+        frame("16:9 9:16 1:1"),
+        price("0.126", generate_audio=True),
+        price("0.084"),
         sound=True,
-        by=silent,
+        adjust_body=silent_by_default,
     ),
-    film(
+    video_model(
         "kling-3-pro",
         "kwaivgi/kling-v3.0-pro",
         range(3, 16),
-        "16:9 9:16 1:1",
-        2,
-        usd("0.168", generate_audio=True),
-        usd("0.112"),
+        frame("16:9 9:16 1:1"),
+        price("0.168", generate_audio=True),
+        price("0.112"),
         sound=True,
-        by=silent,
+        adjust_body=silent_by_default,
     ),
-    film("wan-2.7", "alibaba/wan-2.7", range(2, 11), "16:9 9:16 1:1 4:3 3:4 | 720p 1080p", 2, usd("0.1")),
-    film(
+    video_model(
+        "wan-2.7",
+        "alibaba/wan-2.7",
+        range(2, 11),
+        frame("16:9 9:16 1:1 4:3 3:4", "720p", "1080p"),
+        price("0.1"),
+    ),
+    video_model(
         "seedance-2",
         "bytedance/seedance-2.0",
         range(4, 16),
-        "16:9 9:16 1:1 4:3 3:4 21:9 | 720p 480p 1080p 4K",
-        2,
-        usd("0.07", resolution="480p"),
-        usd("0.38", resolution="1080p"),
-        usd("0.79", resolution="4K"),
-        usd("0.16"),
+        frame("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "480p", "1080p", "4K"),
+        price("0.07", resolution="480p"),
+        price("0.38", resolution="1080p"),
+        price("0.79", resolution="4K"),
+        price("0.16"),
     ),
-    film(
+    video_model(
         "veo-3.1",
         "google/veo-3.1",
         (4, 6, 8),
-        "16:9 9:16 | 720p 1080p 4K",
-        2,
-        usd("0.40", generate_audio=False, resolution="4K"),
-        usd("0.20", generate_audio=False),
-        usd("0.60", resolution="4K"),
-        usd("0.40"),
+        frame("16:9 9:16", "720p", "1080p", "4K"),
+        price("0.40", generate_audio=False, resolution="4K"),
+        price("0.20", generate_audio=False),
+        price("0.60", resolution="4K"),
+        price("0.40"),
         sound=True,
     ),
-    film("gen-4.5", "runway/gen-4.5", range(2, 11), "16:9 9:16", 1, usd("0.12")),
-    film(
+    video_model("gen-4.5", "runway/gen-4.5", range(2, 11), frame("16:9 9:16"), price("0.12"), max_images=1),
+    video_model(
         "grok-imagine-video",
         "x-ai/grok-imagine-video",
         range(1, 16),
-        "16:9 9:16 1:1 4:3 3:4 3:2 2:3 | 720p 480p",
-        1,
-        usd("0.05", input_usd="0.002", resolution="480p"),
-        usd("0.07", input_usd="0.002"),
+        frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", "720p", "480p"),
+        price("0.05", input_usd="0.002", resolution="480p"),
+        price("0.07", input_usd="0.002"),
+        max_images=1,
     ),
 )

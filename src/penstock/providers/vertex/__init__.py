@@ -1,13 +1,13 @@
-"""Google's Veo on Vertex AI, for a service account of one's own project; a refusal is a success without films.
+"""Google Vertex AI: Veo videos, for a service account of your own Google Cloud project.
 
-The credential is the account's key file as it was downloaded, the address that of project and region:
-`https://us-central1-aiplatform.googleapis.com/v1/projects/NAME/locations/us-central1`. On the Gemini API, where a plain
-key would do, Veo was shut down on 2026-10-22; here a plain key opens other doors than Veo's.
+The credential is the service account's key file as Google Cloud provides it. The base URL names project and region:
+`https://us-central1-aiplatform.googleapis.com/v1/projects/NAME/locations/us-central1`. The Gemini API, which takes a
+plain key, stopped serving Veo on 2026-10-22; Vertex AI does not serve Veo to plain keys.
 """
 
-from penstock.providers.compatible import error_text
+from penstock.providers.openai_compatible import error_message
 from penstock.providers.spec import Provider
-from penstock.providers.vertex import account, veo
+from penstock.providers.vertex import credentials, veo
 
 PROVIDER = Provider(
     slug="vertex",
@@ -16,9 +16,9 @@ PROVIDER = Provider(
     base_url="https://aiplatform.googleapis.com/v1/projects/NAME/locations/global",
     base_url_env="VERTEXAI_URL",
     key_env="VERTEXAI_CREDENTIALS",
-    auth=account.auth,
-    error_message=error_text,
-    failure_kind=veo.kind,
+    auth=credentials.auth,
+    error_message=error_message,
+    failure_kind=veo.failure_kind,
     models=veo.MODELS,
     retired=dict.fromkeys(("veo-2", "veo-3"), "veo-3.1") | {"veo-3-fast": "veo-3.1-fast"},
 )

@@ -1,107 +1,120 @@
-"""Veo's films as operations, which are asked after by name and bring their films along."""
+"""Veo videos as long-running operations; the operation's last response contains the video."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from penstock.providers import openai_compatible
 from penstock.providers.convert import first_and_last, plain_base64
-from penstock.providers.compatible import error_kind
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Price,
     Reply,
     Result,
     Status,
+    complete_table,
     converted,
-    fixed,
     duration,
+    fixed,
+    frame,
     price_list,
     renamed,
-    frame,
-    complete_table,
 )
 from penstock.values import InputImage
 
-CODES: dict[int, FailureKind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # of an operation that ended badly
-UNSAFE = re.compile(r"usage guidelines|responsible ai|safety|sensitive|violat", re.IGNORECASE)
+FAILURE_KINDS: dict[int, FailureKind] = {3: "rejected", 7: "broken", 8: "busy", 14: "busy"}  # codes of an operation
+REFUSAL = re.compile(r"usage guidelines|responsible ai|safety|sensitive|violat", re.IGNORECASE)
 
 
-def read(reply: Reply) -> Result:
-    """An operation tells nothing but its name until it is done."""
-    job = reply.json
-    answer, error = job.get("response") or {}, job.get("error") or {}
-    films = tuple(film(one) for one in answer.get("videos") or () if one.get("bytesBase64Encoded"))
-    reasons = " ".join(answer.get("raiMediaFilteredReasons") or ())
-    filtered = not films and (reasons or answer.get("raiMediaFilteredCount"))
-    words = error.get("message") or reasons
-    over: Status = "failed" if error or filtered else "completed"
+def read_operation(reply: Reply) -> Result:
+    """Read an operation. A refused prompt is reported as a success without videos."""
+    operation = reply.json
+    response = operation.get("response") or {}
+    error = operation.get("error") or {}
+    videos = tuple(video_file(video) for video in response.get("videos") or () if video.get("bytesBase64Encoded"))
+    reasons = " ".join(response.get("raiMediaFilteredReasons") or ())
+    is_filtered = not videos and (reasons or response.get("raiMediaFilteredCount"))
+    message = error.get("message") or reasons
+    is_refused = is_filtered or REFUSAL.search(message)
+    final_status: Status = "failed" if error or is_filtered else "completed"
     return Result(
-        status=over if job.get("done") else "in_progress",
-        ref={"id": job["name"]},
-        upstream_id=job["name"].rpartition("/")[2],
-        files=films,
-        failure_kind="refused" if filtered or UNSAFE.search(words) else CODES.get(error.get("code", 0), "broken"),
-        message=words or None,
+        status=final_status if operation.get("done") else "in_progress",
+        ref={"id": operation["name"]},
+        upstream_id=operation["name"].rpartition("/")[2],
+        files=videos,
+        failure_kind="refused" if is_refused else FAILURE_KINDS.get(error.get("code", 0), "broken"),
+        message=message or None,
     )
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    """A model that is not found was retired, or is not for this project; neither is a caller's mistake."""
-    return "broken" if reply.status == 404 else error_kind(reply)
+def video_file(video: Mapping[str, Any]) -> File:
+    return File(data=video["bytesBase64Encoded"], content_type=video.get("mimeType", "video/mp4"))
 
 
-def film(told: dict[str, Any]) -> File:
-    return File(data=told["bytesBase64Encoded"], content_type=told.get("mimeType", "video/mp4"))
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """As for Google's other APIs, but a model that is not found was retired or is not offered to this project."""
+    return "broken" if reply.status == 404 else openai_compatible.failure_kind(reply)
 
 
-def order(fields: dict[str, Any]) -> dict[str, Any]:
-    """What no row speaks of is a parameter."""
-    instance, parameters = fields.pop("instance"), fields.pop("parameters")
+def build_body(fields: dict[str, Any]) -> dict[str, Any]:
+    """Put the fields where Vertex expects them; fields without a row are parameters."""
+    instance = fields.pop("instance")
+    parameters = fields.pop("parameters")
     return {"instances": [instance], "parameters": {**fields, **parameters}}
 
 
-def picture(reference: InputImage) -> dict[str, str]:
-    return {"bytesBase64Encoded": plain_base64(reference), "mimeType": reference.content_type}
+def image_object(image: InputImage) -> dict[str, str]:
+    return {"bytesBase64Encoded": plain_base64(image), "mimeType": image.content_type}
 
 
-def model(name: str, upstream: str, *prices: Price) -> Model:
-    """Others have it too, and are asked first: they will outlast it."""
-    op = Operation(
-        task="video",
-        send="POST /publishers/google/models/{model}:predictLongRunning",
-        model_field=None,
-        poll="POST /publishers/google/models/{model}:fetchPredictOperation",
-        poll_body=lambda ref: {"operationName": ref["id"]},
-        poll_seconds=10.0,
-        read=read,
-        adjust_body=order,
-        # Films come along with the answer: nobody may have them put elsewhere.
-        priced_extras=frozenset("sampleCount storageUri pubsubTopic instance instances parameters video".split()),
-        params=complete_table(
-            "video",
-            renamed("prompt", "instance.prompt", required=True),
-            renamed("negative_prompt", "parameters.negativePrompt"),
-            duration(4, 6, 8, to="parameters.durationSeconds", default=8),
-            frame("16:9 9:16", "720p", "1080p", to=("parameters.aspectRatio", "parameters.resolution")),
-            converted(
-                "input_reference", ("instance.image", "instance.lastFrame"), first_and_last(picture), max_items=2
-            ),
-            renamed("generate_audio", "parameters.generateAudio", one_of=(True, False)),
-            renamed("seed", "parameters.seed", low=0, high=2**32 - 1),
-            fixed("parameters.sampleCount", 1),
+def operation_name(ref: Mapping[str, str]) -> dict[str, str]:
+    return {"operationName": ref["id"]}
+
+
+VIDEO = Operation(
+    task="video",
+    send="POST /publishers/google/models/{model}:predictLongRunning",
+    model_field=None,
+    poll="POST /publishers/google/models/{model}:fetchPredictOperation",
+    poll_body=operation_name,
+    poll_seconds=10.0,
+    read=read_operation,
+    adjust_body=build_body,
+    # Videos are returned in the response: callers may not have them stored elsewhere.
+    priced_extras=frozenset("sampleCount storageUri pubsubTopic instance instances parameters video".split()),
+    params=complete_table(
+        "video",
+        renamed("prompt", to="instance.prompt", required=True),
+        renamed("negative_prompt", to="parameters.negativePrompt"),
+        duration(4, 6, 8, to="parameters.durationSeconds", default=8),
+        frame("16:9 9:16", "720p", "1080p", to=("parameters.aspectRatio", "parameters.resolution")),
+        converted(
+            "input_reference",
+            to=("instance.image", "instance.lastFrame"),
+            convert=first_and_last(image_object),
+            max_items=2,
         ),
-    )
-    return Model(id=name, upstream=upstream, op=op, prices=prices, priority=40)
+        renamed("generate_audio", to="parameters.generateAudio", one_of=(True, False)),
+        renamed("seed", to="parameters.seed", low=0, high=2**32 - 1),
+        fixed("parameters.sampleCount", 1),
+    ),
+)
 
 
-usd = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with Google")
-LARGE = {"parameters.resolution": "1080p"}
+def video_model(name: str, upstream: str, *prices: Price) -> Model:
+    """A model of low priority: other providers have it too, and Google may retire it here."""
+    return Model(id=name, upstream=upstream, op=VIDEO, prices=prices, priority=40)
 
-# There is 4k as well, in answers longer than any that are read here. From 2026-11-17 on Google may retire them.
+
+price = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with Google")
+IN_1080P = {"parameters.resolution": "1080p"}
+
+# Google may retire these from 2026-11-17 on. They make 4k as well, but such a response is too large for the gateway.
 MODELS = (
-    model("veo-3.1", "veo-3.1-generate-001", usd("0.40")),
-    model("veo-3.1-fast", "veo-3.1-fast-generate-001", usd("0.12", **LARGE), usd("0.10")),
-    model("veo-3.1-lite", "veo-3.1-lite-generate-001", usd("0.08", **LARGE), usd("0.05")),
+    video_model("veo-3.1", "veo-3.1-generate-001", price("0.40")),
+    video_model("veo-3.1-fast", "veo-3.1-fast-generate-001", price("0.12", **IN_1080P), price("0.10")),
+    video_model("veo-3.1-lite", "veo-3.1-lite-generate-001", price("0.08", **IN_1080P), price("0.05")),
 )

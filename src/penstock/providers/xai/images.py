@@ -1,4 +1,4 @@
-"""Grok Imagine's pictures, which say exactly what they cost and may be blocked when made."""
+"""Grok Imagine images; the response reports the exact cost, and may have blocked images."""
 
 from dataclasses import replace
 
@@ -11,53 +11,66 @@ from penstock.providers.spec import (
     Price,
     Reply,
     Result,
+    complete_table,
     converted,
     emulated,
     fixed,
     passthrough,
-    complete_table,
 )
-from penstock.providers.xai.told import BLOCKED, cost, pictured, usd
+from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, one_or_several, price
+
+RATIOS = "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9"
 
 
 def read_images(reply: Reply) -> Result:
-    made = [one for one in reply.json["data"] if one.get("respect_moderation") is not False]
-    if not made and reply.json["data"]:
-        return Result(status="failed", failure_kind="refused", message=BLOCKED)
-    files = tuple(File(one.get("url"), one.get("b64_json"), None, one.get("revised_prompt")) for one in made)
-    return Result(files=files, cost_usd=cost(reply.json))
+    allowed = [image for image in reply.json["data"] if image.get("respect_moderation") is not False]
+    if not allowed and reply.json["data"]:
+        return Result(status="failed", failure_kind="refused", message=BLOCKED_MESSAGE)
+    files = tuple(
+        File(url=image.get("url"), data=image.get("b64_json"), revised_prompt=image.get("revised_prompt"))
+        for image in allowed
+    )
+    return Result(files=files, cost_usd=cost_usd(reply.json))
 
 
-def pictures(name: str, upstream: str, prices: tuple[Price, ...], *more: Param) -> tuple[Model, ...]:
-    pick = both(closest(*"1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()), closest_resolution("1k", "2k"))
-    rows = (
+def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Param) -> tuple[Model, ...]:
+    """A model that makes and edits images."""
+    shared = (
         passthrough("prompt", required=True, max_length=7500),
-        emulated("n", "n", high=10),
+        emulated("n", to="n", high=10),
         passthrough("user"),
-        converted("frame", ("aspect_ratio", "resolution"), pick),
+        converted(
+            "frame",
+            to=("aspect_ratio", "resolution"),
+            convert=both(closest(*RATIOS.split()), closest_resolution("1k", "2k")),
+        ),
         fixed("response_format", "b64_json"),
-        *more,
+        *rows,
     )
-    given = converted("images", ("image", "images"), pictured, required=True, max_items=3)
-    made = Operation(
-        task="image", send="POST /images/generations", read=read_images, params=complete_table("image", *rows)
+    inputs = converted("images", to=("image", "images"), convert=one_or_several, required=True, max_items=3)
+    image = Operation(
+        task="image",
+        send="POST /images/generations",
+        read=read_images,
+        params=complete_table("image", *shared),
     )
-    edit = replace(made, task="edit", send="POST /images/edits", params=complete_table("edit", given, *rows))
-    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in (made, edit))
+    edit = replace(image, task="edit", send="POST /images/edits", params=complete_table("edit", inputs, *shared))
+    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in (image, edit))
 
 
-QUALITY = converted(
-    "quality",
-    "quality",
-    lookup({"standard": "low", "low": "low", "medium": "medium", "hd": "medium", "high": "medium"}),
-)
-BY_QUALITY = (
-    usd("0.08", "image", "0.01", quality="medium", resolution="2k"),
-    usd("0.06", "image", "0.01", quality="medium"),
-    usd("0.06", "image", "0.01", resolution="2k"),
-    usd("0.04", "image", "0.01"),
-)
+QUALITIES = {"standard": "low", "low": "low", "medium": "medium", "hd": "medium", "high": "medium"}
+QUALITY = converted("quality", to="quality", convert=lookup(QUALITIES))
 MODELS = (
-    *pictures("grok-imagine-image-2", "grok-imagine-image-2.0", BY_QUALITY, QUALITY),
-    *pictures("grok-imagine-image", "grok-imagine-image", (usd("0.02", "image", "0.002"),)),
+    *image_models(
+        "grok-imagine-image-2",
+        "grok-imagine-image-2.0",
+        (
+            price("0.08", "image", input_usd="0.01", quality="medium", resolution="2k"),
+            price("0.06", "image", input_usd="0.01", quality="medium"),
+            price("0.06", "image", input_usd="0.01", resolution="2k"),
+            price("0.04", "image", input_usd="0.01"),
+        ),
+        QUALITY,
+    ),
+    *image_models("grok-imagine-image", "grok-imagine-image", (price("0.02", "image", input_usd="0.002"),)),
 )

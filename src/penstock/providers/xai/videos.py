@@ -1,4 +1,4 @@
-"""Grok Imagine's films: done is not yet well done."""
+"""Grok Imagine videos; a job that is done may still have been blocked by moderation."""
 
 from typing import Any
 
@@ -10,79 +10,81 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Status,
+    complete_table,
     converted,
     duration,
-    passthrough,
     frame,
-    complete_table,
+    passthrough,
 )
-from penstock.providers.xai.told import BLOCKED, MODERATED, cost, pictured, usd
+from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, one_or_several, price
 
 STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "failed": "failed", "expired": "failed"}
 
 
-def read_film(reply: Reply) -> Result:
-    """A request is named when it is made, and shown without its name; done is not yet well done."""
+def read_job(reply: Reply) -> Result:
+    """Read a new job, which has only an id, or the state of a job, which has none."""
     job = reply.json
     if "request_id" in job:
         return Result(status="queued", ref={"id": job["request_id"]}, upstream_id=job["request_id"])
-    status, film, error = STATUS[job["status"]], job.get("video") or {}, job.get("error") or {}
-    blocked = job.get("block_reason") or (BLOCKED if film.get("respect_moderation") is False else None)
-    told = blocked or error.get("message")
-    fine = status == "completed" and film.get("url") and not blocked
+    status = STATUS[job["status"]]
+    video = job.get("video") or {}
+    error = job.get("error") or {}
+    blocked = job.get("block_reason") or (BLOCKED_MESSAGE if video.get("respect_moderation") is False else None)
+    message = blocked or error.get("message")
+    is_ready = status == "completed" and video.get("url") and not blocked
     return Result(
         status="failed" if blocked else status,
-        files=(File(film["url"], content_type="video/mp4"),) if fine else (),
-        failure_kind="refused" if blocked or MODERATED.search(told or "") else "broken",
-        message=told,
-        cost_usd=cost(job),
+        files=(File(video["url"], content_type="video/mp4"),) if is_ready else (),
+        failure_kind="refused" if blocked or REFUSAL.search(message or "") else "broken",
+        message=message,
+        cost_usd=cost_usd(job),
         progress=(job.get("progress") or 0) / 100,
     )
 
 
-def follow(fields: dict[str, Any]) -> dict[str, Any]:
-    """A film that begins with a picture has its shape."""
+def drop_ratio(fields: dict[str, Any]) -> dict[str, Any]:
+    """Remove the aspect ratio if there is an image: a video that begins with an image has its ratio."""
     return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
 
 
-def films(name: str, tiers: str, *prices: Price) -> Model:
+def video_model(name: str, resolutions: str, *prices: Price) -> Model:
     op = Operation(
         task="video",
         send="POST /videos/generations",
         poll="GET /videos/{id}",
-        read=read_film,
-        adjust_body=follow,
+        read=read_job,
+        adjust_body=drop_ratio,
         params=complete_table(
             "video",
             passthrough("prompt", required=True, max_length=4096),
             passthrough("user"),
             duration(*range(1, 16), default=8),
-            frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *tiers.split()),
-            converted("input_reference", ("image", "reference_images"), pictured, max_items=7),
+            frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *resolutions.split()),
+            converted("input_reference", to=("image", "reference_images"), convert=one_or_several, max_items=7),
         ),
     )
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
 MODELS = (
-    films(
+    video_model(
         "grok-imagine-video",
         "720p 480p",
-        usd("0.05", input_usd="0.002", resolution="480p"),
-        usd("0.07", input_usd="0.002"),
+        price("0.05", input_usd="0.002", resolution="480p"),
+        price("0.07", input_usd="0.002"),
     ),
-    films(
+    video_model(
         "grok-imagine-video-1.5",
         "720p 480p 1080p",
-        usd("0.08", input_usd="0.01", resolution="480p"),
-        usd("0.25", input_usd="0.01", resolution="1080p"),
-        usd("0.14", input_usd="0.01"),
+        price("0.08", input_usd="0.01", resolution="480p"),
+        price("0.25", input_usd="0.01", resolution="1080p"),
+        price("0.14", input_usd="0.01"),
     ),
-    films(
+    video_model(
         "grok-imagine-video-1.5-lite",
         "720p 480p 1080p",
-        usd("0.02", input_usd="0.01", resolution="480p"),
-        usd("0.14", input_usd="0.01", resolution="1080p"),
-        usd("0.03", input_usd="0.01"),
+        price("0.02", input_usd="0.01", resolution="480p"),
+        price("0.14", input_usd="0.01", resolution="1080p"),
+        price("0.03", input_usd="0.01"),
     ),
 )

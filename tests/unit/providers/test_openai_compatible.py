@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from penstock.providers.compatible import (
+from penstock.providers.openai_compatible import (
     OPERATIONS,
-    REFUSALS,
+    REFUSAL_CODES,
     STATUS,
-    error_kind,
-    error_text,
+    error_message,
+    failure_kind,
+    form_file,
     read_images,
     read_video,
-    upload,
 )
 from penstock.providers.spec import Reply, Upload
 from penstock.values import InputImage
@@ -43,14 +43,14 @@ def test_videos_in_every_state(status: str) -> None:
     assert bool(result.files) == (result.status == "completed")
 
 
-@pytest.mark.parametrize("code", [*REFUSALS, "out_of_memory"])
+@pytest.mark.parametrize("code", [*REFUSAL_CODES, "out_of_memory"])
 def test_videos_that_were_refused(code: str) -> None:
     result = read_video(reply({"id": "v", "status": "failed", "error": {"code": code, "message": "No."}}))
     assert (result.failure_kind, result.message) == ("broken" if code == "out_of_memory" else "refused", "No.")
 
 
 def test_uploads_are_named_for_what_they_are() -> None:
-    assert upload(InputImage(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
+    assert form_file(InputImage(b"x", "image/webp", 1, 1, "mask")) == Upload(b"x", "image/webp", "mask.webp")
 
 
 def test_every_task_has_an_operation() -> None:
@@ -74,7 +74,7 @@ def test_every_task_has_an_operation() -> None:
     ],
 )
 def test_errors(said: Any, text: str | None, kind: str | None) -> None:
-    assert (error_text(reply(said, 400)), error_kind(reply(said, 400))) == (text, kind)
+    assert (error_message(reply(said, 400)), failure_kind(reply(said, 400))) == (text, kind)
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [("1500", 1.5), ("", None), ("soon", None), ("-5", None)])

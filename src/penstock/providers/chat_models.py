@@ -1,0 +1,81 @@
+"""Tables of chat models with an OpenAI-compatible API, and the rows for where a provider differs from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from penstock.providers.openai_compatible import CHAT
+from penstock.providers.spec import Model, Operation, Param, Price, converted, renamed
+
+
+def messages_param(*, drop: Sequence[str] = (), roles: Mapping[str, str] | None = None) -> Param:
+    """The row for `messages`: without the fields in `drop`, and with the provider's names for `roles`."""
+    new_roles = roles or {}
+
+    def convert(messages: list[Any]) -> list[Any]:
+        return [
+            {
+                name: new_roles.get(value, value) if name == "role" else value
+                for name, value in message.items()
+                if name not in drop
+            }
+            for message in messages
+        ]
+
+    return converted("messages", to="messages", convert=convert)
+
+
+# OpenAI alone has the role `developer` and the field `max_completion_tokens`.
+DEVELOPER_AS_SYSTEM = messages_param(roles={"developer": "system"})
+MAX_TOKENS = renamed("max_completion_tokens", to="max_tokens")
+
+
+def chat_operation(*rows: Param, finish_reasons: Mapping[bytes, bytes] | None = None, **fields: Any) -> Operation:
+    """A provider's chat operation. The rows say where it differs from OpenAI's.
+
+    `finish_reasons` maps the provider's own finish reasons to OpenAI's.
+    """
+    settings = {"finish_reasons": finish_reasons} if finish_reasons else {}
+    return replace(CHAT, params=rows, settings=settings, **fields)
+
+
+def any_model(slug: str, op: Operation) -> tuple[Model, ...]:
+    """All models of a self-hosted server, under the names that they have there, at no cost."""
+    free = Price(unit="token", usd="0", note="your own hardware")
+    return (Model(id=f"{slug}/*", upstream="*", op=replace(op, send="POST /v1/chat/completions"), prices=(free,)),)
+
+
+def chat_models(owner: str, note: str, table: str, op: Operation = CHAT, priority: int = 0) -> tuple[Model, ...]:
+    """Chat models from a table with one model per line.
+
+    A line has the model's name and its prices in dollars per million tokens: input, output and, if there is a discount,
+    cached input. `name=other` is for models that the provider calls `other`. `>200000` is followed by the prices for
+    calls with more than 200,000 input tokens. The public id is `owner/name`, unless the name has a slash itself.
+    """
+    return tuple(_chat_model(owner, note, line, op, priority) for line in table.strip().splitlines())
+
+
+def _chat_model(owner: str, note: str, line: str, op: Operation, priority: int) -> Model:
+    first, *long_inputs = line.split(">")
+    names, *usd = first.split()
+    name, _, upstream = names.partition("=")
+    prices = [_token_price(note, *usd)]
+    for above, *usd_above in map(str.split, long_inputs):
+        prices.insert(0, replace(_token_price(note, *usd_above), above=int(above)))
+    model_id = name if "/" in name else f"{owner}/{name}"
+    return Model(id=model_id, upstream=upstream or name, op=op, prices=tuple(prices), priority=priority)
+
+
+def _token_price(note: str, per_million_input: str, per_million_output: str, per_million_cached: str = "") -> Price:
+    return Price(
+        unit="token",
+        usd=_usd_per_token(per_million_output),
+        input_usd=_usd_per_token(per_million_input),
+        other_usd={"cached": _usd_per_token(per_million_cached)} if per_million_cached else {},
+        note=note,
+    )
+
+
+def _usd_per_token(usd_per_million: str) -> str:
+    return f"{Decimal(usd_per_million) / 1_000_000:f}"

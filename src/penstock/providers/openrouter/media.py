@@ -1,0 +1,33 @@
+"""What OpenRouter's images and videos share: errors, the reported cost, and the format of input images."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.providers.convert import data_uri
+from penstock.providers.spec import FailureKind, Reply, price_list
+from penstock.values import InputImage
+
+price = price_list("OpenRouter's catalogue, 2026-08; what is reported is charged")
+
+
+def cost_usd(response: Mapping[str, Any]) -> str | None:
+    """The reported cost in dollars."""
+    cost = (response.get("usage") or {}).get("cost")
+    return None if cost is None else str(cost)
+
+
+def error_message(reply: Reply) -> str | None:
+    """The message of an error response, with that of the provider behind OpenRouter if there is one."""
+    error = reply.json["error"]
+    raw = (error.get("metadata") or {}).get("raw")
+    return f"{error['message']}: {raw}" if isinstance(raw, str) else error["message"]
+
+
+def failure_kind(reply: Reply) -> FailureKind | None:
+    metadata = reply.json["error"].get("metadata") or {}
+    is_refused = metadata.get("error_type") in ("content_policy_violation", "refusal") or metadata.get("reasons")
+    return "refused" if is_refused else None
+
+
+def image_object(image: InputImage) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": data_uri(image)}}

@@ -1,0 +1,33 @@
+"""What xAI's images and videos share: the reported cost, refusals, and the format of input images."""
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from penstock.providers.convert import data_uri
+from penstock.providers.openai_compatible import error_message
+from penstock.providers.spec import FailureKind, Reply, price_list
+from penstock.values import InputImage
+
+REFUSAL = re.compile(r"moderation|usage guidelines|SAFETY_CHECK", re.IGNORECASE)
+BLOCKED_MESSAGE = "The output did not pass xAI's moderation."
+NOTE = "public price table, 2026-11"
+price = price_list(NOTE)
+
+
+def cost_usd(response: Mapping[str, Any]) -> str | None:
+    """The reported cost in dollars; a dollar has 10^10 ticks."""
+    ticks = (response.get("usage") or {}).get("cost_in_usd_ticks")
+    return None if ticks is None else str(Decimal(ticks) / 10**10)
+
+
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """A refusal for content has status 400 or 403 and no code, only a message."""
+    return "refused" if REFUSAL.search(error_message(reply) or "") else None
+
+
+def one_or_several(images: Sequence[InputImage]) -> tuple[Any, Any]:
+    """Values for two fields, of which one is used: for a single image, and for a list."""
+    objects = [{"type": "image_url", "url": data_uri(image)} for image in images]
+    return (objects[0], None) if len(objects) == 1 else (None, objects)
