@@ -49,7 +49,7 @@ class RunningGateway:
     lab: ScriptedProvider
     annex: ScriptedProvider
     caller: Caller
-    shelf: Storage
+    storage: Storage
     key: str = field(repr=False)
     works: bool = True
 
@@ -166,7 +166,7 @@ class RunningGateway:
         return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
 
     async def breaches(self) -> list[str]:
-        return await audit(self.gateway.store, self.shelf, self.clock)
+        return await audit(self.gateway.store, self.storage, self.clock)
 
     # ---------------------------------------------------------------------------------------------------------- waiting
 
@@ -287,8 +287,8 @@ class Ground:
             if works:
                 await stack.enter_async_context(working(gateway))
             caller = await gateway.keys.caller(f"Bearer {self.key}")
-            shelf = open_storage(chosen.media, chosen.media_options, chosen.data)
-            running = RunningGateway(gateway, clock, *near, caller, shelf, self.key, works)
+            storage = open_storage(chosen.media, chosen.media_options, chosen.data)
+            running = RunningGateway(gateway, clock, *near, caller, storage, self.key, works)
             yield running
             if audited:
                 breaches = await running.breaches()

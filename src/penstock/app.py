@@ -26,7 +26,7 @@ from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
-from penstock.media.files import Media
+from penstock.media.files import MediaFiles
 from penstock.media.storage import open_storage
 from penstock.media.transfer import Transfer
 from penstock.net.client import HttpClient
@@ -77,8 +77,8 @@ async def opened_gateway(
     clock = clock or Clock()
     async with AsyncExitStack() as stack:
         store, vault = await stack.enter_async_context(opened_store(settings))
-        wire = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
-        stack.push_async_callback(wire.close)
+        http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
+        stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ)
         tasks = local.child_tasks(catalog.known.values())
         pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None, tasks=tasks))
@@ -86,8 +86,8 @@ async def opened_gateway(
         local_servers = local.start_servers(catalog.known.values(), pool, unfinished)
         for server in local_servers.values():
             stack.push_async_callback(server.close)
-        shelf = open_storage(settings.media, settings.media_options, settings.data)
-        await shelf.tidy(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
+        storage = open_storage(settings.media, settings.media_options, settings.data)
+        await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         jobs = Jobs(store, clock, settings)
         settling = ChatSettlement(store, clock)
         yield Gateway(
@@ -100,15 +100,15 @@ async def opened_gateway(
             balances=Balances(store, settling.catch_up),
             catalog=catalog,
             health=Health(clock),
-            upstream=Upstream(wire, local_servers, settings),
-            transfer=Transfer(shelf, pool, wire, settings, unfinished),
-            media=Media(store, shelf, vault, clock),
+            upstream=Upstream(http_client, local_servers, settings),
+            transfer=Transfer(storage, pool, http_client, settings, unfinished),
+            media=MediaFiles(store, storage, vault, clock),
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
-            deliveries=Deliveries(store, wire, vault, clock, settings),
+            deliveries=Deliveries(store, http_client, vault, clock, settings),
             chat_settlement=settling,
-            recordings=Recordings(store, shelf, clock),
+            recordings=Recordings(store, storage, clock),
             worker_pool=pool,
         )
 
@@ -138,8 +138,8 @@ def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     if gateway.settings.worker:
         chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
         chores["ask late"] = _often(gateway, partial(orphans.ask, gateway), _SWEEP_SECONDS)
-        chores["sweep"] = _often(gateway, gateway.media.sweep, _SWEEP_SECONDS)
-        chores["strays"] = _often(gateway, gateway.media.sweep_strays, _STRAYS_SECONDS)
+        chores["sweep"] = _often(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
+        chores["strays"] = _often(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)
     return chores
 
 

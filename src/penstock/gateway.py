@@ -10,7 +10,7 @@ from penstock.clock import Clock
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
-from penstock.media.files import Media
+from penstock.media.files import MediaFiles
 from penstock.media.transfer import Transfer
 from penstock.metrics import Metrics
 from penstock.recordings.recordings import Recordings
@@ -37,7 +37,7 @@ class Gateway:
     health: Health
     upstream: Upstream
     transfer: Transfer
-    media: Media
+    media: MediaFiles
     jobs: Jobs
     callbacks: Callbacks
     webhooks: WebhookSecrets

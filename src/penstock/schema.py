@@ -356,7 +356,7 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
 class StoredOutput:
     """A file that lies on the shelf and awaits its row."""
 
-    kept: Output
+    output: Output
     sha256: bytes
     data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
     base64: str | None = field(default=None, repr=False)  # the same as the provider sent it, instead

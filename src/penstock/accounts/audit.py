@@ -1,8 +1,8 @@
 """Check every promise of the ledger against what is stored; what is found is a fault of ours."""
 
 from penstock.clock import Clock
-from penstock.media.files import strays
-from penstock.media.storage import Storage, key_of
+from penstock.media.files import find_strays
+from penstock.media.storage import Storage, storage_key
 from penstock.store.base import Store
 from penstock.values import Nanos
 
@@ -49,15 +49,15 @@ async def orphans(store: Store) -> tuple[int, Nanos]:
 
 async def _files(store: Store, shelf: Storage, now_ms: int) -> list[str]:
     """A row for each file and a file for each row; what is being removed loses its file first."""
-    rows = {key_of(row["id"]): row for row in await store.slow("list_all_files")}
-    sizes = {key: size for key, size, _ in await shelf.keys()}
+    rows = {storage_key(row["id"]): row for row in await store.slow("list_all_files")}
+    sizes = {key: size for key, size, _ in await shelf.list_files()}
     due = {key for key, row in rows.items() if row["expires_at_ms"] is None or row["expires_at_ms"] > now_ms}
     absent = due - sizes.keys()
-    kept = {key_of(row["id"]) for row in await store.slow("list_all_files")} if absent else set()
+    kept = {storage_key(row["id"]) for row in await store.slow("list_all_files")} if absent else set()
     missing = [f"media: {key} is missing" for key in absent & kept]
     wrong = [
         f"media: {key} has {sizes[key]} bytes, its row says {row['size_bytes']}"
         for key, row in rows.items()
         if key in sizes and sizes[key] != row["size_bytes"]
     ]
-    return sorted(missing + wrong + [f"media: {key} belongs to nothing" for key in await strays(store, shelf)])
+    return sorted(missing + wrong + [f"media: {key} belongs to nothing" for key in await find_strays(store, shelf)])

@@ -56,7 +56,7 @@ async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row
             lease_token=int(mine),
             lease_until_ms=gateway.jobs.lease_until_ms if mine else 0,
         )
-        await gateway.media.record_inputs(tx, caller.org_id, call.id, stored, deadline_ms + _INPUTS_OUTLIVE_MS)
+        await gateway.media.add_inputs(tx, caller.org_id, call.id, stored, deadline_ms + _INPUTS_OUTLIVE_MS)
         await gateway.jobs.queue(tx, call.id, request.task)
         failpoint("accept.in_tx")
         row = await tx.one("get_generation", id=call.id, org_id=caller.org_id)

@@ -18,7 +18,7 @@ from penstock.generations.job import AttemptResult, Job, Part, cancel_asked, che
 from penstock.imaging.workers import WorkFailed
 from penstock.jobs.leases import LeaseLost
 from penstock.media.storage import FileMissing
-from penstock.media.transfer import DownloadFailed, StorageFull, UnusableFile
+from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFile
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Transaction
@@ -93,7 +93,7 @@ async def _begun(gateway: Gateway, job: Job, share: Part, attempt_id: str, befor
 async def _inputs(gateway: Gateway, job: Job, share: Part) -> Mapping[str, Sequence[InputImage]]:
     slug = share.option.provider.slug
     try:
-        return await gateway.transfer.inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
+        return await gateway.transfer.read_inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
     except WorkFailed as problem:
         raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
     except FileMissing as problem:
@@ -270,7 +270,7 @@ async def _kept(
     while True:
         try:
             return result, await _files(gateway, job, share, attempt_id, result)
-        except StorageFull:
+        except OutputNotStored:
             if not is_video or clock.now_ms() >= job.row["deadline_ms"]:
                 raise
         except DownloadFailed as problem:
@@ -301,7 +301,7 @@ async def _files(gateway: Gateway, job: Job, share: Part, attempt_id: str, resul
     for index, file in enumerate(result.files[: share.count]):
         source = None if file.data is not None else gateway.upstream.source(share.option, file)
         media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
-        files.append(await gateway.transfer.keep(media_id, file, source, job.request))
+        files.append(await gateway.transfer.store_output(media_id, file, source, job.request))
         failpoint("media.after_fsync")
     return tuple(files)
 
@@ -315,6 +315,6 @@ def _cost_usd(job: Job, share: Part, result: Result, files: tuple[StoredOutput, 
         restore_prices(share.choice.prices),
         job.request,
         len(files),
-        pixels=sum((one.kept.width or 0) * (one.kept.height or 0) for one in files),
+        pixels=sum((one.output.width or 0) * (one.output.height or 0) for one in files),
         usage=result.usage,
     )

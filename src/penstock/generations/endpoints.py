@@ -120,7 +120,7 @@ async def purge(gateway: Gateway, call: Call) -> Response:
     if record.purged_at_ms is not None:
         return Response(json={"id": request_id, "purged": True, "already_purged": True, "media_deleted": 0})
     files = await gateway.store.all("list_media", request_id=request_id, org_id=org_id)
-    deleted = await gateway.media.forget(files)
+    deleted = await gateway.media.delete(files)
     for one in await gateway.store.all("list_recordings_of_request", request_id=request_id, org_id=org_id):
         deleted += await gateway.recordings.delete(org_id, one["id"])
     failpoint("purge.files_gone")

@@ -67,7 +67,7 @@ def estimate(gateway: Gateway, intent: PlannedCall) -> Response:
 async def _live(gateway: Gateway, wish: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     route = gateway.catalog.route(wish.request.model, tasks, gateway.health.well)
     route, request = _fitting(route, wish)
-    pictures = [await gateway.transfer.load(one.role, one.source, one.param) for one in wish.pictures]
+    pictures = [await gateway.transfer.load_input(one.role, one.source, one.param) for one in wish.pictures]
     _check_mask(pictures)
     request = msgspec.structs.replace(request, inputs=_inputs(pictures))
     choices = tuple(_choice(option, request) for option in route.options)
@@ -143,7 +143,7 @@ async def _mocked(gateway: Gateway, wish: ValidatedCall, asked: ReplayOptions, t
     """Any model that is known will do, also without its credential; addresses are not fetched."""
     _, request = _fitting(gateway.catalog.known_route(wish.request.model, tasks), wish)
     at_hand = [one for one in wish.pictures if not (isinstance(one.source, str) and one.source[:5] != "data:")]
-    pictures = [await gateway.transfer.load(one.role, one.source, one.param) for one in at_hand]
+    pictures = [await gateway.transfer.load_input(one.role, one.source, one.param) for one in at_hand]
     _check_mask(pictures)
     mock = gateway.catalog.mock(request.task)
     due = recordings.due(asked.latency, 0, gateway.clock.now_ms())

@@ -93,14 +93,14 @@ async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[GenerationR
         except FileMissing:
             raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
         kept = msgspec.structs.replace(known.files[position], media_id=_media_id(job, position))
-        await gateway.transfer.shelve(kept, data)
-        files.append(StoredOutput(kept=kept, sha256=row["sha256"], data=data))
+        await gateway.transfer.store_file(kept, data)
+        files.append(StoredOutput(output=kept, sha256=row["sha256"], data=data))
     settled = GenerationResult(
         provider=known.provider,
         provider_name=known.provider_name,
         executed_model=known.executed_model,
         cost=ZERO,
-        files=tuple(file.kept for file in files),
+        files=tuple(file.output for file in files),
         upstream_id=known.upstream_id,
         seconds=known.seconds,
         stand="replayed",
@@ -113,7 +113,7 @@ async def _mocked(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[St
     """Real media of the asked kind, size and number from the built-in provider."""
     option = gateway.catalog.mock(job.request.task, has_pictures=bool(job.request.inputs))
     files: list[StoredOutput] = []
-    inputs = await gateway.transfer.inputs(job.request)
+    inputs = await gateway.transfer.read_inputs(job.request)
     try:
         while len(files) < job.request.n:
             count = min(option.model.op.native_n, job.request.n - len(files))
@@ -122,7 +122,7 @@ async def _mocked(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[St
                 await gateway.clock.sleep(0.05)
                 result = await gateway.upstream.poll(option, result.ref)
             for file in result.files:
-                files.append(await gateway.transfer.keep(_media_id(job, len(files)), file, None, job.request))
+                files.append(await gateway.transfer.store_output(_media_id(job, len(files)), file, None, job.request))
     except (AttemptFailed, OutcomeUnknown, UnusableFile) as problem:
         raise UpstreamError(f"The mock failed: {problem}", should_retry=False) from problem
     settled = GenerationResult(
@@ -130,7 +130,7 @@ async def _mocked(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[St
         provider_name=option.provider.name,
         executed_model=f"{option.provider.slug}/{option.model.upstream}",
         cost=ZERO,
-        files=tuple(file.kept for file in files),
+        files=tuple(file.output for file in files),
         upstream_id=f"mock_{hashlib.sha256(job.id.encode()).hexdigest()[:24]}",
         stand="mocked",
     )

@@ -47,7 +47,7 @@ async def image_result(gateway: Gateway, call: Call, at_hand: Sequence[StoredOut
             data.append(respond.image(kept, b64_json=await _base64(gateway, kept, shelved)))
         else:
             until = min(row["expires_at_ms"], gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
-            data.append(respond.image(kept, url=await gateway.media.address(kept.media_id, until, call.base_url)))
+            data.append(respond.image(kept, url=await gateway.media.signed_url(kept.media_id, until, call.base_url)))
     signals = _signals(msgspec.json.decode(row["plan"], type=Plan), settled)
     return Response(json=respond.images(row, settled, data), headers=signals)
 
@@ -57,7 +57,7 @@ async def _base64(gateway: Gateway, kept: Output, shelved: StoredOutput | None) 
     if shelved and shelved.base64:
         return shelved.base64
     raw = (shelved and shelved.data) or await gateway.media.read(kept.media_id, kept.size_bytes)
-    return await gateway.transfer.encoded(raw)
+    return await gateway.transfer.encode_base64(raw)
 
 
 def unfinished(request_id: str) -> Problem:
@@ -122,7 +122,7 @@ async def video_content(gateway: Gateway, call: Call) -> Response:
     outputs = [one for one in files if one["role"] == "output"]
     if not outputs or row["expires_at_ms"] <= gateway.clock.now_ms():
         raise NotFound("The content of this video is gone.")
-    opened = gateway.media.serve(outputs[0], call.headers.get("range"), row["expires_at_ms"] // 1000)
+    opened = gateway.media.file_response(outputs[0], call.headers.get("range"), row["expires_at_ms"] // 1000)
     return Response(status=opened.status, chunks=opened.chunks, headers=opened.headers)
 
 
@@ -176,7 +176,7 @@ async def _shown(gateway: Gateway, call: Call, row: Row) -> dict[str, object]:
     if row["status"] == "completed" and row["expires_at_ms"] > gateway.clock.now_ms():
         settled = msgspec.json.decode(row["result"], type=GenerationResult)
         urls = [
-            await gateway.media.address(kept.media_id, row["expires_at_ms"], call.base_url) for kept in settled.files
+            await gateway.media.signed_url(kept.media_id, row["expires_at_ms"], call.base_url) for kept in settled.files
         ]
     elif row["status"] != "completed":
         attempts = await gateway.store.all("list_attempts", request_id=row["id"])

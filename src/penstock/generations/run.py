@@ -19,7 +19,7 @@ from penstock.generations.batches import batches
 from penstock.generations.job import AttemptResult, Job, Part, check_lease, set_attempt
 from penstock.generations.playback import follow, stand_in
 from penstock.jobs.leases import Lease, LeaseLost
-from penstock.media.transfer import StorageFull
+from penstock.media.transfer import OutputNotStored
 from penstock.metrics import NOBODY
 from penstock.recordings import recordings
 from penstock.schema import AttemptSummary, GenerationResult, Output, Plan, PlannedCandidate, Request, StoredOutput
@@ -56,7 +56,7 @@ async def _drive(gateway: Gateway, lease: Lease) -> None:
             await _complete_made(gateway, job, await _served(gateway, job))
     except StorageUnavailable:
         raise  # nothing was decided
-    except StorageFull:
+    except OutputNotStored:
         await _failed(gateway, job, StorageUnavailable("There is nowhere to keep the result.", should_retry=False))
     except Problem as problem:
         await _failed(gateway, job, problem)
@@ -143,7 +143,7 @@ async def _complete_made(gateway: Gateway, job: Job, made: Sequence[AttemptResul
         provider_name=first.share.option.provider.name,
         executed_model=first.share.option.executed_model,
         cost=min(cost, Nanos(job.row["hold"])),
-        files=tuple(file.kept for file in files),
+        files=tuple(file.output for file in files),
         upstream_id=first.result.upstream_id or first.attempt_id,
         tried=(*job.tried, done),
         stand="recorded" if job.plan.records else "live",
@@ -170,13 +170,13 @@ async def _complete(
     except StorageUnavailable as problem:
         if job.request.task == "video":
             raise  # it can be fetched again
-        raise StorageFull from problem
+        raise OutputNotStored from problem
 
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job)
         for one in made:
             await set_attempt(tx, one.attempt_id, "completed", now, result=one.result, cost=nanos(one.cost_usd))
-        await gateway.media.record(tx, job.org_id, job.id, files, 0, until)
+        await gateway.media.add_outputs(tx, job.org_id, job.id, files, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         charged = await transfers.capture(tx, job.org_id, job.id, Nanos(job.row["hold"]), cost, now)
         duration = now - job.row["created_at_ms"]
@@ -219,7 +219,7 @@ def _recording(job: Job, settled: GenerationResult, files: Sequence[StoredOutput
         "standard": like.standard,
         "strict": like.strict,
         "request": msgspec.json.encode(like.values),
-        "result": recordings.recorded(settled, [file.kept for file in files]),
+        "result": recordings.recorded(settled, [file.output for file in files]),
         "duration_ms": max(0, now - job.row["created_at_ms"]),
         "created_at_ms": now,
     }
@@ -227,7 +227,7 @@ def _recording(job: Job, settled: GenerationResult, files: Sequence[StoredOutput
 
 async def _outputs(gateway: Gateway, files: Sequence[Output], until_ms: int) -> list[dict[str, object]]:
     base_url = gateway.settings.base_url
-    return [{"url": await gateway.media.address(kept.media_id, until_ms, base_url)} for kept in files]
+    return [{"url": await gateway.media.signed_url(kept.media_id, until_ms, base_url)} for kept in files]
 
 
 async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool:

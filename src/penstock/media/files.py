@@ -1,4 +1,4 @@
-"""Keep, sign, serve and expire files."""
+"""Record, sign, serve and delete the files of generations."""
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -7,45 +7,51 @@ from dataclasses import dataclass
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import extension
-from penstock.media.storage import FileMissing, Storage, key_of
+from penstock.media.storage import FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_LEEWAY_MS = 60_000
+_EXPIRED_LEEWAY_MS = 60_000
+_EXPIRED_PAGE_ROWS = 200
 _STRAY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A kept file on its way out."""
+class FileResponse:
+    """The HTTP response with a stored file, or a part of it."""
 
     status: int
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes]
 
 
-class Media:
-    """Files that are ours: their rows, their addresses, their end."""
+class MediaFiles:
+    """The stored files: their rows, signed URLs and deletion."""
 
-    def __init__(self, store: Store, shelf: Storage, vault: Vault, clock: Clock) -> None:
-        self._store, self._shelf, self._vault, self._clock = store, shelf, vault, clock
+    def __init__(self, store: Store, storage: Storage, vault: Vault, clock: Clock) -> None:
+        self._store = store
+        self._storage = storage
+        self._vault = vault
+        self._clock = clock
 
-    # ------------------------------------------------------------------------------------------------------- the rows
+    # ----------------------------------------------------------------------------------------------------------- rows
 
-    async def record(
-        self, tx: Transaction, org_id: str, request_id: str, shelved: Sequence[StoredOutput], first: int, until_ms: int
+    async def add_outputs(
+        self, tx: Transaction, org_id: str, request_id: str, outputs: Sequence[StoredOutput], first: int, until_ms: int
     ) -> None:
-        for position, one in enumerate(shelved, first):
-            await self._add(tx, org_id, request_id, "output", position, one.kept, one.sha256, until_ms)
+        """Insert a row for each output; `first` is the position of the first one."""
+        for position, stored in enumerate(outputs, first):
+            await self._add(tx, org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
 
-    async def record_inputs(
-        self, tx: Transaction, org_id: str, request_id: str, stored: Sequence[tuple[Input, bytes]], until_ms: int
+    async def add_inputs(
+        self, tx: Transaction, org_id: str, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
     ) -> None:
-        for position, (one, digest) in enumerate(stored):
-            kept = Output(one.media_id, one.content_type, one.size_bytes, one.width, one.height)
-            await self._add(tx, org_id, request_id, one.role, position, kept, digest, until_ms)
+        """Insert a row for each input, which comes with its SHA-256."""
+        for position, (stored, sha256) in enumerate(inputs):
+            file = Output(stored.media_id, stored.content_type, stored.size_bytes, stored.width, stored.height)
+            await self._add(tx, org_id, request_id, stored.role, position, file, sha256, until_ms)
 
     async def _add(
         self,
@@ -54,57 +60,63 @@ class Media:
         request_id: str,
         role: str,
         position: int,
-        kept: Output,
-        digest: bytes,
+        file: Output,
+        sha256: bytes,
         until_ms: int,
     ) -> None:
         await tx.run(
             "add_media",
-            id=kept.media_id,
+            id=file.media_id,
             org_id=org_id,
             request_id=request_id,
             role=role,
             position=position,
-            content_type=kept.content_type,
-            size_bytes=kept.size_bytes,
-            sha256=digest,
-            width=kept.width,
-            height=kept.height,
-            revised_prompt=kept.revised_prompt,
+            content_type=file.content_type,
+            size_bytes=file.size_bytes,
+            sha256=sha256,
+            width=file.width,
+            height=file.height,
+            revised_prompt=file.revised_prompt,
             created_at_ms=self._clock.now_ms(),
             expires_at_ms=until_ms,
         )
 
-    # ----------------------------------------------------------------------------------------------------- to callers
+    # -------------------------------------------------------------------------------------------------------- serving
 
     async def read(self, media_id: str, size_bytes: int) -> bytes:
-        return b"".join([chunk async for chunk in self._body(media_id, 0, size_bytes)])
+        """Read a whole file; raise NotFound when it is gone."""
+        return b"".join([chunk async for chunk in self._read_chunks(media_id, 0, size_bytes)])
 
-    async def address(self, media_id: str, until_ms: int, base_url: str) -> str:
-        """Signed, and good until it expires: the store's own address, or ours."""
+    async def signed_url(self, media_id: str, until_ms: int, base_url: str) -> str:
+        """Return a URL that works until then: of the object store if it signs URLs, otherwise of the gateway."""
         seconds = max(1, (until_ms - self._clock.now_ms()) // 1000)
-        if direct := await self._shelf.address(key_of(media_id), seconds, {}):
+        if direct := await self._storage.signed_url(storage_key(media_id), seconds):
             return direct
         path = f"/m/{media_id}"
         expires = until_ms // 1000
-        return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed(path, str(expires)))}"
+        return f"{base_url}{path}?exp={expires}&sig={self._vault.sign(_signed_text(path, str(expires)))}"
 
-    async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> Opened:
-        """What a signed address leads to."""
-        path, expires = f"/m/{media_id}", query.get("exp", "")
-        good = expires.isdigit() and len(expires) < 14
-        if not (good and self._vault.verify(_signed(path, expires), query.get("sig", ""))):
-            raise PermissionDenied("This address is not signed by the gateway.")
+    async def open(self, media_id: str, query: Mapping[str, str], range_header: str | None) -> FileResponse:
+        """Serve a file by its signed URL.
+
+        Raises PermissionDenied when the signature is wrong or has expired, NotFound when the file is gone.
+        """
+        path = f"/m/{media_id}"
+        expires = query.get("exp", "")
+        is_number = expires.isdigit() and len(expires) < 14
+        if not (is_number and self._vault.verify(_signed_text(path, expires), query.get("sig", ""))):
+            raise PermissionDenied("This URL is not signed by the gateway.")
         if self._clock.now_ms() > int(expires) * 1000:
-            raise PermissionDenied("This address has expired.")
+            raise PermissionDenied("This URL has expired.")
         row = await self._store.one("get_media", id=media_id)
-        if row is None or row["expires_at_ms"] <= self._clock.now_ms() - _LEEWAY_MS:
+        if row is None or row["expires_at_ms"] <= self._clock.now_ms() - _EXPIRED_LEEWAY_MS:
             raise NotFound("No such file.")
-        return self.serve(row, range_header, int(expires))
+        return self.file_response(row, range_header, int(expires))
 
-    def serve(self, row: Row, range_header: str | None, expires: int) -> Opened:
+    def file_response(self, row: Row, range_header: str | None, expires: int) -> FileResponse:
+        """The response with the file of a row; `expires` is when caches drop it, in seconds since 1970."""
         size = row["size_bytes"]
-        start, end, status = _span(range_header, size)
+        start, end, status = _requested_range(range_header, size)
         headers = {
             "content-type": row["content_type"],
             "content-length": str(end - start),
@@ -119,22 +131,25 @@ class Media:
             headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
         if status == 416:
             headers["content-range"] = f"bytes */{size}"
-        return Opened(status, headers, self._body(row["id"], start, end - start))
+        return FileResponse(status, headers, self._read_chunks(row["id"], start, end - start))
 
-    async def _body(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
+    async def _read_chunks(self, media_id: str, start: int, length: int) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._shelf.read(key_of(media_id), start, length):
+            async for chunk in self._storage.read(storage_key(media_id), start, length):
                 yield chunk
         except FileMissing:
             raise NotFound("No such file.") from None
 
-    # ------------------------------------------------------------------------------------------------------ the end
+    # ------------------------------------------------------------------------------------------------------- deletion
 
-    async def forget(self, rows: Sequence[Row]) -> int:
-        """Remove files, then their rows: a crash between leaves rows whose repeated removal is harmless."""
-        gone = 0
+    async def delete(self, rows: Sequence[Row]) -> int:
+        """Delete the files of these rows, then the rows; return how many files there were.
+
+        After a crash in between the rows are left, and deleting them again does no harm.
+        """
+        deleted = 0
         for row in rows:
-            gone += await self._shelf.delete(key_of(row["id"]))
+            deleted += await self._storage.delete(storage_key(row["id"]))
 
         async def write(tx: Transaction) -> None:
             for row in rows:
@@ -142,50 +157,61 @@ class Media:
 
         if rows:
             await self._store.write(write)
-        return gone
+        return deleted
 
-    async def sweep(self) -> int:
-        """Remove what has expired; called every minute."""
-        removed = 0
-        while rows := await self._store.all("list_expired_media", now_ms=self._clock.now_ms(), limit=200):
-            removed += await self.forget(rows)
-        return removed
+    async def delete_expired(self) -> int:
+        """Delete what has expired; return how many files there were."""
+        deleted = 0
+        while rows := await self._store.all(
+            "list_expired_media", now_ms=self._clock.now_ms(), limit=_EXPIRED_PAGE_ROWS
+        ):
+            deleted += await self.delete(rows)
+        return deleted
 
-    async def sweep_strays(self) -> int:
-        """Remove what belongs to nothing; called every hour."""
-        return sum([await self._shelf.delete(key) for key in await strays(self._store, self._shelf)])
+    async def delete_strays(self) -> int:
+        """Delete files that have no row; return how many there were."""
+        return sum([await self._storage.delete(key) for key in await find_strays(self._store, self._storage)])
 
 
-async def strays(store: Store, shelf: Storage) -> list[str]:
-    """Files without a row: a crash or a refusal came between the two. Young ones may still get theirs, and so may
-    those of a generation that is not finished.
+async def find_strays(store: Store, storage: Storage) -> list[str]:
+    """Return the keys of files without a row, left by a crash or a refusal between storing and recording.
+
+    Files younger than an hour, and those of a generation that is not finished, may still get their row.
     """
-    known = {key_of(row["id"]) for row in await store.slow("list_all_files")}
-    old = [key for key, _, age in await shelf.keys() if age > _STRAY_SECONDS and key not in known]
+    known = {storage_key(row["id"]) for row in await store.slow("list_all_files")}
+    old = [
+        file.key for file in await storage.list_files() if file.age_seconds > _STRAY_SECONDS and file.key not in known
+    ]
     return [key for key in old if not await _is_awaited(store, key.rpartition("/")[2])]
 
 
 async def _is_awaited(store: Store, media_id: str) -> bool:
-    """Asked in this order, because a generation that ends writes its rows in the same moment."""
-    maker = media_id.removeprefix("med_")[:-2]
-    unfinished = await store.one("get_unfinished_generation", attempt_id=f"att_{maker}", request_id=f"req_{maker}")
+    """Whether a file belongs to an unfinished generation, or has got its row meanwhile.
+
+    The generation is looked up first, because at its end the rows are written in the same transaction.
+    """
+    origin = media_id.removeprefix("med_")[:-2]
+    unfinished = await store.one("get_unfinished_generation", attempt_id=f"att_{origin}", request_id=f"req_{origin}")
     return unfinished is not None or await store.one("get_file_row", id=media_id) is not None
 
 
-def _signed(path: str, expires: str) -> str:
+def _signed_text(path: str, expires: str) -> str:
     return f"GET\n{path}\n{expires}"
 
 
-def _span(header: str | None, size: int) -> tuple[int, int, int]:
-    """Start, end and status for a Range header; several ranges, or none we understand, give the whole file."""
+def _requested_range(header: str | None, size: int) -> tuple[int, int, int]:
+    """Return start, end and status for a Range header; several ranges, or a malformed one, mean the whole file."""
     match = _RANGE.fullmatch(header or "")
     if not match or match[0] == "bytes=-":
         return 0, size, 200
-    first, last = match[1], match[2]
+    first = match[1]
+    last = match[2]
     if not first:
-        start, end = max(0, size - int(last)), size
+        start = max(0, size - int(last))
+        end = size
     else:
-        start, end = int(first), min(int(last) + 1 if last else size, size)
+        start = int(first)
+        end = min(int(last) + 1 if last else size, size)
     if start >= size or start >= end:
         return 0, 0, 416
     return start, end, 206

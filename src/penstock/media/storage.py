@@ -1,4 +1,4 @@
-"""Where files are kept: a local folder written with fsync, or an object store with addresses of its own."""
+"""Store files in a local folder or in an object store."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import obstore
 from obstore.exceptions import BaseError, GenericError, NotFoundError
@@ -19,38 +19,51 @@ from penstock.errors import StorageUnavailable
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
 _CHUNK_BYTES = 256 * 1024
-_UNFINISHED = ".part"
+_UNFINISHED_SUFFIX = ".part"
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-_LONGEST_ADDRESS_SECONDS = 7 * 86_400  # what S3 signs at most; a later look at the video gives a new one
+_MAX_URL_SECONDS = 7 * 86_400  # S3 signs URLs for at most a week; retrieving the generation gives a new one
+_CANNOT_STORE = "The file could not be stored."
+_CANNOT_READ = "The stored file could not be read."
+_CANNOT_DELETE = "The stored file could not be deleted."
+_CANNOT_REACH = "The object store could not be reached."
 
 
 class FileMissing(Exception):
-    """No such file."""
+    """There is no file with this key."""
+
+
+class StoredFile(NamedTuple):
+    """One line of a listing."""
+
+    key: str
+    size_bytes: int
+    age_seconds: float
 
 
 class Storage(Protocol):
-    """Whole files in, ranges out, under names that we make ourselves."""
+    """A place for files; every method raises StorageUnavailable when it fails."""
 
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
-        """Durable when this returns; putting the same key again replaces the file."""
+        """Store bytes or a copy of a file, replacing an older one; durable when this returns."""
 
-    def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]: ...
+    def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
+        """Yield a part of a file in chunks; raise FileMissing when there is none."""
 
     async def delete(self, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a file; return whether there was one."""
 
-    async def address(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
-        """Where a caller can fetch the file from the store itself; None when we serve it."""
+    async def signed_url(self, key: str, seconds: int) -> str | None:
+        """Return a URL at which the object store itself serves the file; None when the gateway has to."""
 
-    async def keys(self) -> list[tuple[str, int, float]]:
-        """Every file with its size and age in seconds, for the audit and the sweep of strays."""
+    async def list_files(self) -> list[StoredFile]:
+        """List every file."""
 
-    async def tidy(self, older_than_seconds: float = 0) -> None:
-        """Remove what killed processes left half written; what is young may be a living one's."""
+    async def delete_unfinished(self, older_than_seconds: float = 0) -> None:
+        """Delete files that killed processes left half written; younger ones may belong to a running process."""
 
 
 class Folder:
-    """Files in a local folder: written beside, flushed, then renamed, so that a name never shows half a file."""
+    """Files in a local folder: each is written to a temporary name, flushed, and renamed when it is complete."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -59,13 +72,13 @@ class Folder:
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
             await asyncio.to_thread(self._put, self._path(key), data)
-        except OSError as problem:
-            raise StorageUnavailable("There is nowhere to keep the result.") from problem
+        except OSError as error:
+            raise StorageUnavailable(_CANNOT_STORE) from error
 
     @staticmethod
     def _put(path: Path, data: bytes | Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED_SUFFIX}")
         try:
             with draft.open("wb") as target:
                 if isinstance(data, Path):
@@ -80,7 +93,7 @@ class Folder:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        _flush(path.parent)
+        _flush_folder(path.parent)
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         path = self._path(key)
@@ -88,8 +101,8 @@ class Folder:
             source = await asyncio.to_thread(path.open, "rb")
         except (FileNotFoundError, NotADirectoryError):
             raise FileMissing(key) from None
-        except OSError as problem:
-            raise StorageUnavailable("The store of files cannot be read.") from problem
+        except OSError as error:
+            raise StorageUnavailable(_CANNOT_READ) from error
         with source:
             source.seek(start)
             while length > 0:
@@ -104,34 +117,35 @@ class Folder:
             await asyncio.to_thread(self._path(key).unlink)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except OSError as problem:
-            raise StorageUnavailable("The store of files cannot be changed.") from problem
+        except OSError as error:
+            raise StorageUnavailable(_CANNOT_DELETE) from error
         return True
 
-    async def address(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
+    async def signed_url(self, key: str, seconds: int) -> str | None:
         return None
 
-    async def keys(self) -> list[tuple[str, int, float]]:
-        return await asyncio.to_thread(self._keys)
+    async def list_files(self) -> list[StoredFile]:
+        return await asyncio.to_thread(self._list_files)
 
-    def _keys(self) -> list[tuple[str, int, float]]:
-        found = []
+    def _list_files(self) -> list[StoredFile]:
+        files = []
         now = time.time()
         for path in self._root.rglob("*"):
             with suppress(FileNotFoundError):
-                if path.is_file() and not path.name.endswith(_UNFINISHED):
-                    facts = path.stat()
-                    found.append((path.relative_to(self._root).as_posix(), facts.st_size, now - facts.st_mtime))
-        return found
+                if path.is_file() and not path.name.endswith(_UNFINISHED_SUFFIX):
+                    status = path.stat()
+                    key = path.relative_to(self._root).as_posix()
+                    files.append(StoredFile(key, status.st_size, now - status.st_mtime))
+        return files
 
-    async def tidy(self, older_than_seconds: float = 0) -> None:
-        await asyncio.to_thread(self._tidy, time.time() - older_than_seconds)
+    async def delete_unfinished(self, older_than_seconds: float = 0) -> None:
+        await asyncio.to_thread(self._delete_unfinished, time.time() - older_than_seconds)
 
-    def _tidy(self, before: float) -> None:
-        for stray in self._root.rglob(f"*{_UNFINISHED}"):
+    def _delete_unfinished(self, before: float) -> None:
+        for path in self._root.rglob(f"*{_UNFINISHED_SUFFIX}"):
             with suppress(FileNotFoundError):
-                if stray.stat().st_mtime <= before:
-                    stray.unlink()
+                if path.stat().st_mtime <= before:
+                    path.unlink()
 
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
@@ -139,8 +153,8 @@ class Folder:
         return self._root / key
 
 
-def _flush(folder: Path) -> None:
-    """A rename is durable only once its folder is."""
+def _flush_folder(folder: Path) -> None:
+    """Make a rename durable by flushing the folder."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -149,86 +163,92 @@ def _flush(folder: Path) -> None:
 
 
 class Bucket:
-    """An object store: S3 and whatever speaks it, Google's or Azure's."""
+    """Files in an object store: S3 or a compatible server, Google Cloud Storage, or Azure Blob Storage."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
-        # Which options fit depends on the scheme of the address; the library checks them at run time.
+        # Which options are valid depends on the scheme of the URL; the library checks them at run time.
         self._store: Any = from_url(  # type: ignore[call-overload]
             url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
         )
 
     async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            with _reaching():
+            with _translated_errors():
                 await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type})
-        except FileMissing as problem:  # of the bucket, not of a file
-            raise StorageUnavailable("There is nowhere to keep the result.") from problem
+        except FileMissing as error:  # here it means that the bucket is missing
+            raise StorageUnavailable(_CANNOT_STORE) from error
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         if not length:
             return
-        with _reaching():
-            found, skip = await self._part(key, start, length)
-            async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+        with _translated_errors():
+            response, skip = await self._get_range(key, start, length)
+            async for chunk in response.stream(min_chunk_size=_CHUNK_BYTES):
                 piece = bytes(chunk)[skip : skip + length]
-                skip, length = max(0, skip - len(chunk)), length - len(piece)
+                skip = max(0, skip - len(chunk))
+                length -= len(piece)
                 if piece:
                     yield piece
                 if not length:
                     return
 
-    async def _part(self, key: str, start: int, length: int) -> tuple[Any, int]:
-        """A stream that holds the part, and how much comes before it: not every server that speaks S3 cuts files."""
+    async def _get_range(self, key: str, start: int, length: int) -> tuple[Any, int]:
+        """Return a response that contains the range, and how many bytes come before it.
+
+        Some servers that speak S3 do not support ranges and send the whole file.
+        """
         try:
             return await obstore.get_async(self._store, key, options={"range": (start, start + length)}), 0
-        except GenericError as problem:
-            if "NotPartial" not in str(problem):
+        except GenericError as error:
+            if "NotPartial" not in str(error):
                 raise
         return await obstore.get_async(self._store, key), start
 
     async def delete(self, key: str) -> bool:
-        with suppress(FileMissing), _reaching():
+        with suppress(FileMissing), _translated_errors():
             await obstore.head_async(self._store, key)
             await obstore.delete_async(self._store, key)
             return True
         return False
 
-    async def address(self, key: str, seconds: int, headers: Mapping[str, str]) -> str | None:
-        until = timedelta(seconds=min(seconds, _LONGEST_ADDRESS_SECONDS))
-        with _reaching():
-            signed: str = await obstore.sign_async(self._store, "GET", key, until)
-        return signed
+    async def signed_url(self, key: str, seconds: int) -> str | None:
+        duration = timedelta(seconds=min(seconds, _MAX_URL_SECONDS))
+        with _translated_errors():
+            url: str = await obstore.sign_async(self._store, "GET", key, duration)
+        return url
 
-    async def keys(self) -> list[tuple[str, int, float]]:
+    async def list_files(self) -> list[StoredFile]:
         now = time.time()
-        with _reaching():
+        with _translated_errors():
             return [
-                (str(one["path"]), int(one["size"]), now - one["last_modified"].timestamp())
+                StoredFile(str(item["path"]), int(item["size"]), now - item["last_modified"].timestamp())
                 async for page in obstore.list(self._store)
-                for one in page
+                for item in page
             ]
 
-    async def tidy(self, older_than_seconds: float = 0) -> None:
-        """Nothing: an object is there whole or not at all."""
+    async def delete_unfinished(self, older_than_seconds: float = 0) -> None:
+        """Do nothing: an object store has no half written files."""
 
 
 @contextmanager
-def _reaching() -> Iterator[None]:
-    """The library's errors in our words."""
+def _translated_errors() -> Iterator[None]:
+    """Raise the errors of the library as FileMissing or StorageUnavailable."""
     try:
         yield
-    except (NotFoundError, FileNotFoundError) as problem:
-        raise FileMissing from problem
-    except (BaseError, OSError) as problem:
-        raise StorageUnavailable("The store of files cannot be reached.") from problem
+    except (NotFoundError, FileNotFoundError) as error:
+        raise FileMissing from error
+    except (BaseError, OSError) as error:
+        raise StorageUnavailable(_CANNOT_REACH) from error
 
 
-def key_of(media_id: str) -> str:
-    """Spread over folders by the end of what is random in an id, so that none grows without bound; the last two of an
-    output's only number it.
+def storage_key(media_id: str) -> str:
+    """Return the key of a file: a folder named by two random characters of the id, so that no folder grows too large.
+
+    They are the two before the last; the last two only number the outputs of a generation.
     """
     return f"{media_id[-4:-2]}/{media_id}"
 
 
 def open_storage(media: str, options: Mapping[str, str], data: Path) -> Storage:
+    """Open the object store at the URL `media`; without one, the folder `media` in the data folder."""
     return Bucket(media, options) if media else Folder(data / "media")

@@ -119,7 +119,7 @@ async def taken_in(
     contents = _contents(transcript, beside)
     recording_id = await _free_id(store, transcript.id, now_ms)
     shelved = [
-        StoredOutput(kept=_kept(file, content), sha256=hashlib.sha256(content).digest(), data=content)
+        StoredOutput(output=_kept(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(transcript.files, contents, strict=True)
     ]
     rows = await replay.shelve(recording_id, shelved)
@@ -129,7 +129,7 @@ async def taken_in(
         executed_model=transcript.executed_model,
         upstream_id=transcript.upstream_id,
         seconds=transcript.seconds,
-        files=tuple(one.kept for one in shelved),
+        files=tuple(one.output for one in shelved),
     )
     row = {
         "id": recording_id,

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
-from penstock.media.storage import Storage, key_of
+from penstock.media.storage import Storage, storage_key
 from penstock.schema import (
     TABLES,
     Call,
@@ -188,7 +188,7 @@ class Recordings:
         return await self._store.all("list_recording_files", recording_id=recording_id)
 
     async def read(self, file: Row) -> bytes:
-        chunks = [chunk async for chunk in self._shelf.read(key_of(file["media_id"]), 0, file["size_bytes"])]
+        chunks = [chunk async for chunk in self._shelf.read(storage_key(file["media_id"]), 0, file["size_bytes"])]
         return b"".join(chunks)
 
     # ------------------------------------------------------------------------------------------------------ recording
@@ -200,16 +200,16 @@ class Recordings:
             media_id = f"med_{recording_id.removeprefix('rec_')}{position:02}"
             data = one.data
             if data is None:
-                chunks = self._shelf.read(key_of(one.kept.media_id), 0, one.kept.size_bytes)
+                chunks = self._shelf.read(storage_key(one.output.media_id), 0, one.output.size_bytes)
                 data = b"".join([chunk async for chunk in chunks])
-            await self._shelf.put(key_of(media_id), data, one.kept.content_type)
+            await self._shelf.put(storage_key(media_id), data, one.output.content_type)
             rows.append(
                 {
                     "recording_id": recording_id,
                     "position": position,
                     "media_id": media_id,
-                    "content_type": one.kept.content_type,
-                    "size_bytes": one.kept.size_bytes,
+                    "content_type": one.output.content_type,
+                    "size_bytes": one.output.size_bytes,
                     "sha256": one.sha256,
                 }
             )
@@ -223,7 +223,7 @@ class Recordings:
     async def delete(self, org_id: str, recording_id: str) -> int:
         """How many files went with it."""
         row = await self.get(org_id, recording_id)
-        gone = [await self._shelf.delete(key_of(file["media_id"])) for file in await self.files(row["id"])]
+        gone = [await self._shelf.delete(storage_key(file["media_id"])) for file in await self.files(row["id"])]
 
         async def write(tx: Transaction) -> None:
             await tx.run("delete_recording_files", recording_id=row["id"])

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from penstock.api.asgi import AsgiApp
-from penstock.media.storage import key_of
+from penstock.media.storage import storage_key
 from tests.api.raw_http import Server, serving
 from tests.gateway import OpenGateway, RunningGateway
 
@@ -86,7 +86,7 @@ async def test_a_file_that_is_gone_is_a_404_and_not_half_an_answer(open_gateway:
     async with served(open_gateway) as (running, server):
         path, _ = await made(running, server)
         media_id = path.split("?")[0].removeprefix("/m/")
-        assert await running.shelf.delete(key_of(media_id))
+        assert await running.storage.delete(storage_key(media_id))
         said = await server.ask("GET", path)
         assert (said.status, said.code) == (404, "NOT_FOUND")
 

@@ -105,7 +105,7 @@ async def test_purge_takes_the_recordings_of_a_request_along(open_gateway: OpenG
         await endpoints.make_images(running.gateway, made)
         assert (await running.purge(made.id))["media_deleted"] == 2
         assert (await running.gateway.recordings.page(running.caller.org_id)).data == []
-        assert await running.shelf.keys() == []
+        assert await running.storage.list_files() == []
 
 
 @sqlite_only
@@ -114,7 +114,7 @@ async def test_a_replay_outlives_the_media_of_the_request_it_was_made_from(open_
         made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
         await endpoints.make_images(running.gateway, made)
         running.clock.advance(3 * 86_400)
-        await running.gateway.media.sweep()
+        await running.gateway.media.delete_expired()
         answer = await image(running, {"x-service-replay": "replay-or-error"})
         assert answer["x-service-replay-status"] == "replayed"
 

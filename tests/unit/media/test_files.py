@@ -1,4 +1,4 @@
-"""Files are kept for as long as promised, handed to whoever holds a signed address, and then gone."""
+"""Files are served by signed URLs until they expire, and then deleted."""
 
 import asyncio
 import os
@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.errors import NotFound, PermissionDenied, Problem
-from penstock.media.files import Opened
-from penstock.media.storage import key_of
+from penstock.media.files import FileResponse
+from penstock.media.storage import storage_key
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
@@ -21,37 +21,37 @@ from tests.gateway import OpenGateway, RunningGateway, postgres_only, sqlite_onl
 from tests.s3_server import S3Server, run_s3_server
 
 
-async def made(running: RunningGateway) -> str:
-    """The address of a picture that was just made."""
+async def create_image(running: RunningGateway) -> str:
+    """Generate an image and return its URL."""
     url: str = (await running.image())["data"][0]["url"]
     return url
 
 
-def parts(url: str) -> tuple[str, dict[str, str]]:
+def split_url(url: str) -> tuple[str, dict[str, str]]:
     found = urlsplit(url)
     return found.path.removeprefix("/m/"), {name: values[0] for name, values in parse_qs(found.query).items()}
 
 
-async def opened(running: RunningGateway, url: str, range_header: str | None = None) -> Opened:
-    media_id, query = parts(url)
+async def open_url(running: RunningGateway, url: str, range_header: str | None = None) -> FileResponse:
+    media_id, query = split_url(url)
     return await running.gateway.media.open(media_id, query, range_header)
 
 
-async def body(found: Opened) -> bytes:
-    return b"".join([chunk async for chunk in found.chunks])
+async def read_body(response: FileResponse) -> bytes:
+    return b"".join([chunk async for chunk in response.chunks])
 
 
-# ------------------------------------------------------------------------------------------------------------ addresses
+# ---------------------------------------------------------------------------------------------------------- signed URLs
 
 
 @sqlite_only
-async def test_a_signed_address(open_gateway: OpenGateway) -> None:
+async def test_a_signed_url_serves_the_file(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        url = await made(running)
+        url = await create_image(running)
         assert url.startswith("http://gateway.test/m/med_")
-        found = await opened(running, url)
-        assert (found.status, await body(found)) == (200, png(64, 64))
-        media_id, query = parts(url)
+        found = await open_url(running, url)
+        assert (found.status, await read_body(found)) == (200, png(64, 64))
+        media_id, query = split_url(url)
         assert found.headers == {
             "content-type": "image/png",
             "content-length": str(len(png(64, 64))),
@@ -66,23 +66,24 @@ async def test_a_signed_address(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_one_second_too_late(open_gateway: OpenGateway) -> None:
+async def test_an_expired_url_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        url = await made(running)
+        url = await create_image(running)
         running.clock.advance(3600)
-        assert (await opened(running, url)).status == 200
+        assert (await open_url(running, url)).status == 200
         running.clock.advance(1)
         with pytest.raises(PermissionDenied, match="expired"):
-            await opened(running, url)
+            await open_url(running, url)
 
 
 @sqlite_only
-async def test_every_bit_of_an_address_counts(open_gateway: OpenGateway) -> None:
+async def test_an_altered_url_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        url, other = await made(running), await made(running)
-        media_id, query = parts(url)
+        url = await create_image(running)
+        other = await create_image(running)
+        media_id, query = split_url(url)
         forged: list[tuple[str, dict[str, str]]] = [
-            (parts(other)[0], query),
+            (split_url(other)[0], query),
             (media_id, {**query, "exp": str(int(query["exp"]) + 1)}),
             (media_id, {**query, "exp": query["exp"] + "0"}),
             (media_id, {**query, "exp": "0" + query["exp"]}),
@@ -97,110 +98,108 @@ async def test_every_bit_of_an_address_counts(open_gateway: OpenGateway) -> None
             (media_id.upper(), query),
         ]
         signature = query["sig"]
-        for place in range(len(signature)):
-            letter = "A" if signature[place] != "A" else "B"
-            forged.append((media_id, {**query, "sig": signature[:place] + letter + signature[place + 1 :]}))
-        for name, said in forged:
+        for position in range(len(signature)):
+            letter = "A" if signature[position] != "A" else "B"
+            forged.append((media_id, {**query, "sig": signature[:position] + letter + signature[position + 1 :]}))
+        for name, forged_query in forged:
             with pytest.raises(PermissionDenied, match="not signed"):
-                await running.gateway.media.open(name, said, None)
+                await running.gateway.media.open(name, forged_query, None)
 
 
 @sqlite_only
-async def test_an_address_signed_for_nothing(open_gateway: OpenGateway) -> None:
+async def test_a_signed_url_of_a_missing_file_is_not_found(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        url = await running.gateway.media.address("med_none", running.clock.now_ms() + 10_000, "")
+        url = await running.gateway.media.signed_url("med_none", running.clock.now_ms() + 10_000, "")
         with pytest.raises(NotFound):
-            await opened(running, url)
+            await open_url(running, url)
 
 
-@pytest.mark.parametrize(
-    ("header", "status", "start", "end"),
-    [
-        ("bytes=0-3", 206, 0, 4),
-        ("bytes=10-", 206, 10, None),
-        ("bytes=-5", 206, -5, None),
-        ("bytes=0-99999999", 206, 0, None),
-        ("bytes=-99999999", 206, 0, None),
-        ("bytes=5-4", 416, 0, 0),
-        ("bytes=99999999-", 416, 0, 0),
-        ("bytes=-0", 416, 0, 0),
-        ("bytes=-", 200, 0, None),
-        ("bytes=0-1,5-6", 200, 0, None),
-        ("bytes=" + ",".join(["0-1"] * 10_000), 200, 0, None),
-        ("bytes=" + "9" * 30 + "-", 200, 0, None),
-        ("pages=1-2", 200, 0, None),
-        ("", 200, 0, None),
-    ],
-)
+RANGES = [
+    ("bytes=0-3", 206, 0, 4),
+    ("bytes=10-", 206, 10, None),
+    ("bytes=-5", 206, -5, None),
+    ("bytes=0-99999999", 206, 0, None),
+    ("bytes=-99999999", 206, 0, None),
+    ("bytes=5-4", 416, 0, 0),
+    ("bytes=99999999-", 416, 0, 0),
+    ("bytes=-0", 416, 0, 0),
+    ("bytes=-", 200, 0, None),
+    ("bytes=0-1,5-6", 200, 0, None),
+    ("bytes=" + ",".join(["0-1"] * 10_000), 200, 0, None),
+    ("bytes=" + "9" * 30 + "-", 200, 0, None),
+    ("pages=1-2", 200, 0, None),
+    ("", 200, 0, None),
+]
+
+
 @sqlite_only
-async def test_ranges(open_gateway: OpenGateway, header: str, status: int, start: int, end: int | None) -> None:
+async def test_ranges_of_a_file(open_gateway: OpenGateway) -> None:
+    content = png(64, 64)
     async with open_gateway() as running:
-        url = await made(running)
-        whole = png(64, 64)
-        began = time.perf_counter()
-        found = await opened(running, url, header)
-        assert time.perf_counter() - began < 0.5
-        assert found.status == status
-        expected = b"" if status == 416 else whole[start:end]
-        assert await body(found) == expected
-        assert found.headers["content-length"] == str(len(expected))
-        if status == 206:
-            first = start if start >= 0 else len(whole) + start
-            assert found.headers["content-range"] == f"bytes {first}-{first + len(expected) - 1}/{len(whole)}"
-        if status == 416:
-            assert found.headers["content-range"] == f"bytes */{len(whole)}"
+        url = await create_image(running)
+        for header, status, start, end in RANGES:
+            response = await open_url(running, url, header)
+            expected = b"" if status == 416 else content[start:end]
+            assert (response.status, await read_body(response)) == (status, expected), header[:40]
+            assert response.headers["content-length"] == str(len(expected))
+            first = start if start >= 0 else len(content) + start
+            content_range = {
+                200: None,
+                206: f"bytes {first}-{first + len(expected) - 1}/{len(content)}",
+                416: f"bytes */{len(content)}",
+            }
+            assert response.headers.get("content-range") == content_range[status]
 
 
-# ------------------------------------------------------------------------------------------------------------ retention
+# ------------------------------------------------------------------------------------------------------------ expiry
 
 
-async def test_what_has_expired_is_swept(open_gateway: OpenGateway) -> None:
-    """An hour of retention: gone at the next sweep, the record stays."""
+async def test_expired_files_are_deleted_and_the_request_stays(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         done = await running.finished((await running.video(media_retention="1h")).json["id"])
         assert done["expires_at"] == done["completed_at"] + 3600
         url = done["output"]["url"]
-        assert await body(await opened(running, url)) == mp4()
+        assert await read_body(await open_url(running, url)) == mp4()
         running.clock.advance(3600 + 60)
-        await running.gateway.media.sweep()
+        await running.gateway.media.delete_expired()
         assert await running.rows("SELECT id FROM media") == []
-        assert await running.shelf.keys() == []
+        assert await running.storage.list_files() == []
         with pytest.raises(Problem):
-            await opened(running, url)
+            await open_url(running, url)
         shown = await running.shown(done["id"])
         assert (shown["status"], shown["output"]) == ("completed", None)
         assert (await running.record(done["id"]))["cost"] == done["metadata"]["cost"]
 
 
 @sqlite_only
-async def test_the_sweep_goes_by_itself(open_gateway: OpenGateway) -> None:
+async def test_expired_files_are_deleted_in_the_background(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         await running.finished((await running.video(media_retention="1h")).json["id"])
         running.clock.advance(3600)
 
         async def gone() -> bool:
-            return await running.shelf.keys() == []
+            return await running.storage.list_files() == []
 
         await running.until(gone)
 
 
 @sqlite_only
-async def test_what_came_with_a_request_goes_when_it_ends(open_gateway: OpenGateway) -> None:
+async def test_inputs_are_deleted_when_the_request_ends(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         await running.edit(image="data:image/png;base64," + b64encode(png(32, 32)).decode())
-        await running.gateway.media.sweep()
+        await running.gateway.media.delete_expired()
         assert [row["role"] for row in await running.rows("SELECT role FROM media")] == ["output"]
 
 
 @sqlite_only
-async def test_a_sweep_that_was_interrupted(open_gateway: OpenGateway) -> None:
-    """The file went, the row did not: the next sweep takes it."""
+async def test_a_row_whose_file_is_gone_is_deleted(open_gateway: OpenGateway) -> None:
+    """As after a crash between the deletion of the file and of its row."""
     async with open_gateway() as running:
-        await made(running)
+        await create_image(running)
         (row,) = await running.rows("SELECT id FROM media")
-        await running.shelf.delete(key_of(row["id"]))
+        await running.storage.delete(storage_key(row["id"]))
         running.clock.advance(25 * 3600)
-        await running.gateway.media.sweep()
+        await running.gateway.media.delete_expired()
         assert await running.rows("SELECT id FROM media") == []
 
 
@@ -214,64 +213,64 @@ def age(running: RunningGateway, key: str, seconds: float = 7200) -> None:
 
 
 @sqlite_only
-async def test_strays_are_found_and_swept(open_gateway: OpenGateway) -> None:
+async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        await made(running)
-        (kept,) = [key for key, _, _ in await running.shelf.keys()]
+        await create_image(running)
+        (kept,) = [key for key, _, _ in await running.storage.list_files()]
         for key in ("00/med_young00", "00/med_old00"):
-            await running.shelf.put(key, b"x", "image/png")
+            await running.storage.put(key, b"x", "image/png")
         age(running, "00/med_old00")
         age(running, kept)
         assert await running.breaches() == ["media: 00/med_old00 belongs to nothing"]
-        assert await running.gateway.media.sweep_strays() == 1
-        assert sorted(key for key, _, _ in await running.shelf.keys()) == sorted(["00/med_young00", kept])
+        assert await running.gateway.media.delete_strays() == 1
+        assert sorted(key for key, _, _ in await running.storage.list_files()) == sorted(["00/med_young00", kept])
 
 
 @sqlite_only
-async def test_what_an_unfinished_generation_made_is_no_stray(open_gateway: OpenGateway) -> None:
-    """One of two films is here since yesterday; the other still takes its time."""
+async def test_the_files_of_an_unfinished_generation_are_not_deleted(open_gateway: OpenGateway) -> None:
+    """One of two videos was stored long ago; the other is not finished."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.film("queued", "completed"), faults.never_ends)
         video_id = (await running.video(n=2)).json["id"]
 
         async def kept() -> bool:
-            return bool(await running.shelf.keys())
+            return bool(await running.storage.list_files())
 
         await running.until(kept)
-        (key,) = [key for key, _, _ in await running.shelf.keys()]
+        (key,) = [key for key, _, _ in await running.storage.list_files()]
         age(running, key)
         assert await running.breaches() == []
-        assert await running.gateway.media.sweep_strays() == 0
+        assert await running.gateway.media.delete_strays() == 0
         await running.cancel(video_id)
         await running.ended(video_id)
-        assert await running.gateway.media.sweep_strays() == 1
+        assert await running.gateway.media.delete_strays() == 1
 
 
 @sqlite_only
-async def test_a_refused_call_leaves_no_files_for_long(open_gateway: OpenGateway) -> None:
+async def test_the_inputs_of_a_refused_call_are_deleted(open_gateway: OpenGateway) -> None:
     async with open_gateway(starting_credit_usd="0.01") as running:
         with pytest.raises(Problem, match="available"):
             await running.edit(image="data:image/png;base64," + b64encode(png(32, 32)).decode())
-        for key, _, _ in await running.shelf.keys():
+        for key, _, _ in await running.storage.list_files():
             age(running, key)
-        await running.gateway.media.sweep_strays()
-        assert await running.shelf.keys() == []
+        await running.gateway.media.delete_strays()
+        assert await running.storage.list_files() == []
 
 
 @sqlite_only
-async def test_no_finished_video_without_its_file(open_gateway: OpenGateway) -> None:
-    """Struck down after the file was written and before its row: completed means that it is there."""
+async def test_a_completed_video_has_its_file_after_a_crash(open_gateway: OpenGateway) -> None:
+    """The process fails after the file was stored and before its row was written."""
     async with open_gateway() as running:
         with tripping("media.after_fsync", 1):
             video_id = (await running.video()).json["id"]
             await running.idle()
         done = await running.finished(video_id, step_seconds=3)
         assert done["output"]["size_bytes"] == len(mp4())
-        assert await body(await opened(running, done["output"]["url"])) == mp4()
-        assert len(await running.shelf.keys()) == 1
+        assert await read_body(await open_url(running, done["output"]["url"])) == mp4()
+        assert len(await running.storage.list_files()) == 1
 
 
-# ----------------------------------------------------------------------------------------------------------- the bucket
+# --------------------------------------------------------------------------------------------------------------- bucket
 
 
 @pytest.fixture(scope="module")
@@ -280,23 +279,23 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield s3
 
 
-def fetched(url: str) -> bytes:
-    with urlopen(url) as answer:  # noqa: S310
-        found: bytes = answer.read()
-        return found
+def fetch(url: str) -> bytes:
+    with urlopen(url) as response:  # noqa: S310
+        content: bytes = response.read()
+        return content
 
 
 @postgres_only
-async def test_media_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_path: Path) -> None:
-    """Postgres and S3 together: nothing is kept on the machine itself."""
+async def test_files_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_path: Path) -> None:
+    """With Postgres and S3 together nothing is stored on the machine itself."""
     async with open_gateway(media=s3.new_url(), media_options=s3.options) as running:
-        url = await made(running)
+        url = await create_image(running)
         assert url.startswith(s3.endpoint)
-        assert await asyncio.to_thread(fetched, url) == png(64, 64)
-        answer = await running.image(response_format="b64_json")
-        assert answer["data"][0]["b64_json"]
+        assert await asyncio.to_thread(fetch, url) == png(64, 64)
+        response = await running.image(response_format="b64_json")
+        assert response["data"][0]["b64_json"]
         done = await running.finished((await running.video(media_retention="30d")).json["id"])
-        assert await asyncio.to_thread(fetched, done["output"]["url"]) == mp4()
+        assert await asyncio.to_thread(fetch, done["output"]["url"]) == mp4()
         assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file() and "lock" not in path.name]
         assert (await running.purge(done["id"]))["media_deleted"] == 1
         assert await running.money() == (nanos("9.52"), 0)
