@@ -285,17 +285,17 @@ async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]
     fields = conversation.told(talk, option.model)
     finish = option.model.op.settings.get("finish_reasons", {})
     if not talk.stream:
-        answer = await upstream.ask(option, fields, 60)
+        answer = await upstream.send_chat(option, fields, 60)
         if answer.json.get("error"):
-            raise upstream.objection(option, answer.body)
+            raise upstream.failure_in_body(option, answer.body)
         shown = json.loads(plainly(answer.body, finish))
         return {"status": "completed", "json": shown, "usage": _usage(answer.json.get("usage"))}
     relay = Relay(keeps_usage=talk.wants_usage, finish=finish)
-    async with aclosing(await upstream.listen(option, fields, 60, 60)) as chunks:
+    async with aclosing(await upstream.stream_chat(option, fields, 60, 60)) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except Broken as problem:
-            raise upstream.objection(option, problem.event) from None
+            raise upstream.failure_in_body(option, problem.event) from None
     usage = msgspec.to_builtins(relay.usage) if relay.usage else None
     events = passed.decode().removesuffix("\n\n").split("\n\n")
     return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}
@@ -343,6 +343,6 @@ def said(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any
 def _file(upstream: Upstream, option: Candidate, file: File) -> dict[str, Any]:
     has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": textual(file.data)}
     if file.data is None:
-        source = upstream.source(option, file)
+        source = upstream.download_source(option, file)
         has |= {"url": source.url, "private": bool(source.headers) or None}
     return {name: value for name, value in has.items() if value is not None}

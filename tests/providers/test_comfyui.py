@@ -116,7 +116,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
             {"status": "failed", "execution_error": {"exception_message": "Out of memory."}, "outputs": {}},
             "Out of memory",
         ),
-        ({"status": "failed", "outputs": {}}, "failed to make it"),
+        ({"status": "failed", "outputs": {}}, "gave no reason for the failure"),
         ({"status": "completed", "outputs": {}}, "success without a file"),
     ],
 )

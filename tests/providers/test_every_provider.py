@@ -77,8 +77,8 @@ def pictures(model: Model) -> dict[str, list[InputImage]]:
 def sent(option: Candidate, request: Request) -> HttpRequest:
     model = option.model
     count = batches.batches(request.n, model.op.native_n)[0]
-    fields = translate.body(model, translate.canonical(request, count, pictures(model)), request.extras)
-    return translate.outgoing(option.provider, model, fields, option.key)
+    fields = translate.provider_body(model, translate.table_values(request, count, pictures(model)), request.extras)
+    return translate.http_request(option.provider, model, fields, option.key)
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -238,8 +238,8 @@ class Recorder(Script):
 def test_credential_goes_only_to_files_at_home(option: Candidate) -> None:
     upstream = carrier(Script([]))
     with pytest.raises(AttemptFailed):
-        upstream.source(option, File(url=f"{EVIL}/x", private=True))
-    assert upstream.source(option, File(url=f"{EVIL}/x")).headers == {}
+        upstream.download_source(option, File(url=f"{EVIL}/x", private=True))
+    assert upstream.download_source(option, File(url=f"{EVIL}/x")).headers == {}
 
 
 @every_option

@@ -206,7 +206,7 @@ async def test_refusal_of_what_was_made_is_final(open_gateway: OpenGateway) -> N
         with pytest.raises(Problem) as caught:
             await picture(running)
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"
-        assert running.gateway.health.well("bfl", PICTURE), "to say no is no sign of illness"
+        assert running.gateway.health.is_healthy("bfl", PICTURE), "to say no is no sign of illness"
     assert not second.heard("submit")
 
 
@@ -226,7 +226,7 @@ async def test_unwell_vendor_comes_last_until_it_had_time_to_recover(open_gatewa
     first.next("create", *[wrong(500)] * 3)
     async with films(open_gateway, first, second) as running:
         videos = [await start(running, second, "submit", number + 1) for number in range(3)]
-        assert (len(first.heard("create")), running.gateway.health.well("vidu", "viduq3-pro")) == (3, False)
+        assert (len(first.heard("create")), running.gateway.health.is_healthy("vidu", "viduq3-pro")) == (3, False)
         videos.append(await start(running, second, "submit", 4))
         assert len(first.heard("create")) == 3, "the fourth film was the second vendor's from the start"
         running.clock.advance(11)
@@ -234,7 +234,7 @@ async def test_unwell_vendor_comes_last_until_it_had_time_to_recover(open_gatewa
         ended = [await running.finished(video) for video in videos]
         assert [one["metadata"]["provider"] for one in ended] == ["fal"] * 4 + ["vidu"]
         assert [len(await running.attempts(video)) for video in videos] == [2, 2, 2, 1, 1]
-        assert running.gateway.health.well("vidu", "viduq3-pro")
+        assert running.gateway.health.is_healthy("vidu", "viduq3-pro")
 
 
 async def test_retry_after_is_honoured(open_gateway: OpenGateway) -> None:
@@ -370,6 +370,6 @@ async def test_new_vendor_is_one_file(
         assert acme.heard("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}
         shared = await picture(running)
         assert (shared["metadata"]["executed_model"], str(shared["metadata"]["cost"])) == ("acme/flux", "0.04")
-        with pytest.raises(Problem, match=r"`mask` is not supported|cannot do image edits"):
+        with pytest.raises(Problem, match=r"`mask` is not supported|does not support image edits"):
             await running.edit(model="acme/anvil", image="data:image/png;base64,")
     assert not fal.heard("submit"), "by their priorities: the maker, the new vendor, the reseller"

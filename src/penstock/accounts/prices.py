@@ -71,7 +71,7 @@ def matching_price(prices: Sequence[Price], facts: Mapping[str, Any]) -> Price |
 def price_facts(model: Model, request: Request) -> dict[str, Any]:
     """Return what conditions of price rows may name: the caller's values, and `sent.*`, the model's fields."""
     facts = {**request.extras, **request.values}
-    facts |= {f"sent.{name}": value for name, value in translate.told(model, request).items()}
+    facts |= {f"sent.{name}": value for name, value in translate.sent_values(model, request).items()}
     if frame := request.frame:
         facts["size"] = frame.size
         facts["tier"] = _tier(min(frame.scaled(720).sides))

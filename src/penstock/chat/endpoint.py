@@ -22,7 +22,7 @@ from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Price
 from penstock.schema import Call, Quote, Request, Response
-from penstock.upstream.catalog import Candidate, capable
+from penstock.upstream.catalog import Candidate, capable_route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 from penstock.values import ZERO, Nanos, nanos
@@ -45,25 +45,25 @@ _read = msgspec.json.Decoder(_Completion).decode
 async def complete(gateway: Gateway, call: Call) -> Response:
     """Ask the options in order until one answers."""
     said = conversation.talk(call)
-    route = gateway.catalog.route(said.model, ("chat",), gateway.health.well)
+    route = gateway.catalog.route(said.model, ("chat",), gateway.health.is_healthy)
     values = {name: said.body[name] for name in ("user", "session_id") if said.body.get(name)}
     request = Request(task="chat", model=said.model, values=values)
-    route = capable(route, request, lambda model, _: conversation.check(said, model))
+    route = capable_route(route, request, lambda model, _: conversation.check(said, model))
     if call.dry_run:
         return respond.estimate(said.model, route.first.provider.slug, _quote(gateway, route.first, said))
-    hold = Nanos(max([_hold(gateway, option, said) for option in route.options]))
-    entry = await gateway.chat_settlement.reserve(call, request, hold, "vision" if said.has_pictures else None)
+    hold = Nanos(max([_hold(gateway, option, said) for option in route.candidates]))
+    entry = await gateway.chat_settlement.reserve(call, request, hold, "vision" if said.has_images else None)
     misses: list[Failure] = []
     try:
-        for option in route.options:
+        for option in route.candidates:
             try:
                 answer = await (_streamed if said.stream else _answered)(gateway, entry, option, said)
             except (AttemptFailed, OutcomeUnknown) as problem:
                 misses.append(_missed(gateway, option, problem))
-                if not misses[-1].may_go_on:
+                if not misses[-1].allows_failover:
                     break
             else:
-                gateway.health.answered(option.provider.slug, option.model.upstream)
+                gateway.health.record_success(option.provider.slug, option.model.upstream)
                 return answer
         raise error_for(misses, forced=route.forced)
     except BaseException as problem:
@@ -75,11 +75,11 @@ async def complete(gateway: Gateway, call: Call) -> Response:
 
 
 def _missed(gateway: Gateway, option: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
-    miss = Failure.of(problem)
+    miss = Failure.from_error(problem)
     if miss.kind in ("rejected", "refused"):
-        gateway.health.answered(option.provider.slug, option.model.upstream)
+        gateway.health.record_success(option.provider.slug, option.model.upstream)
     else:
-        gateway.health.failed(option.provider.slug, option.model.upstream, miss.kind, miss.retry_after_seconds)
+        gateway.health.record_failure(option.provider.slug, option.model.upstream, miss.kind, miss.retry_after_seconds)
     return miss
 
 
@@ -88,14 +88,16 @@ def _missed(gateway: Gateway, option: Candidate, problem: AttemptFailed | Outcom
 
 async def _answered(gateway: Gateway, entry: Reservation, option: Candidate, said: ChatRequest) -> Response:
     """The provider's answer goes out byte for byte, but for odd words; it is read only for what it says about use."""
-    reply = await gateway.upstream.ask(option, conversation.told(said, option.model), gateway.settings.upstream_seconds)
+    reply = await gateway.upstream.send_chat(
+        option, conversation.told(said, option.model), gateway.settings.upstream_seconds
+    )
     try:
         completion = _read(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         words = f"{option.provider.name} gave an answer that makes no sense."
         raise AttemptFailed(option.provider.slug, "unreadable", words) from None
     if bytes(completion.error) != b"null":
-        raise gateway.upstream.objection(option, reply.body)
+        raise gateway.upstream.failure_in_body(option, reply.body)
     if not completion.choices:
         raise AttemptFailed(option.provider.slug, "unreadable", f"{option.provider.name} gave an empty answer.")
     usage = completion.usage or _guessed(said, sum(len(bytes(one)) for one in completion.choices) // _BYTES_PER_TOKEN)
@@ -116,7 +118,7 @@ async def _streamed(gateway: Gateway, entry: Reservation, option: Candidate, sai
     """Nothing is promised before the first bytes are here: until then another provider can be asked."""
     relay = Relay(keeps_usage=said.wants_usage, finish=_finish(option))
     limits = {"idle_seconds": _IDLE_SECONDS, "total_seconds": gateway.settings.stream_seconds}
-    chunks = await gateway.upstream.listen(option, conversation.told(said, option.model), **limits)
+    chunks = await gateway.upstream.stream_chat(option, conversation.told(said, option.model), **limits)
     try:
         first = b""
         while not first and not relay.done:
@@ -124,7 +126,7 @@ async def _streamed(gateway: Gateway, entry: Reservation, option: Candidate, sai
     except (StopAsyncIteration, Broken, MaybeSent, NotSent) as problem:
         await chunks.aclose()
         if isinstance(problem, Broken) and problem.event:
-            raise gateway.upstream.objection(option, problem.event) from None
+            raise gateway.upstream.failure_in_body(option, problem.event) from None
         words = f"{option.provider.name} answered with no stream."
         raise AttemptFailed(option.provider.slug, "unreadable", words) from problem
     except BaseException:
@@ -158,13 +160,13 @@ async def _passed_on(
         except Broken as trouble:
             words = str(trouble)
             if trouble.event:
-                words += f": {gateway.upstream.objection(option, trouble.event).message.rstrip('.')}"
+                words += f": {gateway.upstream.failure_in_body(option, trouble.event).message.rstrip('.')}"
         except (MaybeSent, NotSent):
             words = "broke off in the middle of its answer"
         if words is None:
             status, problem = "completed", None
         else:
-            gateway.health.failed(option.provider.slug, option.model.upstream, "broken")
+            gateway.health.record_failure(option.provider.slug, option.model.upstream, "broken")
             status, problem = "upstream_failure", UpstreamError(f"{option.provider.name} {words}.")
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:

@@ -36,7 +36,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     extras: dict[str, Any]  # of the body, what the interface does not name
     stream: bool
     wants_usage: bool
-    has_pictures: bool
+    has_images: bool
     input_ceiling: int  # tokens
     output_ceiling: int | None  # tokens of one answer, when the caller set any
     answers: int
@@ -70,7 +70,7 @@ def talk(call: Call) -> ChatRequest:
         extras=extras,
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
-        has_pictures=pictures > 0,
+        has_images=pictures > 0,
         input_ceiling=_ceiling(body, text_bytes, pictures),
         output_ceiling=max(limits, default=None),
         answers=body.get("n") or 1,

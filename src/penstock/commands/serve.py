@@ -65,7 +65,7 @@ def _example_model(catalog: Catalog) -> str | None:
     """An image model to try first, if there is any; one that needs no credential where there is one."""
     models = [
         (provider.key_env is not None, model.id)
-        for provider in catalog.on.values()
+        for provider in catalog.active.values()
         for model in provider.models
         if model.op.task == "image" and model.enabled
     ]

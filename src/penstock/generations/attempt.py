@@ -22,8 +22,9 @@ from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFil
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Transaction
-from penstock.upstream.client import AttemptFailed, OutcomeUnknown, clean
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
+from penstock.upstream.replies import sanitize
 from penstock.values import InputImage, new_id
 
 log = structlog.get_logger()
@@ -55,21 +56,21 @@ async def attempt(gateway: Gateway, job: Job, share: Part) -> AttemptResult | Fa
     except AttemptFailed as problem:
         _blame(gateway, slug, upstream, problem)
         await record_attempt(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
-        return Failure.of(problem, share.count)
+        return Failure.from_error(problem, share.count)
     except OutcomeUnknown as problem:
-        gateway.health.failed(slug, upstream, "timeout")
+        gateway.health.record_failure(slug, upstream, "timeout")
         await record_attempt(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
-        return Failure.of(problem, share.count)
-    gateway.health.answered(slug, upstream)
+        return Failure.from_error(problem, share.count)
+    gateway.health.record_success(slug, upstream)
     return AttemptResult(share, attempt_id, result, files, _cost_usd(job, share, result, files))
 
 
 def _blame(gateway: Gateway, slug: str, upstream: str, problem: AttemptFailed) -> None:
     """Saying no to one request is no sign of illness."""
     if problem.kind in ("refused", "rejected"):
-        gateway.health.answered(slug, upstream)
+        gateway.health.record_success(slug, upstream)
     else:
-        gateway.health.failed(slug, upstream, problem.kind, problem.retry_after_seconds)
+        gateway.health.record_failure(slug, upstream, problem.kind, problem.retry_after_seconds)
 
 
 # ---------------------------------------------------------------------------------------------------------- submission
@@ -153,7 +154,7 @@ async def _followed(gateway: Gateway, job: Job, share: Part, attempt_id: str, re
             result = await _polled(gateway, job, share, attempt_id, result, bell)
     if result.status == "failed":
         raise AttemptFailed(
-            slug, result.failure_kind, clean(result.message, share.option.key) or f"{name} failed to make it."
+            slug, result.failure_kind, sanitize(result.message, share.option.key) or f"{name} failed to make it."
         )
     if result.status == "cancelled":
         if await cancel_asked(gateway.store, job):
@@ -299,7 +300,7 @@ async def _files(gateway: Gateway, job: Job, share: Part, attempt_id: str, resul
     """Names are made from the attempt's, so that keeping again after a crash replaces and never adds."""
     files = []
     for index, file in enumerate(result.files[: share.count]):
-        source = None if file.data is not None else gateway.upstream.source(share.option, file)
+        source = None if file.data is not None else gateway.upstream.download_source(share.option, file)
         media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
         files.append(await gateway.transfer.store_output(media_id, file, source, job.request))
         failpoint("media.after_fsync")

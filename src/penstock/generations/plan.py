@@ -65,12 +65,12 @@ def estimate(gateway: Gateway, intent: PlannedCall) -> Response:
 
 
 async def _live(gateway: Gateway, wish: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
-    route = gateway.catalog.route(wish.request.model, tasks, gateway.health.well)
+    route = gateway.catalog.route(wish.request.model, tasks, gateway.health.is_healthy)
     route, request = _fitting(route, wish)
     pictures = [await gateway.transfer.load_input(one.role, one.source, one.param) for one in wish.pictures]
     _check_mask(pictures)
     request = msgspec.structs.replace(request, inputs=_inputs(pictures))
-    choices = tuple(_choice(option, request) for option in route.options)
+    choices = tuple(_choice(option, request) for option in route.candidates)
     return PlannedCall(wish, request, Plan(choices, route.forced), tuple(pictures))
 
 
@@ -85,7 +85,7 @@ def _fitting(route: Route, wish: ValidatedCall) -> tuple[Route, Request]:
         translate.check(model, wanted)
         translate.check_inputs(model, counts)
 
-    route = catalog.capable(route, request, check)
+    route = catalog.capable_route(route, request, check)
     if task == "edit" and not request.values.get("prompt"):
         raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
     return route, request

@@ -111,7 +111,7 @@ async def _replayed(gateway: Gateway, job: Job, found: Row) -> tuple[GenerationR
 
 async def _mocked(gateway: Gateway, job: Job) -> tuple[GenerationResult, list[StoredOutput]]:
     """Real media of the asked kind, size and number from the built-in provider."""
-    option = gateway.catalog.mock(job.request.task, has_pictures=bool(job.request.inputs))
+    option = gateway.catalog.mock(job.request.task, has_images=bool(job.request.inputs))
     files: list[StoredOutput] = []
     inputs = await gateway.transfer.read_inputs(job.request)
     try:

@@ -105,7 +105,7 @@ async def _make(gateway: Gateway, job: Job, count: int, number: int) -> tuple[li
     name = f"{choice.provider}/{choice.upstream}"
     job.tried += [AttemptSummary(choice.provider, name, miss.kind, miss.message) for miss in misses]
     again = sum(miss.count for miss in misses)
-    if again and number + 1 < len(job.plan.choices) and all(miss.may_go_on for miss in misses):
+    if again and number + 1 < len(job.plan.choices) and all(miss.allows_failover for miss in misses):
         more, others = await _make(gateway, job, again, number + 1)
         return made + more, misses + others
     return made, misses

@@ -1,7 +1,7 @@
 """How any provider is used.
 
-`catalog` knows which providers serve a model and in which order, `translate` turns a request into the provider's
-fields, and `client` sends it and reads the answer. `health` remembers how calls went, `configured` reads providers
-from penstock.toml, `model_schema` describes a model's parameters, and `outcome` chooses the error when all candidates
-failed.
+`catalog` finds the providers that serve a model and the order to try them in, `translate` turns a request into the
+provider's fields, and `client` sends it; `replies` checks what comes back. `health` counts failures, `configured` reads
+providers from penstock.toml, `local` starts providers that answer inside this process, `model_schema` describes a
+model's parameters, and `outcome` chooses the error when all candidates failed.
 """

@@ -1,67 +1,71 @@
-"""Which providers are well, from what their calls returned."""
+"""A circuit breaker for each provider and model: after repeated failures it is tried last for a while."""
 
 from dataclasses import dataclass, field
 
 from penstock.clock import Clock
 
-# Three bad answers in a row open the circuit; each time it stays open twice as long, up to five minutes.
-_BAD_IN_A_ROW = 3
+# Three failures in a row start a pause. Each pause is twice as long as the one before, up to five minutes.
+_FAILURES_BEFORE_PAUSE = 3
 _FIRST_PAUSE_SECONDS = 10.0
-_LONGEST_PAUSE_SECONDS = 300.0
-_MOST_PULSES = 4096  # callers choose the names of a router's models; those not called for longest are forgotten
+_PAUSE_SECONDS_MAX = 300.0
+_RECORDS_MAX = 4096  # callers choose the names of a router's models; the least recently called ones are dropped
 
 
 @dataclass(slots=True)
-class Pulse:
-    """What is remembered of one provider's model."""
+class HealthRecord:
+    """What is known about one model of one provider."""
 
-    bad_in_a_row: int = 0
-    pause_seconds: float = _FIRST_PAUSE_SECONDS  # of the next one
-    well_after: float = 0.0  # monotonic
-    good: int = 0
-    bad: int = 0
+    failures_in_a_row: int = 0
+    next_pause_seconds: float = _FIRST_PAUSE_SECONDS
+    paused_until: float = 0.0  # monotonic
+    successes: int = 0
+    failures: int = 0
     last_problem: str | None = None
 
 
 @dataclass(slots=True)
 class Health:
-    """A circuit breaker per provider and model, fed by real outcomes and never by probes."""
+    """Counts the results of real calls; it never sends probes. Kept in memory, for this process only."""
 
     clock: Clock
-    pulses: dict[tuple[str, str], Pulse] = field(default_factory=dict)
+    records: dict[tuple[str, str], HealthRecord] = field(default_factory=dict)
 
-    def well(self, provider: str, upstream: str) -> bool:
-        pulse = self.pulses.get((provider, upstream))
-        return pulse is None or pulse.well_after <= self.clock.monotonic()
+    def is_healthy(self, provider: str, upstream: str) -> bool:
+        """False during a pause. A model that was never called is healthy."""
+        record = self.records.get((provider, upstream))
+        return record is None or record.paused_until <= self.clock.monotonic()
 
-    def answered(self, provider: str, upstream: str) -> None:
-        """A success, or a refusal that says nothing about the provider's health."""
-        pulse = self._pulse(provider, upstream)
-        pulse.good += 1
-        pulse.bad_in_a_row = 0
-        pulse.pause_seconds = _FIRST_PAUSE_SECONDS
-        pulse.well_after = 0.0
+    def record_success(self, provider: str, upstream: str) -> None:
+        """Count a success, or a refusal that says nothing about the provider's health. Ends a pause."""
+        record = self._record(provider, upstream)
+        record.successes += 1
+        record.failures_in_a_row = 0
+        record.next_pause_seconds = _FIRST_PAUSE_SECONDS
+        record.paused_until = 0.0
 
-    def failed(self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None) -> None:
-        pulse = self._pulse(provider, upstream)
-        pulse.bad += 1
-        pulse.bad_in_a_row += 1
-        pulse.last_problem = problem
+    def record_failure(
+        self, provider: str, upstream: str, problem: str, retry_after_seconds: float | None = None
+    ) -> None:
+        """Count a failure. Starts a pause after the third in a row, or as long as the provider asked for."""
+        record = self._record(provider, upstream)
+        record.failures += 1
+        record.failures_in_a_row += 1
+        record.last_problem = problem
         now = self.clock.monotonic()
         if retry_after_seconds is not None:
-            pulse.well_after = max(pulse.well_after, now + min(retry_after_seconds, _LONGEST_PAUSE_SECONDS))
-        elif pulse.bad_in_a_row >= _BAD_IN_A_ROW and pulse.well_after <= now:
-            # Calls that were under way together fail together: one outage, one pause.
-            pulse.well_after = now + pulse.pause_seconds
-            pulse.pause_seconds = min(2 * pulse.pause_seconds, _LONGEST_PAUSE_SECONDS)
+            record.paused_until = max(record.paused_until, now + min(retry_after_seconds, _PAUSE_SECONDS_MAX))
+        elif record.failures_in_a_row >= _FAILURES_BEFORE_PAUSE and record.paused_until <= now:
+            # Failures during a pause do not make it longer: calls that ran at the same time fail at the same time.
+            record.paused_until = now + record.next_pause_seconds
+            record.next_pause_seconds = min(2 * record.next_pause_seconds, _PAUSE_SECONDS_MAX)
 
-    def _pulse(self, provider: str, upstream: str) -> Pulse:
-        """Kept in the order of their last calls: who calls a thousand names forgets those before what is in use."""
-        pulse = self.pulses.pop((provider, upstream), None) or Pulse()
-        if len(self.pulses) >= _MOST_PULSES:
-            del self.pulses[next(iter(self.pulses))]
-        self.pulses[provider, upstream] = pulse
-        return pulse
+    def _record(self, provider: str, upstream: str) -> HealthRecord:
+        """Get or create a record, and move it to the end of the dictionary: the first is the least recently called."""
+        record = self.records.pop((provider, upstream), None) or HealthRecord()
+        if len(self.records) >= _RECORDS_MAX:
+            del self.records[next(iter(self.records))]
+        self.records[provider, upstream] = record
+        return record
 
     def report(self) -> list[dict[str, object]]:
         """One row per provider and model that was called, for operators."""
@@ -70,11 +74,11 @@ class Health:
             {
                 "provider": provider,
                 "model": upstream,
-                "well": pulse.well_after <= now,
-                "good": pulse.good,
-                "bad": pulse.bad,
-                "last_problem": pulse.last_problem,
-                "well_in_seconds": max(0.0, round(pulse.well_after - now, 1)),
+                "well": record.paused_until <= now,
+                "good": record.successes,
+                "bad": record.failures,
+                "last_problem": record.last_problem,
+                "well_in_seconds": max(0.0, round(record.paused_until - now, 1)),
             }
-            for (provider, upstream), pulse in sorted(self.pulses.items())
+            for (provider, upstream), record in sorted(self.records.items())
         ]

@@ -1,4 +1,4 @@
-"""JSON Schema of what a model takes, out of the tables that translate it."""
+"""JSON Schema of the parameters of a model, from the tables that translate them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,69 +6,70 @@ from typing import Any
 from penstock.providers.spec import Operation, Param
 from penstock.schema import TABLES, Field
 
-# The caller's names for what provider tables call otherwise.
-_SHOWN = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
-_NEVER_ALONE = ("aspect_ratio", "resolution")  # where a shape is required, `size` stands for all three
-_ANYTHING = ["string", "number", "boolean", "array", "object"]
+# The interface's names for fields that provider tables call otherwise.
+_PUBLIC_NAMES = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
+_OPTIONAL = ("aspect_ratio", "resolution")  # where a frame is required, only `size` is marked
+_ANY_TYPE = ["string", "number", "boolean", "array", "object"]
 _WIDENED = {"minimum": min, "maximum": max, "maxLength": max}
 
 
 def schema(operations: Sequence[Operation]) -> dict[str, Any]:
-    """What at least one of the ways to serve a model takes; required is what all of them require."""
+    """The parameters that at least one operation takes; required are those that all of them require."""
     tables = [_properties(op) for op in operations]
     properties: dict[str, Any] = {}
     for table, _ in tables:
-        for name, shown in table.items():
-            properties[name] = _widened(properties[name], shown) if name in properties else shown
-    required = [name for name in properties if all(name in needed for _, needed in tables)]
+        for name, described in table.items():
+            properties[name] = _widened(properties[name], described) if name in properties else described
+    required = [name for name in properties if all(name in required for _, required in tables)]
     return {"type": "object", "required": required, "properties": properties}
 
 
 def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
+    """The properties of one operation's schema, and the names of the required ones."""
     properties: dict[str, Any] = {}
     required: set[str] = set()
     for name, field in TABLES[op.task].items():
         row = _row(op.params, field.same_as or name)
         if row is None or row.handling != "refused":
             properties[name] = _property(field, row)
-            if field.required or (row is not None and row.required and name not in _NEVER_ALONE and not field.same_as):
+            if field.required or (row is not None and row.required and name not in _OPTIONAL and not field.same_as):
                 required.add(name)
     for row in op.params:
         if row.name not in _standard(op) and row.handling not in ("fixed", "refused"):
-            properties[row.name] = _own(row)
+            properties[row.name] = _provider_property(row)
             if row.required:
                 required.add(row.name)
     return properties, required
 
 
 def _standard(op: Operation) -> set[str]:
-    return {*TABLES[op.task], *_SHOWN}
+    return {*TABLES[op.task], *_PUBLIC_NAMES}
 
 
 def _row(rows: Iterable[Param], name: str) -> Param | None:
-    return next((row for row in rows if name in _SHOWN.get(row.name, (row.name,))), None)
+    return next((row for row in rows if name in _PUBLIC_NAMES.get(row.name, (row.name,))), None)
 
 
 def _property(field: Field, row: Param | None) -> dict[str, Any]:
-    """A field of the interface, narrowed to what the model's own row allows."""
+    """A field of the interface, limited to what the model's row allows."""
     types = list(dict.fromkeys("string" if kind == "file" else kind for kind in field.types))
-    shown: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": field.about}
+    described: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": field.about}
     limits = _limits(field)
     if row is not None:
         limits |= _known(_narrowed(field, row))
-    shown |= _known(limits)
+    described |= _known(limits)
     if handling := row.handling if row is not None else field.handling:
-        shown["x-handling"] = handling
-    return shown
+        described["x-handling"] = handling
+    return described
 
 
 def _narrowed(field: Field, row: Param) -> dict[str, Any]:
     if row.name == "thinking" and row.handling == "ignored":
         return {"enum": ["off"]}
-    if row.name == "frame":  # its row speaks of three fields, and its default is the size
+    if row.name == "frame":  # the row is for three fields, and its default is the size
         return {"default": row.default if field.name == "size" else None}
     limits = _limits(row)
-    if row.name == "n":  # its `high` is the provider's share; the rest is emulated
+    if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
         del limits["maximum"]
     return limits
 
@@ -87,22 +88,22 @@ def _known(limits: Mapping[str, Any]) -> dict[str, Any]:
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _own(row: Param) -> dict[str, Any]:
-    """A field that only this provider has; the table knows its limits, and its type only from them."""
-    shown: dict[str, Any] = {"type": _ANYTHING, "description": "A parameter of this model's provider."}
+def _provider_property(row: Param) -> dict[str, Any]:
+    """A field that only this provider has. The table does not name its type; some limits show it."""
+    described: dict[str, Any] = {"type": _ANY_TYPE, "description": "A parameter of this model's provider."}
     if row.one_of:
-        shown["type"] = "boolean" if isinstance(row.one_of[0], bool) else "string"
+        described["type"] = "boolean" if isinstance(row.one_of[0], bool) else "string"
     elif row.low is not None or row.high is not None:
-        shown["type"] = "number"
+        described["type"] = "number"
     elif row.max_length is not None:
-        shown["type"] = "string"
-    shown |= _known(_limits(row))
-    shown["x-handling"] = row.handling
-    return shown
+        described["type"] = "string"
+    described |= _known(_limits(row))
+    described["x-handling"] = row.handling
+    return described
 
 
 def _widened(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two providers' limits of one field: what either allows."""
+    """One field with the limits of two operations combined: what either of them allows."""
     wide = dict(one)
     for name, wider in _WIDENED.items():
         if name in one and name in other:

@@ -1,4 +1,4 @@
-"""What to tell a caller whom nobody could serve."""
+"""Choose the error for a request that no candidate could serve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,50 +17,53 @@ from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that brought nothing, and whether somebody else may be asked."""
+    """Why an attempt failed."""
 
     kind: FailureKind
     message: str
-    count: int = 1
+    count: int = 1  # how many outputs the attempt was for
     sent: bool = True
-    unknown: bool = False
+    unknown: bool = False  # the provider may have made the outputs
     timeout: bool = False
     retry_after_seconds: float | None = None
 
     @classmethod
-    def of(cls, problem: AttemptFailed | OutcomeUnknown, count: int = 1) -> "Failure":
+    def from_error(cls, problem: AttemptFailed | OutcomeUnknown, count: int = 1) -> "Failure":
         if isinstance(problem, OutcomeUnknown):
             return cls("timeout", problem.message, count, unknown=True, timeout=problem.timeout)
         return cls(problem.kind, problem.message, count, problem.sent, retry_after_seconds=problem.retry_after_seconds)
 
     @property
-    def may_go_on(self) -> bool:
-        """Not when content was refused, nor when it may have been made already: that is paid for."""
+    def allows_failover(self) -> bool:
+        """Whether another provider may be tried: not for refused content, nor if outputs may exist and cost money."""
         return not self.unknown and self.kind not in ("refused", "unfetched")
 
 
-def error_for(misses: Sequence[Failure], *, forced: bool, is_video: bool = False) -> Problem:
-    """The gravest miss decides; otherwise the last one speaks for all."""
-    if refusal := next((miss for miss in misses if miss.kind == "refused"), None):
+def error_for(failures: Sequence[Failure], *, forced: bool, is_video: bool = False) -> Problem:
+    """Choose one error for several failures: content refusal, unknown outcome, lost output, else the last failure.
+
+    `forced`: the caller named the provider, so its own message is the whole error.
+    """
+    if refusal := next((failure for failure in failures if failure.kind == "refused"), None):
         return ContentPolicyViolation(refusal.message, should_retry=False)
-    if unknown := next((miss for miss in misses if miss.unknown), None):
-        return _unknown(unknown, is_video)
-    if unfetched := next((miss for miss in misses if miss.kind == "unfetched"), None):
+    if unknown := next((failure for failure in failures if failure.unknown), None):
+        return _unknown_outcome(unknown, is_video)
+    if unfetched := next((failure for failure in failures if failure.kind == "unfetched"), None):
         return UpstreamError(unfetched.message, should_retry=False)
-    last = misses[-1]
-    # A client may repeat by itself only what certainly reached nobody, or was turned away at the door.
-    again = all(not miss.sent or miss.kind == "busy" for miss in misses)
+    last = failures[-1]
+    # Clients may retry automatically only if no provider started to work on the request.
+    should_retry = all(not failure.sent or failure.kind == "busy" for failure in failures)
     headers = {}
-    if all(miss.kind == "busy" for miss in misses):
-        seconds = max(miss.retry_after_seconds or 1 for miss in misses)
+    if all(failure.kind == "busy" for failure in failures):
+        seconds = max(failure.retry_after_seconds or 1 for failure in failures)
         headers["retry-after"] = str(max(1, round(seconds)))
     if forced:
-        return UpstreamError(last.message, headers=headers, should_retry=again)
-    message = f"No provider could serve this request. The last said: {last.message}"
-    return AllProvidersExhausted(message, headers=headers, should_retry=again)
+        return UpstreamError(last.message, headers=headers, should_retry=should_retry)
+    message = f"No provider could serve this request. The last error was: {last.message}"
+    return AllProvidersExhausted(message, headers=headers, should_retry=should_retry)
 
 
-def _unknown(miss: Failure, is_video: bool) -> Problem:
+def _unknown_outcome(failure: Failure, is_video: bool) -> Problem:
     if is_video:
-        return UpstreamOutcomeUnknown(miss.message, should_retry=False)
-    return (UpstreamTimeout if miss.timeout else UpstreamError)(miss.message, should_retry=False)
+        return UpstreamOutcomeUnknown(failure.message, should_retry=False)
+    return (UpstreamTimeout if failure.timeout else UpstreamError)(failure.message, should_retry=False)

@@ -1,4 +1,4 @@
-"""Canonical request to provider request, by table; pure."""
+"""Check a request against a model's table, and turn it into the provider's HTTP request, without any I/O."""
 
 import copy
 import re
@@ -13,14 +13,14 @@ from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provid
 from penstock.schema import Request
 from penstock.values import InputImage
 
-# A caller's extra fields reach the provider's body, never where it is sent, who is told, or what is paid. Names are
-# compared without case and punctuation: `webhookUrl` is `webhook_url`.
-_NOWHERE = frozenset(
+# A caller's extra fields are added to the provider's body. They must not change where the request is sent, which URL is
+# called back or what the call costs. Names are compared without case and punctuation: `webhookUrl` is `webhook_url`.
+_NEVER_SENT = frozenset(
     """api_base base_url api_key api_token headers extra_headers extra_body extra_query proxy proxies webhook webhooks
     webhook_url webhook_secret webhook_events webhook_events_filter callback callback_url notify_hook notify_url
     notification_url""".replace("_", "").split()
 )
-_NOT_ON_TOP = frozenset(
+_NOT_SENT_AT_TOP_LEVEL = frozenset(
     """key token access_token authorization organization project model_name model_id endpoint url host stream
     partial_images""".replace("_", "").split()
 )
@@ -31,16 +31,18 @@ _PRICED = frozenset(
     generate_audio service_tier""".replace("_", "").split()
 )
 _PRICED_CHAT = frozenset({"servicetier"})
-_EXTRAS_BYTES = 64 * 1024
-_EXTRAS_DEPTH = 16
-_ALIASES = {"frame": "size"}  # what the caller calls a field that our tables name otherwise
-_INTERNAL = ("frame", "images", "chance")  # names of our tables that no caller uses
+_EXTRAS_BYTES_MAX = 64 * 1024
+_EXTRAS_DEPTH_MAX = 16
+_PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
+_INTERNAL = ("frame", "images", "random_seed")  # names in provider tables that callers cannot use
+
+# --------------------------------------------------------------------------------------------------------------- checks
 
 
 def check(model: Model, request: Request) -> None:
-    """Everything about the request that this model cannot do, said before anything is promised."""
+    """Raise InvalidRequest if the model's table does not allow the request. Input images are for `check_inputs`."""
     check_extras(model.op, request.extras)
-    values = canonical(request, 1, {})
+    values = table_values(request, 1, {})
     for row in model.op.params:
         check_row(model, row, values.get(row.name))
         if row.convert and row.name in request.extras:
@@ -48,10 +50,10 @@ def check(model: Model, request: Request) -> None:
 
 
 def check_row(model: Model, row: Param, value: Any) -> None:
-    """One field, as this model's table has it."""
+    """Raise InvalidRequest if a row of the model's table does not allow the value."""
     if row.handling == "fixed":
         return
-    name = _ALIASES.get(row.name, row.name)
+    name = _PUBLIC_NAMES.get(row.name, row.name)
     if value is None:
         if row.required and row.name not in ("images", "mask", "input_reference"):
             raise InvalidRequest(f"`{name}` is required by {model.id}.", param=name)
@@ -60,15 +62,15 @@ def check_row(model: Model, row: Param, value: Any) -> None:
         raise InvalidRequest(f"`{name}` is not supported by {model.id}.", param=name)
     if row.handling != "ignored":
         _check_limits(model, row, name, value)
-    elif name == "thinking" and value != "off":  # a model that cannot think must not be thought to have thought
+    elif name == "thinking" and value != "off":  # ignoring it would hide that the model cannot think
         raise InvalidRequest(f"`thinking` of {model.id} must be one of `off`.", param=name)
 
 
 def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
     if row.one_of and value not in row.one_of:
-        allowed = ", ".join(f"`{_word(choice)}`" for choice in row.one_of)
+        allowed = ", ".join(f"`{_text(choice)}`" for choice in row.one_of)
         raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
-    if row.name == "n":  # its `high` is the provider's share; the rest is emulated
+    if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
         return
     if (row.low is not None or row.high is not None) and not (_is_number(value) and _inside(row, value)):
         raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
@@ -77,12 +79,12 @@ def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
 
 
 def _check_convertible(model: Model, row: Param, value: Any) -> None:
-    """The interface does not vouch for the type of a field that only this provider has."""
+    """Try the conversion of a field that only this provider has: nothing else has checked its type."""
     try:
         assert row.convert is not None
         row.convert(value)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise InvalidRequest(f"`{row.name}` of {model.id} cannot be that.", param=row.name) from None
+        raise InvalidRequest(f"Invalid value for `{row.name}` of {model.id}.", param=row.name) from None
 
 
 def _is_number(value: Any) -> bool:
@@ -100,30 +102,33 @@ def _range(row: Param) -> str:
 
 
 def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
-    """How many pictures of each role a model needs and takes; names are the table's."""
-    for name, said in (("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")):
+    """Raise InvalidRequest if a model needs more or takes fewer input images; `counts` is by the table's names."""
+    for name, param in (("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")):
         row, count = model.op.param(name), counts.get(name, 0)
         if row is None:
             if count:
-                raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
+                raise InvalidRequest(f"`{param}` is not supported by {model.id}.", param=param)
         elif not count and row.required:
-            raise InvalidRequest(f"`{said}` is required by {model.id}.", param=said)
+            raise InvalidRequest(f"`{param}` is required by {model.id}.", param=param)
         elif count and row.handling == "refused":
-            raise InvalidRequest(f"`{said}` is not supported by {model.id}.", param=said)
+            raise InvalidRequest(f"`{param}` is not supported by {model.id}.", param=param)
         elif 0 < count < row.min_items:
-            raise InvalidRequest(f"`{said}` of {model.id} takes at least {row.min_items}.", param=said)
+            raise InvalidRequest(f"`{param}` of {model.id} takes at least {row.min_items}.", param=param)
         elif row.max_items is not None and count > row.max_items:
-            raise InvalidRequest(f"`{said}` of {model.id} takes at most {row.max_items}.", param=said)
+            raise InvalidRequest(f"`{param}` of {model.id} takes at most {row.max_items}.", param=param)
 
 
 def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
-    """Extras are safe to hand on, and small. A name that the provider's table has is its business, price included."""
+    """Raise InvalidRequest for extra fields that must not be sent to the provider, or that are too large.
+
+    A field with a row in the provider's table is allowed under any name: the row says what happens to it.
+    """
     if not extras:
         return
-    if _depth(extras) > _EXTRAS_DEPTH:
-        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH} levels at most.")
-    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES:
-        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES} bytes at most.")
+    if _depth(extras) > _EXTRAS_DEPTH_MAX:
+        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH_MAX} levels at most.")
+    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:
+        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
     for name, value in extras.items():
         row = op.param(name)
         if name in _INTERNAL and row is not None:
@@ -132,7 +137,7 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
         if row is None:
             _check_extra(op, name, name, is_top=True)
-        if op.task != "chat":  # whose nests are JSON Schemas with names of the caller's own
+        if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in _names(value):
                 _check_extra(op, name, inner, is_top=False)
 
@@ -140,14 +145,14 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
 def _check_extra(op: Operation, name: str, inner: str, *, is_top: bool) -> None:
     plain = re.sub(r"[^a-z0-9]", "", inner.lower())
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
-    if plain in _NOWHERE or (is_top and plain in _NOT_ON_TOP):
+    if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
     if plain in (_PRICED_CHAT if op.task == "chat" else _PRICED) or inner in op.priced_extras:
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Every name inside a value, however deep."""
+    """The names of all fields inside a value, at any depth."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield name
@@ -158,17 +163,21 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _depth(value: Any) -> int:
-    """How many levels of objects and lists a value has; counted no further than matters."""
-    level, depth = [value], 0
-    while level and depth <= _EXTRAS_DEPTH:
-        nests = [one for one in level if isinstance(one, Mapping | list)]
+    """How many levels of objects and lists a value has; stops counting above the limit."""
+    level = [value]
+    depth = 0
+    while level and depth <= _EXTRAS_DEPTH_MAX:
+        nests = [item for item in level if isinstance(item, Mapping | list)]
         level = [inner for nest in nests for inner in (nest.values() if isinstance(nest, Mapping) else nest)]
         depth += bool(nests)
     return depth
 
 
+# ---------------------------------------------------------------------------------------------------------- translation
+
+
 def with_defaults(request: Request, model: Model) -> Request:
-    """A video says how long and large it will be from the start, also when the model decides."""
+    """The request with the model's default duration and size, which the response to a new video shows."""
     if request.task != "video":
         return request
     values = dict(request.values)
@@ -178,10 +187,10 @@ def with_defaults(request: Request, model: Model) -> Request:
     return msgspec.structs.replace(request, values=values)
 
 
-def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[InputImage]]) -> dict[str, Any]:
-    """The request under the names that provider tables use. A table may also have rows for fields of its own."""
-    own = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
-    values = own | {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
+def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputImage]]) -> dict[str, Any]:
+    """The request's values by the names in provider tables, with the extra fields: tables may have rows for them."""
+    extras = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
+    values = extras | {name: value for name, value in request.values.items() if name not in ("size", "aspect_ratio")}
     values["n"] = count
     if frame := request.frame:
         values["frame"] = frame
@@ -193,45 +202,47 @@ def canonical(request: Request, count: int, inputs: Mapping[str, Sequence[InputI
     return values
 
 
-def body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """The provider's own fields: rows first, then extras of which no row speaks, where the rows wrote nothing."""
-    written: dict[str, Any] = {}
+def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the provider's body: those of the table's rows, then extra fields that have no row."""
+    body: dict[str, Any] = {}
     for row in model.op.params:
         if row.handling == "fixed":
-            _put(written, row.to[0], row.value)
+            _put(body, row.to[0], row.value)
         elif _is_sent(row) and values.get(row.name) is not None:
-            for name, value in _named(row, values[row.name]):
-                _put(written, name, value)
+            for name, value in _sent_fields(row, values[row.name]):
+                _put(body, name, value)
     for name, value in extras.items() if model.op.takes_extras else ():
         if model.op.param(name) is None:
-            written.setdefault(name, value)
-    shaped = model.op.adjust_body(written)
+            body.setdefault(name, value)
+    adjusted = model.op.adjust_body(body)
     if model.op.model_field and "{model}" not in model.op.send:
-        shaped[model.op.model_field] = model.upstream
-    return shaped
+        adjusted[model.op.model_field] = model.upstream
+    return adjusted
 
 
-def told(model: Model, request: Request) -> dict[str, Any]:
-    """What the model will be told about a request without its pictures, by the full names of its own fields."""
-    values = canonical(request, 1, {})
+def sent_values(model: Model, request: Request) -> dict[str, Any]:
+    """The values that the provider will get, by its own dotted field names, without input images and extra fields."""
+    values = table_values(request, 1, {})
     rows = [row for row in model.op.params if _is_sent(row) and values.get(row.name) is not None]
-    return {name: one for row in rows for name, one in _named(row, values[row.name])}
+    return {name: value for row in rows for name, value in _sent_fields(row, values[row.name])}
 
 
 def _is_sent(row: Param) -> bool:
     return bool(row.to) and row.handling not in ("ignored", "refused", "fixed")
 
 
-def _named(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
+def _sent_fields(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
+    """The provider's fields, and their values, for the value of one row."""
     result = row.convert(value) if row.convert else value
     if result is None:
         return
-    for name, one in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
-        if one is not None:
-            yield name, one
+    for name, part in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
+        if part is not None:
+            yield name, part
 
 
 def _put(target: dict[str, Any], path: str, value: Any) -> None:
+    """Set a field in nested objects: `a.b` is the field `b` of the object `a`."""
     *parents, last = path.split(".")
     for parent in parents:
         target = target.setdefault(parent, {})
@@ -239,17 +250,19 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
 
 
 def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Mapping[str, Any]:
-    """The body with our address in it, where the provider looks for it there."""
+    """The body with the callback URL, for providers that take it there."""
     if not callback or not op.callback_field or op.callback_field.startswith("?"):
         return fields
-    told = copy.deepcopy(dict(fields))
+    body = copy.deepcopy(dict(fields))
     for name, value in (*op.callback_extras.items(), (op.callback_field, callback)):
-        _put(told, name, value)
-    return told
+        _put(body, name, value)
+    return body
 
 
-def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = "") -> HttpRequest:
-    """The whole HTTP request for a submission."""
+def http_request(
+    provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = ""
+) -> HttpRequest:
+    """The HTTP request that submits these fields."""
     method, path = model.op.send.split(" ", 1)
     url = provider.base_url.rstrip("/") + path.replace("{model}", model.upstream)
     if callback and (model.op.callback_field or "").startswith("?"):
@@ -267,10 +280,10 @@ def outgoing(provider: Provider, model: Model, fields: Mapping[str, Any], key: s
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:
     parts: list[tuple[str, str | Upload]] = []
     for name, value in fields.items():
-        for one in value if isinstance(value, list) else [] if value is None else [value]:
-            parts.append((name, one if isinstance(one, str | Upload) else _word(one)))
+        for item in value if isinstance(value, list) else [] if value is None else [value]:
+            parts.append((name, item if isinstance(item, str | Upload) else _text(item)))
     return parts
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -10,9 +10,9 @@ from tests.api.raw_http import serving
 async def test_each_says_how_it_is(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
-        gateway.health.answered("atelier", "sketch")
+        gateway.health.record_success("atelier", "sketch")
         for _ in range(3):
-            gateway.health.failed("atelier", "clip", "broken")
+            gateway.health.record_failure("atelier", "clip", "broken")
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             said = await served.ask("GET", "/v1/providers", key=account.admin.key)
     assert said.status == 200

@@ -270,7 +270,7 @@ def test_everything_that_is_read_counts_by_its_bytes(body: dict[str, Any]) -> No
 
 def test_pictures_count_and_make_it_vision() -> None:
     plain, seen = said(), said(messages=[{"role": "user", "content": [TEXT, PICTURE, PICTURE]}])
-    assert (plain.has_pictures, seen.has_pictures) == (False, True)
+    assert (plain.has_images, seen.has_images) == (False, True)
     assert seen.input_ceiling - plain.input_ceiling >= 6000
 
 

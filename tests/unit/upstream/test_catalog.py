@@ -14,7 +14,7 @@ from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream.catalog import Candidate, Catalog, Route, capable
+from penstock.upstream.catalog import Candidate, Catalog, Route, capable_route
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
 OPS = openai_compatible.OPERATIONS
@@ -47,7 +47,7 @@ def route(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE, well: Any =
 
 
 def slugs(found: Route) -> list[str]:
-    return [option.provider.slug for option in found.options]
+    return [option.provider.slug for option in found.candidates]
 
 
 # ------------------------------------------------------------------------------------------------------------ who is on
@@ -61,14 +61,14 @@ def test_a_provider_is_on_when_its_credential_is_there() -> None:
 
 
 def test_credentials_go_with_their_own_provider_and_are_not_shown() -> None:
-    options = {option.provider.slug: option for option in route(catalog(), "fox").options}
+    options = {option.provider.slug: option for option in route(catalog(), "fox").candidates}
     assert (options["one"].key, options["two"].key) == ("s3cr3t", "")
     assert "s3cr3t" not in repr(options["one"])
 
 
 def test_a_self_hosted_provider_is_where_the_environment_says() -> None:
     comfy = provider("comfy", model("fox"), base_url_env="COMFY_URL")
-    (option,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").options
+    (option,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").candidates
     assert option.provider.base_url == "http://10.0.0.7:8188"
     with pytest.raises(ModelNotFound):
         route(catalog(comfy, environ={}), "fox")
@@ -148,7 +148,7 @@ def test_d8_health_is_asked_of_the_providers_own_model() -> None:
 )
 def test_d8_names_that_lead_to_a_model(name: str, executed: set[str], forced: bool) -> None:
     found = route(catalog(), name)
-    assert {option.executed_model for option in found.options} == executed
+    assert {option.executed_model for option in found.candidates} == executed
     assert found.forced is forced
 
 
@@ -186,10 +186,10 @@ def test_d2_nothing_is_proposed_that_cannot_be_had() -> None:
 @pytest.mark.parametrize(
     ("name", "tasks", "words"),
     [
-        ("film", IMAGE, "`film` cannot do image generation; it does image-to-video, text-to-video."),
-        ("fox", VIDEO, "`fox` cannot do video generation; it does text-to-image."),
-        ("fox", EDIT, "`fox` cannot do image edits; it does text-to-image."),
-        ("fox", CHAT, "`fox` cannot do chat; it does text-to-image."),
+        ("film", IMAGE, "`film` does not support image generation; it supports image-to-video, text-to-video."),
+        ("fox", VIDEO, "`fox` does not support video generation; it supports text-to-image."),
+        ("fox", EDIT, "`fox` does not support image edits; it supports text-to-image."),
+        ("fox", CHAT, "`fox` does not support chat; it supports text-to-image."),
     ],
 )
 def test_d2_the_wrong_mode_for_a_model(name: str, tasks: tuple[str, ...], words: str) -> None:
@@ -200,8 +200,8 @@ def test_d2_the_wrong_mode_for_a_model(name: str, tasks: tuple[str, ...], words:
 
 def test_one_id_may_serve_several_tasks() -> None:
     both = catalog(provider("one", model("fox"), model("fox", "edit", "fox-edit")))
-    assert [option.model.upstream for option in route(both, "fox").options] == ["fox"]
-    assert [option.model.upstream for option in route(both, "fox", EDIT).options] == ["fox-edit"]
+    assert [option.model.upstream for option in route(both, "fox").candidates] == ["fox"]
+    assert [option.model.upstream for option in route(both, "fox", EDIT).candidates] == ["fox-edit"]
     assert both.describe("fox")["modes"] == ["text-to-image", "image-edit"]
 
 
@@ -219,7 +219,10 @@ def test_models_can_be_switched_off() -> None:
 
 def test_changes_hold_for_all_providers_of_a_model_or_for_one() -> None:
     known = catalog(models={"fox": {"priority": 7}, "two/fox": {"priority": 1, "enabled": True}})
-    assert [(one.provider.slug, one.model.priority) for one in route(known, "fox").options] == [("two", 1), ("one", 7)]
+    assert [(one.provider.slug, one.model.priority) for one in route(known, "fox").candidates] == [
+        ("two", 1),
+        ("one", 7),
+    ]
     assert slugs(route(catalog(models={"one/fox": {"enabled": False}}), "fox")) == ["two"]
     assert slugs(route(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
 
@@ -235,7 +238,7 @@ def test_a_change_of_a_model_whose_provider_is_off_is_none() -> None:
 
 def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
     free = provider("one", model("gratis", prices=()))
-    with pytest.raises(ModelDisabled, match="nobody has said what it costs"):
+    with pytest.raises(ModelDisabled, match="no price is configured for it"):
         route(catalog(free), "gratis")
     assert catalog(free).list() == []
     assert slugs(route(catalog(free, unknown_prices="flag"), "gratis")) == ["one"]
@@ -259,7 +262,7 @@ def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
 )
 def test_d8_chat_models_that_nobody_lists_go_to_the_router(name: str, executed: str, forced: bool) -> None:
     found = route(catalog(ONE, ROUTER, router="hub"), name, CHAT)
-    assert [option.executed_model for option in found.options] == [executed]
+    assert [option.executed_model for option in found.candidates] == [executed]
     assert found.forced is forced
 
 
@@ -274,7 +277,7 @@ def test_d8_what_the_router_cannot_serve(name: str, router: str) -> None:
 def test_d8_only_chat_is_routed() -> None:
     with pytest.raises(ModelNotFound):
         route(catalog(ONE, ROUTER, router="hub"), "acme/fox", IMAGE)
-    with pytest.raises(InvalidRequest, match="`router/fox` cannot do chat"):
+    with pytest.raises(InvalidRequest, match="`router/fox` does not support chat"):
         route(catalog(ONE, ROUTER, router="hub"), "router/fox", CHAT)
 
 
@@ -318,9 +321,9 @@ def test_options_that_cannot_do_it_are_left_out() -> None:
     def nobody(one: Model, request: Request) -> None:
         raise InvalidRequest(f"not {one.upstream}")
 
-    assert slugs(capable(found, wanted, only_two)) == ["two"]
+    assert slugs(capable_route(found, wanted, only_two)) == ["two"]
     with pytest.raises(InvalidRequest, match="not fox-v1"):
-        capable(found, wanted, nobody)
+        capable_route(found, wanted, nobody)
 
 
 def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> None:
@@ -335,8 +338,8 @@ def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> N
             if one.upstream != upstream:
                 raise InvalidRequest("not here")
 
-        assert [one.executed_model for one in capable(found, wanted, check).options] == [f"one/{upstream}"]
-    assert len(capable(found, wanted, lambda one, request: None).options) == 1
+        assert [one.executed_model for one in capable_route(found, wanted, check).candidates] == [f"one/{upstream}"]
+    assert len(capable_route(found, wanted, lambda one, request: None).candidates) == 1
 
 
 def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
@@ -346,7 +349,7 @@ def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
     stand_ins = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
     known = catalog(ONE, ATELIER, TWO, disabled_providers=("atelier",))
     assert {task: known.mock(task).model.upstream for task in stand_ins} == stand_ins
-    assert known.mock("edit", has_pictures=False).model.upstream == "sketch"
+    assert known.mock("edit", has_images=False).model.upstream == "sketch"
 
 
 def test_public_ids() -> None:

@@ -44,7 +44,7 @@ OP = Operation(
     params=(
         passthrough("prompt"),
         converted("images", to="picture", convert=lambda found: found[0].name),
-        converted("chance", to="seed", convert=lambda number: "drawn" if number in range(2**32) else "?"),
+        converted("random_seed", to="seed", convert=lambda number: "drawn" if number in range(2**32) else "?"),
         passthrough("seed"),
     ),
 )
@@ -124,14 +124,14 @@ async def test_jobs_are_followed_within_the_domain() -> None:
     ],
 )
 async def test_and_not_further(place: str) -> None:
-    with pytest.raises(AttemptFailed, match="outside its own address"):
+    with pytest.raises(AttemptFailed, match="outside its own domain"):
         await carrier(Script([])).poll(option(), {"place": place})
 
 
 async def test_a_provider_without_a_domain_has_one_home() -> None:
     alone = option()
     alone = replace(alone, provider=replace(alone.provider, domain=None))
-    with pytest.raises(AttemptFailed, match="outside its own address"):
+    with pytest.raises(AttemptFailed, match="outside its own domain"):
         await carrier(Script([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
 
 

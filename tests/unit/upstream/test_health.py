@@ -1,138 +1,138 @@
-"""A provider's health as its calls show it: when it is avoided, for how long, and how it comes back."""
+"""The circuit breaker: when a pause starts, how long it lasts, and what ends it."""
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.upstream.health import Health
 
-WHO = ("lab", "brush")
+MODEL = ("lab", "brush")
 
 
-def health() -> tuple[Health, ManualClock]:
+def new_health() -> tuple[Health, ManualClock]:
     clock = ManualClock()
     return Health(clock), clock
 
 
-def fail(sick: Health, times: int, retry_after_seconds: float | None = None) -> None:
+def fail(health: Health, times: int, retry_after_seconds: float | None = None) -> None:
     for _ in range(times):
-        sick.failed(*WHO, "broken", retry_after_seconds)
+        health.record_failure(*MODEL, "broken", retry_after_seconds)
 
 
-def test_strangers_are_well() -> None:
-    sick, _ = health()
-    assert sick.well(*WHO)
-    assert sick.report() == []
+def test_a_model_that_was_never_called_is_healthy() -> None:
+    health, _ = new_health()
+    assert health.is_healthy(*MODEL)
+    assert health.report() == []
 
 
-def test_three_failures_in_a_row_make_unwell() -> None:
-    sick, _ = health()
-    fail(sick, 2)
-    assert sick.well(*WHO)
-    fail(sick, 1)
-    assert not sick.well(*WHO)
+def test_three_failures_in_a_row_start_a_pause() -> None:
+    health, _ = new_health()
+    fail(health, 2)
+    assert health.is_healthy(*MODEL)
+    fail(health, 1)
+    assert not health.is_healthy(*MODEL)
 
 
-def test_a_success_between_starts_the_count_anew() -> None:
-    sick, _ = health()
-    fail(sick, 2)
-    sick.answered(*WHO)
-    fail(sick, 2)
-    assert sick.well(*WHO)
+def test_a_success_resets_the_count_of_failures() -> None:
+    health, _ = new_health()
+    fail(health, 2)
+    health.record_success(*MODEL)
+    fail(health, 2)
+    assert health.is_healthy(*MODEL)
 
 
-def test_models_of_one_provider_are_judged_apart() -> None:
-    sick, _ = health()
-    fail(sick, 3)
-    assert sick.well("lab", "reel")
-    assert sick.well("other", "brush")
+def test_models_of_one_provider_have_separate_records() -> None:
+    health, _ = new_health()
+    fail(health, 3)
+    assert health.is_healthy("lab", "reel")
+    assert health.is_healthy("other", "brush")
 
 
-def pause_seconds(sick: Health, clock: ManualClock) -> float:
-    """How long from now until it counts as well."""
+def pause_seconds(health: Health, clock: ManualClock) -> float:
+    """How long from now until it counts as healthy."""
     passed = 0.0
-    while not sick.well(*WHO):
+    while not health.is_healthy(*MODEL):
         clock.advance(0.5)
         passed += 0.5
     return passed
 
 
 def test_each_pause_is_twice_as_long_up_to_five_minutes() -> None:
-    sick, clock = health()
-    fail(sick, 3)
+    health, clock = new_health()
+    fail(health, 3)
     pauses = []
     for _ in range(8):
-        pauses.append(pause_seconds(sick, clock))
-        fail(sick, 1)  # the first call after a pause fails again
+        pauses.append(pause_seconds(health, clock))
+        fail(health, 1)  # the first call after a pause fails again
     assert pauses == [10, 20, 40, 80, 160, 300, 300, 300]
 
 
 def test_failures_during_a_pause_do_not_make_it_longer() -> None:
-    """Calls that were under way together fail together; that is one outage and not ten."""
-    sick, clock = health()
-    fail(sick, 10)
-    assert pause_seconds(sick, clock) == 10
+    """Calls that ran at the same time fail at the same time; that is one outage and not ten."""
+    health, clock = new_health()
+    fail(health, 10)
+    assert pause_seconds(health, clock) == 10
 
 
-def test_it_never_fails_too_often_to_count() -> None:
-    """A provider that stays away for days is still asked as the last resort, and fails thousands of times."""
-    sick, clock = health()
+def test_thousands_of_pauses_do_not_overflow() -> None:
+    """A provider that is down for days is still tried last, and fails thousands of times."""
+    health, clock = new_health()
     for _ in range(5000):
-        fail(sick, 1)
+        fail(health, 1)
         clock.advance(301)
-    assert sick.well(*WHO)
+    assert health.is_healthy(*MODEL)
 
 
 def test_a_success_ends_the_pause_and_its_growth() -> None:
-    sick, clock = health()
-    fail(sick, 3)
-    pause_seconds(sick, clock)
-    fail(sick, 1)
-    sick.answered(*WHO)
-    assert sick.well(*WHO)
-    fail(sick, 3)
-    assert pause_seconds(sick, clock) == 10
+    health, clock = new_health()
+    fail(health, 3)
+    pause_seconds(health, clock)
+    fail(health, 1)
+    health.record_success(*MODEL)
+    assert health.is_healthy(*MODEL)
+    fail(health, 3)
+    assert pause_seconds(health, clock) == 10
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [(7.0, 7), (0.0, 0), (86_400.0, 300)])
-def test_a_provider_that_says_when_to_come_back_is_believed_within_reason(asked: float, seconds: float) -> None:
-    sick, clock = health()
-    fail(sick, 1, retry_after_seconds=asked)
-    assert pause_seconds(sick, clock) == seconds
+def test_retry_after_sets_the_pause_up_to_five_minutes(asked: float, seconds: float) -> None:
+    health, clock = new_health()
+    fail(health, 1, retry_after_seconds=asked)
+    assert pause_seconds(health, clock) == seconds
 
 
 def test_a_short_retry_after_does_not_cut_a_pause_short() -> None:
-    sick, clock = health()
-    fail(sick, 3)
-    fail(sick, 1, retry_after_seconds=1.0)
-    assert pause_seconds(sick, clock) == 10
+    health, clock = new_health()
+    fail(health, 3)
+    fail(health, 1, retry_after_seconds=1.0)
+    assert pause_seconds(health, clock) == 10
 
 
-def test_memory_is_bounded_whatever_models_callers_invent() -> None:
-    sick, _ = health()
+def test_the_number_of_records_is_limited() -> None:
+    health, _ = new_health()
     for number in range(10_000):
-        sick.answered("hub", f"acme/{number}")
-        sick.failed("hub", f"acme/{number}", "broken")
-    assert len(sick.pulses) == 4096
-    assert [one["model"] for one in sick.report() if one["model"] in ("acme/0", "acme/9999")] == ["acme/9999"]
+        health.record_success("hub", f"acme/{number}")
+        health.record_failure("hub", f"acme/{number}", "broken")
+    assert len(health.records) == 4096
+    assert [row["model"] for row in health.report() if row["model"] in ("acme/0", "acme/9999")] == ["acme/9999"]
 
 
-def test_what_is_in_use_is_remembered_longer_than_what_was_called_once() -> None:
-    sick, _ = health()
-    fail(sick, 3)
+def test_recently_called_models_keep_their_records() -> None:
+    health, _ = new_health()
+    fail(health, 3)
     for number in range(10_000):
-        sick.answered("hub", f"acme/{number}")
+        health.record_success("hub", f"acme/{number}")
         if number % 4000 == 0:
-            fail(sick, 1)
-    assert not sick.well(*WHO)
-    assert len(sick.pulses) == 4096
+            fail(health, 1)
+    assert not health.is_healthy(*MODEL)
+    assert len(health.records) == 4096
 
 
-def test_report_for_operators() -> None:
-    sick, clock = health()
-    sick.answered("zoo", "zebra")
-    fail(sick, 3)
+def test_the_report_for_operators() -> None:
+    health, clock = new_health()
+    health.record_success("zoo", "zebra")
+    fail(health, 3)
     clock.advance(4)
-    assert sick.report() == [
+    assert health.report() == [
         {
             "provider": "lab", "model": "brush", "well": False, "good": 0, "bad": 3, "last_problem": "broken",
             "well_in_seconds": 6.0,

@@ -52,8 +52,8 @@ def test_busy_providers_say_when_to_come_back() -> None:
 
 
 def test_misses_know_where_they_come_from() -> None:
-    failed = Failure.of(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
-    assert (failed.kind, failed.count, failed.retry_after_seconds, failed.may_go_on) == ("busy", 2, 3, True)
-    unknown = Failure.of(OutcomeUnknown("lab", "gone", timeout=True))
-    assert (unknown.unknown, unknown.timeout, unknown.may_go_on) == (True, True, False)
-    assert not REFUSED.may_go_on
+    failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
+    assert (failed.kind, failed.count, failed.retry_after_seconds, failed.allows_failover) == ("busy", 2, 3, True)
+    unknown = Failure.from_error(OutcomeUnknown("lab", "gone", timeout=True))
+    assert (unknown.unknown, unknown.timeout, unknown.allows_failover) == (True, True, False)
+    assert not REFUSED.allows_failover

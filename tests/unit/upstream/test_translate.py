@@ -41,8 +41,8 @@ def request(task: str = "image", extras: dict[str, Any] | None = None, **values:
 
 
 def body(one: Model, wanted: Request, **inputs: list[InputImage]) -> dict[str, Any]:
-    values = translate.canonical(wanted, wanted.n, inputs)
-    return translate.body(one, values, wanted.extras)
+    values = translate.table_values(wanted, wanted.n, inputs)
+    return translate.provider_body(one, values, wanted.extras)
 
 
 def refusal(one: Model, wanted: Request) -> InvalidRequest:
@@ -230,7 +230,7 @@ def test_forms_carry_texts_and_files() -> None:
     )
     upload = Upload(b"png", "image/png", "a.png")
     fields = {"prompt": "p", "n": 2, "f": 0.5, "on": True, "image[]": [upload, upload], "o": {"a": 1}, "none": None}
-    sent = translate.outgoing(provider, model(body="form"), fields, "")
+    sent = translate.http_request(provider, model(body="form"), fields, "")
     assert sent.form == (
         ("prompt", "p"), ("n", "2"), ("f", "0.5"), ("on", "true"), ("image[]", upload), ("image[]", upload),
         ("o", '{"a":1}'),
@@ -240,7 +240,7 @@ def test_forms_carry_texts_and_files() -> None:
 
 def test_models_stand_in_paths() -> None:
     provider = Provider(slug="lab", name="Lab", docs="", base_url="https://lab.example", models=())
-    sent = translate.outgoing(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
+    sent = translate.http_request(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
     assert sent.url == "https://lab.example/models/brush-1:run"
     assert sent.headers["content-type"] == "application/msgpack"
     assert msgspec.msgpack.decode(sent.body) == {"a": b"x"}

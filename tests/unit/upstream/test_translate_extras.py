@@ -37,8 +37,8 @@ def request(task: str = "image", extras: dict[str, Any] | None = None, **values:
 
 
 def body(one: Model, wanted: Request) -> dict[str, Any]:
-    values = translate.canonical(wanted, wanted.n, {})
-    return translate.body(one, values, wanted.extras)
+    values = translate.table_values(wanted, wanted.n, {})
+    return translate.provider_body(one, values, wanted.extras)
 
 
 def refusal(one: Model, wanted: Request) -> InvalidRequest:
@@ -163,7 +163,7 @@ def test_fields_of_a_providers_own_are_translated() -> None:
     said = request("upscale", {"seed": 4})
     translate.check(one, said)
     assert body(one, said) == {"noise": {"seed": 5}}
-    assert refusal(one, request(extras={"seed": "abc"})).message == "`seed` of lab/brush cannot be that."
+    assert refusal(one, request(extras={"seed": "abc"})).message == "Invalid value for `seed` of lab/brush."
 
 
 def test_fields_that_a_provider_would_misread_are_dropped_or_refused() -> None:
@@ -195,7 +195,7 @@ def test_44_whatever_the_extras_only_the_body_changes(extras: dict[str, Any]) ->
         slug="lab", name="Lab", docs="", base_url="https://lab.example/v1", models=(), key_env="K", auth=bearer
     )
     fields = body(PLAIN, request(extras=extras, prompt="mine"))
-    sent = translate.outgoing(provider, PLAIN, fields, "key")
+    sent = translate.http_request(provider, PLAIN, fields, "key")
     assert (sent.method, sent.url) == ("POST", "https://lab.example/v1/make")
     assert sent.headers == {"authorization": "Bearer key", "content-type": "application/json"}
     told = msgspec.json.decode(sent.body)

@@ -119,7 +119,7 @@ NAME = "{name} [{type}]"  # as its nodes speak of a file
 WORDS = (
     renamed("prompt", "graph.words.text", required=True),
     renamed("steps", "graph.sampler.steps", low=1, high=150),
-    converted("chance", "graph.sampler.seed", int),
+    converted("random_seed", "graph.sampler.seed", int),
     renamed("seed", "graph.sampler.seed", low=0, high=2**53),
 )
 UNWANTED, N = renamed("negative_prompt", "graph.unwanted.text"), emulated("n", "graph.canvas.batch_size", high=4)

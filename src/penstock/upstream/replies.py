@@ -1,0 +1,112 @@
+"""Check what a provider returned, and find out why it failed."""
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from penstock.providers.spec import FailureKind, File, Provider, Reply, Result
+
+# What the reading functions of a provider file raise when a reply is not as they expect.
+MALFORMED = (KeyError, TypeError, IndexError, ValueError, AttributeError, msgspec.DecodeError, RecursionError)
+
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_SECRETS = re.compile(r"\b(?:sk|pk|key|rk|r8|whsec|Bearer)[-_ ][A-Za-z0-9_\-.]{8,}")
+_MESSAGE_CHARACTERS_MAX = 500
+_RETRY_AFTER_SECONDS_MAX = 120.0
+_AMOUNT_MAX = 1_000_000_000  # no correct number of dollars, seconds or tokens is as large
+
+
+# -------------------------------------------------------------------------------------------------------------- results
+
+
+def validated(result: Result) -> Result:
+    """Check the types in a result, because provider files copy values from a reply without looking at them.
+
+    Raises TypeError or ValueError if the result cannot be used. Leaves out numbers and messages that are not plausible.
+    """
+    ids = [*result.ref.values()] if result.upstream_id is None else [*result.ref.values(), result.upstream_id]
+    if not all(isinstance(value, str) for value in ids):
+        raise TypeError("the id of a job is not text")
+    return replace(
+        result,
+        files=tuple(_validated_file(file) for file in result.files),
+        message=result.message if isinstance(result.message, str) else None,
+        progress=result.progress if _is_amount(result.progress) else None,
+        poll_after_seconds=result.poll_after_seconds if _is_amount(result.poll_after_seconds) else None,
+        cost_usd=result.cost_usd if _is_price(result.cost_usd) else None,
+        usage={name: count for name, count in result.usage.items() if _is_amount(count)},
+    )
+
+
+def _validated_file(file: File) -> File:
+    data: Any = file.data
+    url: Any = file.url
+    if not isinstance(url if data is None else data, bytes | str) or not isinstance(url, str | None):
+        raise TypeError("a file has neither bytes nor a URL")
+    urlsplit(file.url or "")
+    return file if isinstance(file.revised_prompt, str) else replace(file, revised_prompt=None)
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value < _AMOUNT_MAX
+
+
+def _is_price(usd: Any) -> bool:
+    try:
+        return usd is not None and 0 <= Decimal(usd) < _AMOUNT_MAX
+    except (ArithmeticError, TypeError, ValueError):
+        return False
+
+
+# ------------------------------------------------------------------------------------------------------------- failures
+
+
+def failure_kind(provider: Provider, reply: Reply) -> FailureKind:
+    """Why a call failed: as the provider's own function says, or else by the HTTP status."""
+    if provider.failure_kind:
+        with suppress(*MALFORMED):
+            if kind := provider.failure_kind(reply):
+                return kind
+    if reply.status == 429:
+        return "busy"
+    # With a wrong credential or an unpaid bill, the request was not at fault: another provider may serve it.
+    if reply.status in (401, 402, 403) or reply.status >= 500 or reply.status < 400:
+        return "broken"
+    return "rejected"
+
+
+def failure_message(provider: Provider, reply: Reply, key: str = "") -> str:
+    """The message for a call that failed. The provider's words about the gateway's credential are not shown."""
+    if reply.status in (401, 402, 403) and failure_kind(provider, reply) == "broken":
+        return f"{provider.name} did not accept the gateway's account."
+    return provider_message(provider, reply, key) or f"{provider.name} responded with HTTP {reply.status}."
+
+
+def provider_message(provider: Provider, reply: Reply, key: str) -> str:
+    """The provider's own error message; empty if the reply has none, as when a proxy in between wrote it."""
+    message: Any = None
+    with suppress(*MALFORMED):
+        message = provider.error_message(reply) if provider.error_message else reply.json["error"]["message"]
+    return sanitize(message, key) if isinstance(message, str) else ""
+
+
+def sanitize(text: str | None, key: str = "") -> str:
+    """A provider's message as one line of at most 500 characters, without credentials."""
+    line = _CONTROL_CHARACTERS.sub(" ", text or "").strip()
+    if key:
+        line = line.replace(key, "…")
+    return _SECRETS.sub("…", line)[:_MESSAGE_CHARACTERS_MAX]
+
+
+def retry_after_seconds(reply: Reply) -> float | None:
+    """The Retry-After header in seconds, at most two minutes; None if there is none or it is a date."""
+    try:
+        seconds = float(reply.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return min(seconds, _RETRY_AFTER_SECONDS_MAX) if seconds >= 0 else None

@@ -1,0 +1,123 @@
+"""Checking the results that provider files read, and the failures of replies."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.providers.spec import File, Provider, Reply, Result
+from penstock.upstream.replies import failure_kind, failure_message, retry_after_seconds, sanitize, validated
+
+
+def provider(**fields: Any) -> Provider:
+    return Provider(slug="acme", name="Acme", docs="", base_url="https://acme.example/v1", models=(), **fields)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (301, "broken"), (400, "rejected"), (401, "broken"), (402, "broken"), (403, "broken"), (404, "rejected"),
+        (413, "rejected"), (422, "rejected"), (429, "busy"), (500, "broken"), (503, "broken"),
+    ],
+)  # fmt: skip
+def test_the_failure_kind_of_each_status(status: int, kind: str) -> None:
+    assert failure_kind(provider(), Reply(status)) == kind
+
+
+def test_the_provider_files_function_decides_the_failure_kind() -> None:
+    assert failure_kind(provider(failure_kind=lambda reply: "refused"), Reply(500)) == "refused"
+    assert failure_kind(provider(failure_kind=lambda reply: reply.json["x"]), Reply(500, {}, b"<html>")) == "broken"
+
+
+def test_failure_messages() -> None:
+    body = b'{"error": {"message": "Too\\u0000wide.\\n"}}'
+    assert failure_message(provider(), Reply(400, {}, body)) == "Too wide."
+    assert failure_message(provider(), Reply(400, {}, b"<html>")) == "Acme responded with HTTP 400."
+    assert failure_message(provider(), Reply(400, {}, b'{"error": {"message": 7}}')) == "Acme responded with HTTP 400."
+    assert failure_message(provider(), Reply(401, {}, body)) == "Acme did not accept the gateway's account."
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-abcdefgh12345678",
+        "pk_abcdefgh12345678",
+        "r8_abcdefgh12345678",
+        "Bearer abcdefgh12345678",
+        "whsec_abcdefgh12",
+    ],
+)
+def test_messages_are_sanitized(secret: str) -> None:
+    assert secret not in sanitize(f"Key {secret} is wrong.")
+    assert sanitize("my own key", "own key") == "my …"
+    assert sanitize("a\r\nb\x1b[31m") == "a b [31m"
+    assert len(sanitize("x" * 10_000)) == 500
+    assert sanitize(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("9999", 120.0),
+        ("inf", 120.0),
+        ("nan", None),
+        ("-1", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_retry_after(header: str, seconds: float | None) -> None:
+    assert retry_after_seconds(Reply(429, {"retry-after": header})) == seconds
+
+
+def test_valid_results_are_unchanged() -> None:
+    result = Result(
+        files=(File(url="https://cdn.example/x", revised_prompt="a red pear"),),
+        ref={"id": "7"},
+        upstream_id="7",
+        message="done",
+        cost_usd="0.25",
+        usage={"output": 3, "second": 4.5},  # type: ignore[dict-item]
+        progress=0.5,
+        poll_after_seconds=2,
+    )
+    assert validated(result) == result
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ref": {"id": 7}},
+        {"ref": {"id": None}},
+        {"upstream_id": 7},
+        {"files": (File(url=7),)},  # type: ignore[arg-type]
+        {"files": (File(),)},
+        {"files": (File(data=7),)},  # type: ignore[arg-type]
+        {"files": (File(data="x", url=7),)},  # type: ignore[arg-type]
+        {"files": (File(url="http://[::1"),)},
+    ],
+)
+def test_results_that_cannot_be_used(change: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        validated(replace(Result(), **change))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cost_usd", ["-1", "nan", "inf", "1e30", "free", [], {}]),
+        ("progress", ["x", float("nan"), float("inf"), -1, {}]),
+        ("poll_after_seconds", ["x", float("nan"), float("inf"), -1, 1e12]),
+        ("message", [7, {}, []]),
+    ],
+)
+def test_implausible_values_are_left_out(name: str, values: list[Any]) -> None:
+    for value in values:
+        assert getattr(validated(replace(Result(), **{name: value})), name) is None, value
+
+
+def test_implausible_usage_is_left_out() -> None:
+    usage: Any = {"output": -1, "input": "many", "second": 4, "token": float("nan"), "image": 10**30}
+    assert validated(replace(Result(), usage=usage)).usage == {"second": 4}
