@@ -1,10 +1,10 @@
-"""The command line: every group of commands in one place."""
+"""The command line: all commands and groups of commands."""
 
 import sys
 
 import typer
 
-from penstock.commands import backup, keys, look, orgs, providers, recordings, serve, webhooks
+from penstock.commands import audit, backup, keys, models, orgs, providers, recordings, serve, settings, webhooks
 from penstock.errors import Problem
 from penstock.store.base import BackupRefused, StorageMisconfigured
 
@@ -13,9 +13,9 @@ app = typer.Typer(
 )
 app.command()(serve.serve)
 app.command()(serve.worker)
-app.command()(look.models)
-app.command("settings")(look.show_settings)
-app.command()(look.audit)
+app.command()(models.models)
+app.command("settings")(settings.list_settings)
+app.command()(audit.audit)
 app.command()(backup.backup)
 app.add_typer(providers.app, name="providers")
 app.add_typer(keys.app, name="keys")
@@ -26,7 +26,7 @@ app.add_typer(recordings.app, name="recordings")
 
 
 def main() -> None:
-    """Expected trouble is one line on stderr and a non-zero exit."""
+    """Run the command line; an expected error is one line on stderr and exit status 1."""
     try:
         app()
     except (Problem, ValueError, RuntimeError, StorageMisconfigured, BackupRefused, OSError) as problem:

@@ -171,7 +171,7 @@ class Rig:
     async def work(self, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
         """A worker without a door."""
         async with self._running("worker", failpoints=failpoints, **environ) as running:
-            await self._greeting(running, "Penstock works")
+            await self._greeting(running, "Penstock worker is running")
             yield running
 
     @asynccontextmanager

@@ -113,7 +113,7 @@ def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab
 def test_the_key_is_said_once(story: Ground) -> None:
     with story.serving() as first:
         assert first.printed.count("pk_") == 2
-        assert "shown this once" in first.printed
+        assert "shown only once" in first.printed
         assert first.ask("GET", "/v1/balance").status == 200
         assert first.stop() == 0
     with story.serving() as second:

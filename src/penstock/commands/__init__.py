@@ -1,1 +1,1 @@
-"""One file per group of commands."""
+"""The commands of the command line, one file per group; `terminal` has what they share."""

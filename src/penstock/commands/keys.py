@@ -7,7 +7,7 @@ import typer
 
 from penstock.accounts.keys import Keys
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Org, chosen, org_id, show, with_store
+from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
 from penstock.store.base import Store
 from penstock.vault import Vault
 
@@ -18,23 +18,23 @@ app = typer.Typer(no_args_is_help=True, help="API keys.")
 def create_key(
     data: Data = None,
     config: Config = None,
-    name: Annotated[str | None, typer.Option(help="What the key is for.")] = None,
-    admin: Annotated[bool, typer.Option(help="May create and revoke keys.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the key.")] = None,
+    admin: Annotated[bool, typer.Option(help="Let the key create and revoke keys.")] = False,
     org: Org = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Maximum number of requests per minute.")] = None,
     concurrent_requests: Annotated[
         int | None, typer.Option(help="Maximum number of requests running at the same time.")
     ] = None,
     usd_per_day: Annotated[str | None, typer.Option(help="Maximum spend per UTC day, in USD.")] = None,
-    replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls that name none.")] = None,
+    replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls without a replay header.")] = None,
 ) -> None:
-    """Create a key and print it, this once."""
-    these = chosen(data=data, config=config)
+    """Create a key and print it; it cannot be shown again."""
+    settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> str:
-        auth = Keys(store, vault, Clock())
-        made = await auth.create_key(
-            await org_id(store, org, these),
+        keys = Keys(store, vault, Clock())
+        new = await keys.create_key(
+            await org_id(store, org, settings),
             name=name,
             scopes=["admin"] if admin else [],
             requests_per_minute=requests_per_minute,
@@ -42,35 +42,35 @@ def create_key(
             usd_per_day=usd_per_day,
             replay_mode=replay_mode,
         )
-        return made.key
+        return new.key
 
-    key = with_store(these, work)
+    key = with_store(settings, work)
     if sys.stdout.isatty():
-        typer.echo("Keep it now; it is not shown again:")
+        typer.echo("Store this key now; it cannot be shown again:")
     typer.echo(key)
 
 
 @app.command("list")
 def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None:
     """List an organization's keys, newest first."""
-    these = chosen(data=data, config=config)
+    settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        keys = await Keys(store, vault, Clock()).all_keys(await org_id(store, org, these))
+        keys = await Keys(store, vault, Clock()).all_keys(await org_id(store, org, settings))
         return [[key["id"], key["name"], key["last_four"], key["status"], key["created_at"]] for key in keys]
 
-    rows = with_store(these, work)
+    rows = with_store(settings, work)
     show("Keys", ["id", "name", "ends in", "status", "created"], rows)
 
 
 @app.command("revoke")
 def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
     """Revoke a key; running gateways refuse it within two seconds."""
-    these = chosen(data=data, config=config)
+    settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> None:
-        auth = Keys(store, vault, Clock())
-        await auth.revoke_key(await auth.org_of_key(key_id), key_id)
+        keys = Keys(store, vault, Clock())
+        await keys.revoke_key(await keys.org_of_key(key_id), key_id)
 
-    with_store(these, work)
+    with_store(settings, work)
     typer.echo(f"revoked {key_id}")

@@ -1,4 +1,4 @@
-"""Run the gateway, or a worker without a door."""
+"""Run the gateway, or a worker without an HTTP port."""
 
 import asyncio
 import gc
@@ -13,56 +13,59 @@ import uvloop
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
 from penstock.app import Welcome, alone, first_start, opened_gateway, working
-from penstock.commands.terminal import Config, Data, chosen
+from penstock.commands.terminal import Config, Data, load_settings
 from penstock.logs import configure_logs
 from penstock.settings import Settings
 from penstock.upstream.catalog import Catalog
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    host: Annotated[str | None, typer.Option(help="IP address or host name to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Run the gateway."""
-    these = chosen(host=host, port=port, data=data, config=config)
-    _check_exposure(these)
-    configure_logs(these.log_level)
-    # Several processes may share what lies in the folder, but not a database in it.
-    place = nullcontext() if these.database else alone(these.data)
-    with place, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(these))
+    settings = load_settings(host=host, port=port, data=data, config=config)
+    _check_exposure(settings)
+    configure_logs(settings.log_level)
+    # Processes that share a Postgres database may share the data folder; a SQLite database has one process.
+    lock = nullcontext() if settings.database else alone(settings.data)
+    with lock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings))
 
 
-def _check_exposure(these: Settings) -> None:
-    """Keys travel in the clear over plain HTTP, so beyond this machine something must speak TLS for us."""
-    if these.host not in ("127.0.0.1", "::1", "localhost") and not these.behind_tls:
+def _check_exposure(settings: Settings) -> None:
+    """Refuse to listen beyond this machine without TLS, because keys would travel unencrypted."""
+    if settings.host not in ("127.0.0.1", "::1", "localhost") and not settings.behind_tls:
         raise ValueError(
-            f"refusing to listen on {these.host} without TLS in front: set behind_tls = true when a proxy provides it"
+            f"refusing to listen on {settings.host} without TLS: if a proxy in front provides it, set behind_tls = true"
         )
 
 
-def _collect_seldom() -> None:
-    """What was loaded stays loaded, and hardly anything that a call makes is cyclic: looking for cycles as often as
-    Python does by itself costs a twentieth of each call.
+def _collect_less_often() -> None:
+    """Let the garbage collector run less often and ignore what is loaded at the start.
+
+    Calls create hardly any cycles, and with Python's defaults the collector takes about 5 % of the time of a call.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
-async def _serve(these: Settings) -> None:
-    async with opened_gateway(these) as gateway:
+async def _serve(settings: Settings) -> None:
+    async with opened_gateway(settings) as gateway:
         await gateway.keys.check_secret()
         welcome = await first_start(gateway)
         async with working(gateway):
-            _collect_seldom()
-            await server.serve(AsgiApp(gateway), these, lambda: _greet(these, welcome, _example_model(gateway.catalog)))
+            _collect_less_often()
+            await server.serve(
+                AsgiApp(gateway), settings, lambda: _print_welcome(settings, welcome, _example_model(gateway.catalog))
+            )
 
 
 def _example_model(catalog: Catalog) -> str | None:
-    """An image model to try first, if there is any; one that needs no credential where there is one."""
+    """Return an image model to try first: one that needs no credential if there is one; None without any model."""
     models = [
         (provider.key_env is not None, model.id)
         for provider in catalog.active.values()
@@ -72,24 +75,24 @@ def _example_model(catalog: Catalog) -> str | None:
     return min(models)[1] if models else None
 
 
-def _greet(these: Settings, welcome: Welcome, model: str | None) -> None:
-    address = these.base_url
-    typer.echo(f"Penstock listens on {address}")
+def _print_welcome(settings: Settings, welcome: Welcome, model: str | None) -> None:
+    url = settings.base_url
+    typer.echo(f"Penstock listens on {url}")
     if welcome.key:
         typer.echo(
             f"""
-Your first key, shown this once:
+Your first API key, which is shown only once:
 
     {welcome.key}
 
-Open {address} in a browser and give it that key."""
+Open {url} in a browser and enter the key there."""
         )
     if welcome.key and model:
         typer.echo(
             f"""
-To make an image from here:
+To generate an image from the command line:
 
-    curl {address}/compat/v1/images/generations \\
+    curl {url}/compat/v1/images/generations \\
       -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\
       -d '{{"model": "{model}", "prompt": "a lighthouse at dusk"}}'
 """
@@ -98,24 +101,26 @@ To make an image from here:
 
 
 def worker(data: Data = None, config: Config = None) -> None:
-    """Drive videos and deliver webhooks for gateways that share a Postgres database."""
-    these = chosen(data=data, config=config, worker=True)
-    if not these.database:
-        raise ValueError("a worker needs a database that others reach too: set PENSTOCK_DATABASE to postgresql://…")
-    configure_logs(these.log_level)
+    """Run a worker: it runs jobs and delivers webhooks for gateways that share its Postgres database."""
+    settings = load_settings(data=data, config=config, worker=True)
+    if not settings.database:
+        raise ValueError(
+            "a worker needs the Postgres database of its gateways: set PENSTOCK_DATABASE to postgresql://…"
+        )
+    configure_logs(settings.log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(these))
+        runner.run(_work(settings))
 
 
-async def _work(these: Settings) -> None:
-    """Until a signal says stop; what is under way is left to the others in good order."""
+async def _work(settings: Settings) -> None:
+    """Work until SIGTERM or SIGINT; unfinished jobs are left to other workers."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stopped.set)
-    async with opened_gateway(these) as gateway:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    async with opened_gateway(settings) as gateway:
         await gateway.keys.check_secret()
         async with working(gateway):
-            typer.echo("Penstock works")
+            typer.echo("Penstock worker is running")
             sys.stdout.flush()
             await stopped.wait()

@@ -1,4 +1,4 @@
-"""What commands share: options, settings, an opened store, and tables for people or lines for programs."""
+"""What commands share: options, settings, an open store, and output as a table or as lines."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock import settings
+from penstock import settings as settings_module
 from penstock.app import first_org, opened_store
 from penstock.clock import Clock
 from penstock.settings import Settings
@@ -21,28 +21,31 @@ T = TypeVar("T")
 
 Data = Annotated[Path | None, typer.Option(help="Data folder.")]
 Config = Annotated[Path | None, typer.Option(help="Path of penstock.toml.")]
-Org = Annotated[str | None, typer.Option(help="Organization; the first one unless said.")]
+Org = Annotated[str | None, typer.Option(help="Id of the organization; by default the first one.")]
 
 
-def chosen(**said: Any) -> Settings:
-    return settings.load(said)
+def load_settings(**options: Any) -> Settings:
+    """Return the settings; options of the command line come before the environment and penstock.toml."""
+    return settings_module.load(options)
 
 
-def with_store(these: Settings, work: Callable[[Store, Vault], Coroutine[Any, Any, T]]) -> T:
+def with_store(settings: Settings, work: Callable[[Store, Vault], Coroutine[Any, Any, T]]) -> T:
+    """Open the store and the vault, run `work` with them, and return its result."""
+
     async def run() -> T:
-        async with opened_store(these) as (store, vault):
+        async with opened_store(settings) as (store, vault):
             return await work(store, vault)
 
     return asyncio.run(run())
 
 
-async def org_id(store: Store, named: str | None, these: Settings) -> str:
-    """The organization that was named, or the first one, which is made when the gateway never ran here."""
-    return named or await first_org(store, these, Clock())
+async def org_id(store: Store, named: str | None, settings: Settings) -> str:
+    """Return the named organization, or the first one, which is created if the gateway never ran here."""
+    return named or await first_org(store, settings, Clock())
 
 
 def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """A table for people, tab-separated lines for programs."""
+    """Print a table to a terminal, and tab-separated lines to anything else."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in cells:

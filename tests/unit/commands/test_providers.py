@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.commands.providers import _pulse
+from penstock.commands.providers import _health_text
 from tests.command_line import Ended, done, penstock
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider_in_thread
@@ -81,7 +81,7 @@ def test_health_in_a_few_words() -> None:
         {"model": "a", "well": True, "good": 3, "bad": 0, "last_problem": None},
         {"model": "b", "well": False, "good": 1, "bad": 4, "last_problem": "busy"},
     ]
-    assert _pulse(rows) == "4 good, 4 bad, b unwell (busy)"
+    assert _health_text(rows) == "4 good, 4 bad, b unwell (busy)"
 
 
 # --------------------------------------------------------------------------------------------------------------- trials
@@ -98,7 +98,7 @@ def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: ScriptedProvide
 
 
 @pytest.mark.parametrize(
-    ("model", "made"), [("picture", "a picture of "), ("touch", "a picture of "), ("film", "a film of ")]
+    ("model", "made"), [("picture", "an image of "), ("touch", "an image of "), ("film", "a video of ")]
 )
 def test_a_model_can_be_named(tmp_path: Path, lab: ScriptedProvider, model: str, made: str) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
@@ -120,7 +120,7 @@ def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: ScriptedPr
 def test_conversations_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/talk", "--record", tmp_path / "kept")
     assert ended.status == 1
-    assert "conversations are not recorded" in ended.err
+    assert "chat calls are not recorded" in ended.err
     assert len(lab.invoice) == 0
 
 
@@ -152,9 +152,9 @@ def test_the_operators_books_are_left_alone(tmp_path: Path, lab: ScriptedProvide
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("nonesuch",), "no such provider: nonesuch; known are "),
+        (("nonesuch",), "no such provider: nonesuch; known providers are "),
         (("fal",), "fal is off: FAL_KEY is not set"),
-        (("atelier", "--model", "nonesuch"), "atelier has no model to try"),
+        (("atelier", "--model", "nonesuch"), "atelier has no model that matches nonesuch"),
     ],
 )
 def test_what_cannot_be_tried(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

@@ -75,13 +75,13 @@ def test_it_greets_serves_and_ends_in_peace(tmp_path: Path) -> None:
         assert process.stdout is not None
         said = process.stdout.read()
         assert process.wait(timeout=30) == 0
-    assert "Your first key, shown this once:" in said
+    assert "Your first API key, which is shown only once:" in said
     assert "/compat/v1/images/generations" in said
 
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])
 def test_d12_the_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    serve._greet(Settings(port=8123), Welcome("org_1", key), None)
+    serve._print_welcome(Settings(port=8123), Welcome("org_1", key), None)
     said = capsys.readouterr().out
     assert "http://127.0.0.1:8123" in said
     assert ("pk_1_secret" in said) is (key is not None)
@@ -105,6 +105,6 @@ def test_a_worker_needs_a_database_that_others_reach(tmp_path: Path) -> None:
 
 def test_a_worker_works_until_told_to_stop(tmp_path: Path, fresh_database: str) -> None:
     with running("worker", "--data", str(tmp_path), PENSTOCK_DATABASE=fresh_database) as process:
-        assert first_line(process) == "Penstock works\n"
+        assert first_line(process) == "Penstock worker is running\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0

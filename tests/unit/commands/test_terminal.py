@@ -16,18 +16,18 @@ from penstock.vault import Vault
 
 def test_what_was_said_beats_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_PORT", "1234")
-    assert terminal.chosen(data=tmp_path, port=None).port == 1234
-    assert terminal.chosen(data=tmp_path, port=4321).port == 4321
+    assert terminal.load_settings(data=tmp_path, port=None).port == 1234
+    assert terminal.load_settings(data=tmp_path, port=4321).port == 4321
 
 
 def test_the_first_organization_unless_one_was_named(tmp_path: Path) -> None:
-    these = Settings(data=tmp_path)
+    settings = Settings(data=tmp_path)
 
     async def work(store: Store, vault: Vault) -> tuple[str, str, str]:
-        first, again = [await terminal.org_id(store, None, these) for _ in range(2)]
-        return first, again, await terminal.org_id(store, "org_x", these)
+        first, again = [await terminal.org_id(store, None, settings) for _ in range(2)]
+        return first, again, await terminal.org_id(store, "org_x", settings)
 
-    first, again, named = terminal.with_store(these, work)
+    first, again, named = terminal.with_store(settings, work)
     assert (first[:4], again, named) == ("org_", first, "org_x")
 
 

@@ -1,0 +1,31 @@
+"""Check that what is stored adds up."""
+
+import typer
+
+from penstock.accounts import audit as checks
+from penstock.clock import Clock
+from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.media.storage import open_storage
+from penstock.store.base import Store
+from penstock.values import Nanos, dollars
+from penstock.vault import Vault
+
+
+def audit(data: Data = None, config: Config = None) -> None:
+    """Check that balances, requests, files and messages agree, and exit with status 1 if they do not."""
+    settings = load_settings(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> tuple[list[str], int, Nanos]:
+        storage = open_storage(settings.media, settings.media_options, settings.data)
+        return await checks.audit(store, storage, Clock()), *await checks.orphans(store)
+
+    breaches, count, lost = with_store(settings, work)
+    for breach in breaches:
+        typer.echo(breach, err=True)
+    if count:
+        typer.echo(
+            f"{count} orphans: attempts without a request that could use their output; {dollars(lost):f} USD known lost"
+        )
+    typer.echo(f"{len(breaches)} breaches" if breaches else "audit clean")
+    if breaches:
+        raise typer.Exit(1)
