@@ -29,27 +29,27 @@ def main(seconds: float) -> None:
     print("sketch, 1024 x 1024, PNG included:")
     for prompt in PROMPTS:
         started = time.process_time()
-        made = sketch.paint(prompt, 1024, 1024, 3)
-        timed(prompt, started, f"{len(made.data) / 1e6:.1f} MB")
+        drawn = sketch.draw_image(prompt, 1024, 1024, 3)
+        timed(prompt, started, f"{len(drawn.data) / 1e6:.1f} MB")
     print("retouch and enlarge, 1024 x 1024:")
-    source = sketch.paint(PROMPTS[0], 1024, 1024, 3).data
+    source = sketch.draw_image(PROMPTS[0], 1024, 1024, 3).data
     for prompt in ("warmer", "pencil sketch", "watercolour", "add a moon and a boat"):
         started = time.process_time()
-        retouch.edit([source], prompt)
+        retouch.edit_image([source], prompt, None, 1024, 1024, seed=0)
         timed(prompt, started)
     started = time.process_time()
-    enlarge.enlarge(source, 2)
+    enlarge.enlarge_image(source, 2)
     timed("twice as large", started)
-    print(f"clip, {seconds:g} s of 1280 x 720 at 24 frames a second:")
+    print(f"video, {seconds:g} s of 1280 x 720 at 24 frames a second:")
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "clip.mp4")
+        path = str(Path(folder) / "video.mp4")
         for prompt in PROMPTS:
             started = time.process_time()
-            film = clip.film(path, prompt, seconds=seconds, seed=3)
-            timed(prompt, started, f"{film.bytes / 1e6:.1f} MB")
+            video = clip.render_video(path, prompt, None, seconds, 1280, 720, 3, lambda fraction: None)
+            timed(prompt, started, f"{video.bytes / 1e6:.1f} MB")
         started = time.process_time()
-        film = clip.film(path, "", source, seconds=seconds)
-        timed("over a reference image", started, f"{film.bytes / 1e6:.1f} MB")
+        video = clip.render_video(path, "", source, seconds, 1280, 720, 0, lambda fraction: None)
+        timed("over an image", started, f"{video.bytes / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

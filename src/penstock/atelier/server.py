@@ -18,11 +18,11 @@ from penstock.providers.spec import HttpRequest, LocalTools, Reply
 
 log = structlog.get_logger()
 TASKS = {
-    "sketch": ChildTask("penstock.atelier.renderers.sketch:paint", cpu_seconds=30, wall_seconds=90),
-    "retouch": ChildTask("penstock.atelier.renderers.retouch:edit", cpu_seconds=30, wall_seconds=90),
-    "enlarge": ChildTask("penstock.atelier.renderers.enlarge:enlarge", cpu_seconds=30, wall_seconds=90),
+    "sketch": ChildTask("penstock.atelier.renderers.sketch:draw_image", cpu_seconds=30, wall_seconds=90),
+    "retouch": ChildTask("penstock.atelier.renderers.retouch:edit_image", cpu_seconds=30, wall_seconds=90),
+    "enlarge": ChildTask("penstock.atelier.renderers.enlarge:enlarge_image", cpu_seconds=30, wall_seconds=90),
     "clip": ChildTask(
-        "penstock.atelier.renderers.clip:film", cpu_seconds=300, wall_seconds=600, reports=True, long=True
+        "penstock.atelier.renderers.clip:render_video", cpu_seconds=300, wall_seconds=600, reports=True, long=True
     ),
 }
 # Words in a prompt that make a video fail, so that callers can try their error handling.
@@ -32,12 +32,15 @@ MARKERS = {
 }
 _RENDERER_FAILED = "The renderer failed."
 _REPORTED_JOBS_KEPT = 8  # a poll may be repeated
-_FINISHED_JOBS_KEPT = 64  # also those that nobody asked about
+_FINISHED_JOBS_KEPT = 64  # also those that were never polled
 
 
 # ------------------------------------------------------------------------------------------------------------- requests
 
 # Fields are picked by name: a field that is not listed here never reaches a renderer.
+
+
+InputImages = Annotated[list[bytes], msgspec.Meta(min_length=1)]
 
 
 class SketchRequest(msgspec.Struct, frozen=True):
@@ -59,10 +62,10 @@ class SketchRequest(msgspec.Struct, frozen=True):
         }
 
 
-class RetouchRequest(SketchRequest, frozen=True):
+class RetouchRequest(SketchRequest, frozen=True, kw_only=True):
     """`n` edits of the same images by a prompt."""
 
-    images: list[bytes] = []
+    images: InputImages
     mask: bytes | None = None
 
     def task(self, number: int) -> tuple[str, dict[str, Any]]:
@@ -74,7 +77,7 @@ class EnlargeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`n` larger copies of the first image."""
 
     n: int = 1
-    images: Annotated[list[bytes], msgspec.Meta(min_length=1)]
+    images: InputImages
     scale_factor: float = 2
 
     def task(self, number: int) -> tuple[str, dict[str, Any]]:

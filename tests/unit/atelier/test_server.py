@@ -116,6 +116,7 @@ async def test_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
 async def test_requests_of_the_wrong_shape_are_refused(tmp_path: Path) -> None:
     async with open_server(tmp_path) as server:
         assert (await send(server, "POST", "/enlarge", {"images": []}))[0] == 400
+        assert (await send(server, "POST", "/retouch", {"prompt": "night"}))[0] == 400
         assert (await send(server, "POST", "/sketch", {"prompt": 1}))[0] == 400
         assert (await send(server, "POST", "/videos", {"prompt": None}))[0] == 400
         assert (await send(server, "POST", "/nothing"))[0] == 404

@@ -26,6 +26,7 @@ from penstock.upstream.local import child_tasks
 
 SOURCE = Path(workers.__file__).parents[2]
 ATELIER_TASKS = child_tasks((PROVIDER,))
+VIDEO: dict[str, Any] = {"prompt": "sea", "image": None, "seconds": 20, "width": 320, "height": 180, "seed": 0}
 
 
 def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
@@ -199,13 +200,7 @@ async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
     seen: list[float] = []
     async with WorkerPool(tasks=ATELIER_TASKS) as pool:
         result = await pool.run(
-            "atelier:clip",
-            progress=seen.append,
-            path=str(tmp_path / "a.mp4"),
-            prompt="sea",
-            seconds=2,
-            width=320,
-            height=180,
+            "atelier:clip", progress=seen.append, **{**VIDEO, "seconds": 2, "path": str(tmp_path / "a.mp4")}
         )
     assert result["seconds"] == pytest.approx(2, abs=0.05)
     assert seen == sorted(seen)
@@ -216,8 +211,7 @@ async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
 async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
     async with WorkerPool(workers=2, tasks=ATELIER_TASKS) as pool:
         videos = [
-            asyncio.create_task(pool.run("atelier:clip", path=str(tmp_path / f"{n}.mp4"), prompt="sea", seconds=20))
-            for n in range(3)
+            asyncio.create_task(pool.run("atelier:clip", path=str(tmp_path / f"{n}.mp4"), **VIDEO)) for n in range(3)
         ]
         await wait_until(lambda: len(pool.pids) == 1)
         assert (await pool.run("image.normalise_input", data=png()))["width"] == 40

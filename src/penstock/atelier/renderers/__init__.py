@@ -1,1 +1,1 @@
-"""Draw, edit, enlarge and film on this machine: renderers that follow the words of a prompt, not models."""
+"""Renderers of images, videos and chat that follow the words of a prompt; they are programs, not models."""

@@ -1,4 +1,4 @@
-"""Film a clip: a scene from the words of a prompt that moves, or slow travels over reference pictures."""
+"""Render a video: a scene from the words of a prompt with moving parts, or a slow camera move over an image."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from PIL import Image
 from penstock.atelier.renderers import canvas, scene, sky
 from penstock.atelier.renderers.canvas import Scene, Size
 from penstock.atelier.renderers.enlarge import scale
-from penstock.atelier.renderers.palette import choose
-from penstock.atelier.renderers.planes import Camera, Planes, Stage, planes
+from penstock.atelier.renderers.palette import choose_palette
+from penstock.atelier.renderers.planes import Animation, Camera, Planes, to_planes
 from penstock.atelier.renderers.words import read
 from penstock.imaging import convert
 
 SHORTEST, LONGEST, MOST_PIXELS = 32, 2048, 1920 * 1920
 LEAST_SECONDS, MOST_SECONDS = 1.0, 20.0
+FRAMES_PER_SECOND = 24
 MARGIN = 0.05  # of the width, on both sides, for the camera to travel
-ZOOM = 1.16
-FADE_SECONDS = 0.8
-FINER = 3
-MOST_IMAGES = 4
+ZOOM = 1.16  # how much larger than the frame an image is shown, so that the camera can move over it
+EXTRA_SECONDS = 0.8  # the move over an image is planned this much longer, so that it does not stop before the end
+FINER = 3  # how many times larger than its frame size an image is prepared
 Report = Callable[[float], None]
+Show = Callable[[float], Planes]  # the frame at a time in seconds
 
 
-class Film(msgspec.Struct, frozen=True):
+class VideoFile(msgspec.Struct, frozen=True):
+    """What a written video file contains."""
+
     path: str
     content_type: str
     width: int
@@ -40,98 +43,76 @@ class Film(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def film(
+def render_video(
     path: str,
-    prompt: str = "",
-    image: bytes | None = None,
-    images: list[bytes] | None = None,
-    seconds: float = 4.0,
-    width: int = 1280,
-    height: int = 720,
-    fps: int = 24,
-    seed: int = 0,
-    negative: str = "",
-    progress: Report | None = None,
-) -> Film:
-    """An H.264 MP4 at `path`, its index in front so that it plays while it loads."""
-    _check(seconds, width, height, fps)
-    count = max(1, round(seconds * fps))
+    prompt: str,
+    image: bytes | None,
+    seconds: float,
+    width: int,
+    height: int,
+    seed: int,
+    progress: Report,
+) -> VideoFile:
+    """Write an H.264 MP4 to `path`, its index first so that it plays while it loads.
+
+    Raises BadImage for an image that cannot be read, and for a length or a size outside the limits.
+    """
+    _check(seconds, width, height)
     size = (width, height)
-    sources = [convert.decode(data).convert("RGB") for data in _given(image, images)]
-    show = (
-        _over_pictures(sources, prompt, size, seconds, seed)
-        if sources
-        else _scene(prompt, negative, size, seconds, seed)
-    )
-    _write(path, (show(number / fps) for number in range(count)), size, fps, count, progress)
-    return _probed(path)
+    if image is None:
+        show = _show_scene(prompt, size, seconds, seed)
+    else:
+        show = _show_image(convert.decode(image).convert("RGB"), prompt, size, seconds, seed)
+    count = max(1, round(seconds * FRAMES_PER_SECOND))
+    _write(path, (show(number / FRAMES_PER_SECOND) for number in range(count)), size, count, progress)
+    return _measure(path)
 
 
-def _given(image: bytes | None, images: list[bytes] | None) -> list[bytes]:
-    given = [*([image] if image else []), *(images or [])]
-    if len(given) > MOST_IMAGES:
-        raise convert.BadImage(f"A clip takes at most {MOST_IMAGES} reference images.")
-    return given
-
-
-def _check(seconds: float, width: int, height: int, fps: int) -> None:
+def _check(seconds: float, width: int, height: int) -> None:
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise convert.BadImage(f"A clip lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
+        raise convert.BadImage(f"A video lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST) or width % 2 or height % 2:
         raise convert.BadImage(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
     if width * height > MOST_PIXELS:
-        raise convert.BadImage("A clip may be as large as 1920x1920, in any shape.")
-    if not 1 <= fps <= 60:
-        raise convert.BadImage("Frames per second must be from 1 to 60.")
+        raise convert.BadImage("A video may be as large as 1920x1920, in any shape.")
 
 
-def _scene(prompt: str, negative: str, size: Size, seconds: float, seed: int) -> Callable[[float], Planes]:
+def _show_scene(prompt: str, size: Size, seconds: float, seed: int) -> Show:
+    """The frames of a scene that is drawn from the prompt."""
     margin = math.ceil(size[0] * MARGIN)
     wide = (size[0] + 2 * margin, size[1])
-    chance = canvas.dice(prompt, seed, "camera")
-    composed = scene.compose(prompt, negative, wide, seed)
+    rng = canvas.seeded_rng(prompt, seed, "camera")
+    composed = scene.compose(prompt, wide, seed)
     first, *rest = composed.layers
     # Smooth skies would show steps; still grain hides them and costs the encoder nothing after the first frame.
-    grained = canvas.finish(first.image.convert("RGB"), chance, grain=0.02, vignette=0.0).convert("RGBA")
+    grained = canvas.finish(first.image.convert("RGB"), rng, grain=0.02, vignette=0.0).convert("RGBA")
     ready = Scene(*wide, (canvas.Layer(grained, first.left, first.top, first.motion), *rest))
-    return Stage(ready, size, Camera(margin, seconds, chance.choice((-1, 1)))).frame
+    return Animation(ready, size, Camera(margin, seconds, rng.choice((-1, 1)))).frame
 
 
-def _over_pictures(
-    sources: list[Image.Image], prompt: str, size: Size, seconds: float, seed: int
-) -> Callable[[float], Planes]:
-    """Each picture for its share of the time, with a slow move, and soft cuts between; weather if the words ask."""
-    chance = canvas.dice(prompt, seed, "travel")
+def _show_image(source: Image.Image, prompt: str, size: Size, seconds: float, seed: int) -> Show:
+    """The frames of a slow move over an image, with the weather that the prompt asks for in front."""
+    rng = canvas.seeded_rng(prompt, seed, "travel")
     brief = read(prompt)
-    share = seconds / len(sources)
-    travels = [
-        _Travel(source, size, share + FADE_SECONDS, number + chance.randrange(4))
-        for number, source in enumerate(sources)
-    ]
-    palette = choose(brief.palette, (), chance)
-    weather = Stage(Scene(*size, tuple(sky.paint_weather(brief, palette, size, chance))), size, Camera(0, seconds))
+    move = _CameraMove(source, size, seconds + EXTRA_SECONDS, rng.randrange(4))
+    palette = choose_palette(brief.palette, (), rng)
+    weather = Animation(Scene(*size, tuple(sky.paint_weather(brief, palette, size, rng))), size, Camera(0, seconds))
 
     def show(at: float) -> Planes:
-        number = min(len(travels) - 1, int(at / share))
-        shown = travels[number].frame(at - number * share)
-        since = at - number * share
-        if number > 0 and since < FADE_SECONDS:
-            before = travels[number - 1].frame(share + since)
-            part = since / FADE_SECONDS
-            shown = Planes(*(Image.blend(old, new, part) for old, new in zip(before, shown, strict=True)))
-        weather.play(shown, at)
-        return shown
+        frame = move.frame(at)
+        weather.draw_moving(frame, at)
+        return frame
 
     return show
 
 
-class _Travel:
-    """A picture seen through a window that slowly moves and grows or shrinks."""
+class _CameraMove:
+    """An image seen through a window that slowly moves, or grows or shrinks; there are four kinds."""
 
     def __init__(self, source: Image.Image, size: Size, seconds: float, kind: int) -> None:
         self._size = size
         self._seconds = seconds
-        self._kind = kind % 4
+        self._kind = kind
         fit = max(size[0] * ZOOM / source.width, size[1] * ZOOM / source.height)
         wide, high = (max(2, math.ceil(side * fit / 2) * 2) for side in source.size)
         self._whole = (wide, high)
@@ -139,63 +120,64 @@ class _Travel:
         self._planes = Planes(
             *(
                 plane.resize((plane.width * FINER, plane.height * FINER), Image.Resampling.BICUBIC)
-                for plane in planes(scale(source, (wide, high)))
+                for plane in to_planes(scale(source, (wide, high)))
             )
         )
 
     def frame(self, at: float) -> Planes:
-        way = 0.5 - 0.5 * math.cos(math.pi * min(1.0, at / self._seconds))
-        way = way if self._kind % 2 == 0 else 1 - way
-        zoom = 1 + (ZOOM - 1) * (way if self._kind < 2 else 0.35)
+        """The frame at a time in seconds."""
+        share = 0.5 - 0.5 * math.cos(math.pi * min(1.0, at / self._seconds))
+        share = share if self._kind % 2 == 0 else 1 - share
+        zoom = 1 + (ZOOM - 1) * (share if self._kind < 2 else 0.35)
         window = tuple(side * ZOOM / zoom for side in self._size)
-        room = tuple(all_ - seen for all_, seen in zip(self._whole, window, strict=True))
-        left, top = (
-            room[0] * (0.5 if self._kind < 2 else 0.1 + 0.8 * way),
-            room[1] * (0.5 if self._kind < 2 else 0.9 - 0.8 * way),
-        )
-        return Planes(*(self._seen(plane, (left, top, left + window[0], top + window[1])) for plane in self._planes))
+        room = tuple(whole - seen for whole, seen in zip(self._whole, window, strict=True))
+        left = room[0] * (0.5 if self._kind < 2 else 0.1 + 0.8 * share)
+        top = room[1] * (0.5 if self._kind < 2 else 0.9 - 0.8 * share)
+        box = (left, top, left + window[0], top + window[1])
+        return Planes(*(self._crop_plane(plane, box) for plane in self._planes))
 
-    def _seen(self, plane: Image.Image, box: tuple[float, float, float, float]) -> Image.Image:
+    def _crop_plane(self, plane: Image.Image, box: tuple[float, float, float, float]) -> Image.Image:
         finer = plane.width / self._whole[0]
         left, top, right, bottom = (min(side * finer, most) for side, most in zip(box, plane.size * 2, strict=True))
         size = (round(self._size[0] * finer / FINER), round(self._size[1] * finer / FINER))
         return plane.resize(size, Image.Resampling.NEAREST, box=(left, top, right, bottom))
 
 
-def _write(path: str, frames: Iterator[Planes], size: Size, fps: int, count: int, progress: Report | None) -> None:
+def _write(path: str, frames: Iterator[Planes], size: Size, count: int, progress: Report) -> None:
+    """Encode the frames; report after each one how much is done."""
+    keyframe_interval = str(FRAMES_PER_SECOND * 2)
     with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
         stream = container.add_stream(
-            "libx264", rate=fps, options={"preset": "superfast", "crf": "20", "g": str(fps * 2)}
+            "libx264", rate=FRAMES_PER_SECOND, options={"preset": "superfast", "crf": "20", "g": keyframe_interval}
         )
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
-        stream.time_base = Fraction(1, fps)
-        coder = stream.codec_context
-        coder.thread_count = 1  # the pool has a child for each core; and the same film on machines with more of them
-        coder.color_range, coder.colorspace = 1, 1  # limited range, BT.709
-        coder.color_primaries, coder.color_trc = 1, 1
-        for number, shown in enumerate(frames):
-            container.mux(stream.encode(_video_frame(shown, number, fps)))
-            if progress is not None:
-                progress((number + 1) / count)
+        stream.time_base = Fraction(1, FRAMES_PER_SECOND)
+        encoder = stream.codec_context
+        encoder.thread_count = 1  # the pool has a child for each core; and the result is the same on every machine
+        encoder.color_range, encoder.colorspace = 1, 1  # limited range, BT.709
+        encoder.color_primaries, encoder.color_trc = 1, 1
+        for number, frame in enumerate(frames):
+            container.mux(stream.encode(_video_frame(frame, number)))
+            progress((number + 1) / count)
         container.mux(stream.encode(None))
 
 
-def _video_frame(shown: Planes, number: int, fps: int) -> VideoFrame:
+def _video_frame(shown: Planes, number: int) -> VideoFrame:
     frame = VideoFrame(shown.y.width, shown.y.height, "yuv420p")
     for plane, image in zip(frame.planes, shown, strict=True):
-        # A plane's rows may be longer than the picture's.
+        # A plane's rows may be longer than the image's.
         padded = image if plane.line_size == image.width else image.crop((0, 0, plane.line_size, image.height))
         plane.update(padded.tobytes())
     frame.pts = number
-    frame.time_base = Fraction(1, fps)
+    frame.time_base = Fraction(1, FRAMES_PER_SECOND)
     return frame
 
 
-def _probed(path: str) -> Film:
-    """What the file itself says."""
+def _measure(path: str) -> VideoFile:
+    """Read the file that was written, and return what it contains."""
     with av.open(path) as container:
         stream = container.streams.video[0]
         seconds = float((stream.duration or 0) * (stream.time_base or Fraction(0)))
         size = Path(path).stat().st_size
-        return Film(path, "video/mp4", stream.width, stream.height, round(seconds, 3), stream.frames, size)
+        return VideoFile(path, "video/mp4", stream.width, stream.height, round(seconds, 3), stream.frames, size)

@@ -1,4 +1,4 @@
-"""A chat partner without a mind: says back what it heard, in every shape that chat answers have."""
+"""A chat model that repeats the last message, in every form that chat responses have."""
 
 import hashlib
 import json
@@ -14,16 +14,16 @@ _DEEPEST = 8
 
 
 def completion(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole answer at once."""
-    pieces, message, reason = _answer(body)
+    """The whole response at once."""
+    pieces, message, reason = _reply(body)
     choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": _logprobs(body, pieces)}
     return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(body, pieces)}
 
 
 def chunks(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The same answer a token at a time."""
+    """The same response, one token at a time."""
     head = _head(body, "chat.completion.chunk")
-    pieces, message, reason = _answer(body)
+    pieces, message, reason = _reply(body)
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None, spoken: Sequence[str] = ()) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -53,9 +53,9 @@ def _head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-def _answer(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
+def _reply(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
     """Tokens, message and finish reason."""
-    if function := _called(body):
+    if function := _function_to_call(body):
         arguments = json.dumps(_sample(function.get("parameters") or {}, 0))
         mark = hashlib.blake2b(f"{function['name']}{arguments}".encode(), digest_size=8).hexdigest()
         call = {
@@ -64,7 +64,7 @@ def _answer(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
             "function": {"name": function["name"], "arguments": arguments},
         }
         return _TOKEN.findall(arguments), {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
-    text = _cut_at_stops(_spoken(body), body.get("stop"))
+    text = _cut_at_stops(_reply_text(body), body.get("stop"))
     pieces = _TOKEN.findall(text)
     most = body.get("max_tokens") or body.get("max_completion_tokens")
     reason = "stop"
@@ -73,31 +73,33 @@ def _answer(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
     return pieces, {"role": "assistant", "content": "".join(pieces)}, reason
 
 
-def _called(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The function to call: a named one, or the first when one must be called or its name was mentioned."""
+def _function_to_call(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The function to call: the one that is demanded or mentioned, or the first when one must be called."""
     functions = [tool["function"] for tool in body.get("tools") or ()]
     choice = body.get("tool_choice") or ("auto" if functions else "none")
     if isinstance(choice, dict):
-        return {"name": choice["function"]["name"], **_named(functions, choice["function"]["name"])}
+        return {"name": choice["function"]["name"], **_function_named(functions, choice["function"]["name"])}
     if choice == "none" or not functions or body["messages"][-1]["role"] == "tool":
         return None
     if choice == "required":
-        return _mentioned(body, functions) or functions[0]
-    return _mentioned(body, functions)
+        return _function_mentioned(body, functions) or functions[0]
+    return _function_mentioned(body, functions)
 
 
-def _named(functions: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    return next((one for one in functions if one["name"] == name), {})
+def _function_named(functions: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    return next((function for function in functions if function["name"] == name), {})
 
 
-def _mentioned(body: Mapping[str, Any], functions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    heard = _heard(body)
-    return next((one for one in functions if one["name"] in heard), None)
+def _function_mentioned(body: Mapping[str, Any], functions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    text = _last_input(body)
+    return next((function for function in functions if function["name"] in text), None)
 
 
-def _sample(schema: Mapping[str, Any], depth: int) -> Any:
+def _sample(schema: Any, depth: int) -> Any:
     """A value that fits a JSON Schema, as far as simple ones go."""
-    if "enum" in schema:
+    if not isinstance(schema, Mapping):  # `true` is a schema too
+        return None
+    if schema.get("enum"):
         return schema["enum"][0]
     if "const" in schema:
         return schema["const"]
@@ -106,22 +108,22 @@ def _sample(schema: Mapping[str, Any], depth: int) -> Any:
     if depth > _DEEPEST:
         return None
     if kind == "object":
-        return {name: _sample(one, depth + 1) for name, one in (schema.get("properties") or {}).items()}
+        return {name: _sample(inner, depth + 1) for name, inner in (schema.get("properties") or {}).items()}
     if kind == "array":
         return [_sample(schema.get("items") or {"type": "string"}, depth + 1)]
     return _SAMPLES.get(kind)
 
 
-def _spoken(body: Mapping[str, Any]) -> str:
-    heard = _heard(body)
+def _reply_text(body: Mapping[str, Any]) -> str:
+    text = _last_input(body)
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
         return json.dumps(_sample((form.get("json_schema") or {}).get("schema") or {}, 0))
-    return json.dumps({"echo": heard}) if form.get("type") == "json_object" else heard
+    return json.dumps({"echo": text}) if form.get("type") == "json_object" else text
 
 
-def _heard(body: Mapping[str, Any]) -> str:
-    """The last thing that somebody other than the assistant said."""
+def _last_input(body: Mapping[str, Any]) -> str:
+    """The text of the last message that is not the assistant's."""
     for message in reversed(body["messages"]):
         if message["role"] != "assistant":
             content = message.get("content")
@@ -141,26 +143,31 @@ def _cut_at_stops(text: str, stops: Any) -> str:
 
 
 def _usage(body: Mapping[str, Any], pieces: Sequence[str]) -> dict[str, int]:
-    asked = sum(len(_TOKEN.findall(_text(message))) + 3 for message in body["messages"])
-    return {"prompt_tokens": asked, "completion_tokens": len(pieces), "total_tokens": asked + len(pieces)}
+    prompt_tokens = sum(len(_TOKEN.findall(_text(message))) + 3 for message in body["messages"])
+    completion_tokens = len(pieces)
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+    }
 
 
 def _text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return " ".join(part.get("text", "picture") for part in content or ())
+    return " ".join(part.get("text", "image") for part in content or ())
 
 
 def _logprobs(body: Mapping[str, Any], pieces: Sequence[str]) -> dict[str, Any] | None:
-    """It is always certain of what it says; the alternatives it never considered get what little is left."""
+    """Every token has probability 1; invented alternatives have nearly 0."""
     if not body.get("logprobs"):
         return None
     alternatives = int(body.get("top_logprobs") or 0)
-    return {"content": [_certain(piece, alternatives) for piece in pieces], "refusal": None}
+    return {"content": [_token_logprob(piece, alternatives) for piece in pieces], "refusal": None}
 
 
-def _certain(piece: str, alternatives: int) -> dict[str, Any]:
+def _token_logprob(piece: str, alternatives: int) -> dict[str, Any]:
     first = {"token": piece, "logprob": 0.0, "bytes": list(piece.encode())}
     others = [
         {"token": f"{piece}{number}", "logprob": round(math.log(1e-6 / number), 4), "bytes": None}

@@ -1,4 +1,4 @@
-"""Enlarge a picture: Lanczos in linear light, then a little sharpening; transparency stays clean."""
+"""Enlarge an image: Lanczos in linear light, then a little sharpening."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from penstock.imaging import convert
 LEAST, MOST = 1.0, 8.0
 _BAND_PIXELS = 2_000_000  # worked on at once, so that the largest result needs little more memory than itself
 
-# Averaging display values darkens fine bright detail, so the work is done on amounts of light, 0 to 65535.
+# Averaging display values makes fine bright detail darker, so resampling works on amounts of light, 0 to 65535.
 _TO_LIGHT = [
     65535 * (value / 255 / 12.92 if value <= 10 else ((value / 255 + 0.055) / 1.055) ** 2.4) for value in range(256)
 ]
 
 
-def _display(light: int) -> int:
+def _display_value(light: int) -> int:
     share = light / 65535
     return round(255 * (12.92 * share if share <= 0.0031308 else 1.055 * share ** (1 / 2.4) - 0.055))
 
 
-_TO_DISPLAY = [_display(light) for light in range(65536)]
+_TO_DISPLAY = [_display_value(light) for light in range(65536)]
 
 
-def enlarge(data: bytes, factor: float) -> convert.ImageFile:
-    """A PNG with each side `factor` times as long."""
+def enlarge_image(data: bytes, factor: float) -> convert.ImageFile:
+    """A PNG with each side `factor` times as long. Raises BadImage for a factor or result outside the limits."""
     if not LEAST <= factor <= MOST:
         raise convert.BadImage(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
     source = convert.decode(data)
@@ -39,24 +39,24 @@ def enlarge(data: bytes, factor: float) -> convert.ImageFile:
 
 
 def scale(image: Image.Image, size: Size) -> Image.Image:
-    """An L, RGB or RGBA picture in another size, larger or smaller."""
+    """An L, RGB or RGBA image at another size, larger or smaller."""
     if image.size == size:
         return image
     if image.mode != "RGBA":
-        resampled = Image.merge(image.mode, [_resampled(channel, None, size) for channel in image.split()])
-        return _sharpened(resampled, image.size)
-    # What is fully transparent has no colour of its own and must not bleed into the rim of what can be seen:
-    # colours are weighed by their alpha before, and freed of the weight after.
+        resampled = Image.merge(image.mode, [_resample(channel, None, size) for channel in image.split()])
+        return _sharpen(resampled, image.size)
+    # The colour of transparent pixels must not show at the edge of visible ones: colours are multiplied by alpha before
+    # resampling and divided by it after.
     alpha = image.getchannel("A")
-    colours = Image.merge("RGB", [_resampled(channel, alpha, size) for channel in image.split()[:3]])
+    colours = Image.merge("RGB", [_resample(channel, alpha, size) for channel in image.split()[:3]])
     wide = alpha.resize(size, Image.Resampling.LANCZOS)
     solid = wide.point(lambda value: 255 if value == 255 else 0).filter(ImageFilter.MinFilter(5))
-    whole = Image.composite(_sharpened(colours, image.size), colours, solid)
+    whole = Image.composite(_sharpen(colours, image.size), colours, solid)
     whole.putalpha(wide)
     return whole
 
 
-def _resampled(channel: Image.Image, alpha: Image.Image | None, size: Size) -> Image.Image:
+def _resample(channel: Image.Image, alpha: Image.Image | None, size: Size) -> Image.Image:
     light = channel.point(_TO_LIGHT, "F")
     weight = None if alpha is None else alpha.point([value / 255 for value in range(256)], "F")
     if weight is not None:
@@ -79,7 +79,7 @@ def _bands(size: Size) -> Iterator[tuple[int, int]]:
         yield top, min(size[1], top + rows)
 
 
-def _sharpened(image: Image.Image, before: Size) -> Image.Image:
+def _sharpen(image: Image.Image, before: Size) -> Image.Image:
     factor = image.width / before[0]
     if factor <= 1.05:
         return image

@@ -1,4 +1,4 @@
-"""Fill a hole in a picture from what surrounds it, along whichever direction its two edges agree."""
+"""Fill a hole in an image from what surrounds it, in the direction in which its two edges are more alike."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from itertools import islice
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 _MARGIN = 4  # pixels beyond an edge whose mean is its colour
-_MOST_RUNS = 20_000  # a mask like a sieve would take for ever; its many small holes need no such care
+_MOST_RUNS = 20_000  # a mask with very many small holes would take too long; the rest is filled coarsely
 _TURN = Image.Transpose.TRANSPOSE
-_SURE = 2  # how many times as far apart edges must look before the other direction has its way alone
+_SURE = 2  # how strongly the difference of the edges decides between the two directions
 
 
-def fill(image: Image.Image, hole: Image.Image, chance: random.Random) -> Image.Image:
-    """The hole is white; everything else stays. A table's edge goes on behind what stood on it, a horizon likewise."""
+def fill(image: Image.Image, hole: Image.Image, rng: random.Random) -> Image.Image:
+    """Fill the white area of the hole; everything else stays."""
     wide = hole.filter(ImageFilter.MaxFilter(5))
-    vague = _vaguely(image, wide)
-    across, across_doubt = _spanned(image, vague, wide)
+    vague = _fill_coarsely(image, wide)
+    across, across_doubt = _span_rows(image, vague, wide)
     down, down_doubt = (
-        one.transpose(_TURN) for one in _spanned(*(one.transpose(_TURN) for one in (image, vague, wide)))
+        part.transpose(_TURN) for part in _span_rows(*(part.transpose(_TURN) for part in (image, vague, wide)))
     )
     leaning = ImageChops.subtract(down_doubt, across_doubt, 1 / _SURE, 128)
     leaning = leaning.filter(ImageFilter.GaussianBlur(max(1.0, min(image.size) / 100)))
     filled = Image.composite(across, down, leaning).filter(ImageFilter.GaussianBlur(1))
-    return Image.composite(grained(filled, chance), image, hole)
+    return Image.composite(add_grain(filled, rng), image, hole)
 
 
-def grained(image: Image.Image, chance: random.Random) -> Image.Image:
-    """Real pictures are never quite smooth."""
-    speckle = Image.frombytes("L", image.size, chance.randbytes(image.width * image.height))
+def add_grain(image: Image.Image, rng: random.Random) -> Image.Image:
+    """Add fine grain, so that a filled area does not look too smooth."""
+    speckle = Image.frombytes("L", image.size, rng.randbytes(image.width * image.height))
     grain = speckle.point([round(128 + (value - 128) * 0.06) for value in range(256)])
     return ImageChops.overlay(image, Image.merge("RGB", (grain, grain, grain)))
 
 
-def _spanned(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple[Image.Image, Image.Image]:
-    """Each row of the hole as a run from one edge's colour to the other's, and how unlike the two are."""
+def _span_rows(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple[Image.Image, Image.Image]:
+    """Fill each row from the colour of one edge to that of the other; and a mask of how different the two are."""
     result, doubt = vague.copy(), Image.new("L", image.size, 255)
     for y, start, end in islice(_runs(hole), _MOST_RUNS):
-        left = _colour(image, hole, max(0, start - _MARGIN), start, y)
-        right = _colour(image, hole, end, min(image.width, end + _MARGIN), y)
+        left = _edge_colour(image, hole, max(0, start - _MARGIN), start, y)
+        right = _edge_colour(image, hole, end, min(image.width, end + _MARGIN), y)
         if left is None and right is None:
             continue
         first, last = left or right or (0, 0, 0), right or left or (0, 0, 0)
@@ -54,7 +54,7 @@ def _spanned(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple
 
 
 def _runs(hole: Image.Image) -> Iterator[tuple[int, int, int]]:
-    """Where the hole begins and ends in each row; it may do so several times."""
+    """Row, start and end of each run of the hole; a row may have several."""
     for y in range(hole.height):
         row = hole.crop((0, y, hole.width, y + 1)).tobytes()
         start = row.find(b"\xff")
@@ -64,8 +64,8 @@ def _runs(hole: Image.Image) -> Iterator[tuple[int, int, int]]:
             start = row.find(b"\xff", end) if end >= 0 else -1
 
 
-def _colour(image: Image.Image, hole: Image.Image, start: int, end: int, y: int) -> tuple[int, int, int] | None:
-    """The mean of what is known of some pixels in a row; nothing at the picture's own edge."""
+def _edge_colour(image: Image.Image, hole: Image.Image, start: int, end: int, y: int) -> tuple[int, int, int] | None:
+    """The mean colour of the pixels of a row outside the hole; None where there are none."""
     strip = hole.crop((start, y, end, y + 1)).tobytes() if end > start else b""
     known = [start + at for at, value in enumerate(strip) if not value]
     if not known:
@@ -74,8 +74,8 @@ def _colour(image: Image.Image, hole: Image.Image, start: int, end: int, y: int)
     return red, green, blue
 
 
-def _vaguely(image: Image.Image, hole: Image.Image) -> Image.Image:
-    """Ever coarser copies reach ever further in; for what has no edges at all."""
+def _fill_coarsely(image: Image.Image, hole: Image.Image) -> Image.Image:
+    """Fill the hole from smaller and smaller copies of the image, which reach further into it."""
     known = image.convert("RGBA")
     known.putalpha(ImageOps.invert(hole))
     levels = [known]

@@ -1,4 +1,4 @@
-"""Colours: names, mixing as the eye does it, and palettes for the hours and weathers of a scene."""
+"""Colours: their names, mixing them in Oklab, and palettes for times of day, seasons and weather."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ Oklab = tuple[float, float, float]
 
 
 def rgb(code: str) -> Colour:
+    """A colour from six hexadecimal digits."""
     value = int(code, 16)
     return value >> 16, value >> 8 & 255, value & 255
 
@@ -29,17 +30,19 @@ NAMED: dict[str, Colour] = {name: rgb(code) for name, code in zip(_NAMES[::2], _
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    sky: tuple[Colour, ...]  # from the zenith to the horizon
+    """The colours of a scene."""
+
+    sky: tuple[Colour, ...]  # from the top to the horizon
     light: Colour  # sun, moon, lamps
-    far: Colour  # land at the horizon, nearly air
-    near: Colour  # land at our feet
+    far: Colour  # land at the horizon
+    near: Colour  # land at the front
     water: Colour
     leaf: Colour
     accents: tuple[Colour, ...]
     dark: bool = False
 
 
-# Name; sky from the zenith to the horizon; light, far, near, water, leaf; four accents.
+# Name; sky from the top to the horizon; light, far, near, water, leaf; four accents.
 _TABLE = """
 day     2f74b8 7db7e0 cfe5ee f6eedd  fff4d6 a3bfd0 2f5f4d 3d86a8 5d9450  e4572e f3b23c fdf8ec 2f3e66
 dawn    54699e b394bb f2b9a4 fde6c2  ffedc4 b19bbd 3b3b60 7d86b0 6d7f78  f08a7a fbd28a fdf1e4 4d4a7a
@@ -72,19 +75,20 @@ def _palettes() -> dict[str, Palette]:
 
 
 PALETTES = _palettes()
-# Without a word about the hour: mostly daylight and its edges, now and then the night.
+# The palettes of prompts that name none; a palette that is listed twice is chosen twice as often.
 BY_CHANCE = ("day", "day", "dawn", "golden", "golden", "sunset", "sunset", "dusk", "night", "spring", "autumn")
 
 
-def choose(name: str | None, colours: tuple[Colour, ...], dice: random.Random) -> Palette:
-    palette = PALETTES[name or dice.choice(BY_CHANCE)]
+def choose_palette(name: str | None, colours: tuple[Colour, ...], rng: random.Random) -> Palette:
+    """The palette of this name, else one by chance; tinted with the first colour, if there is any."""
+    palette = PALETTES[name or rng.choice(BY_CHANCE)]
     if not colours:
         return palette
-    return replace(tinted(palette, colours[0], 0.6), accents=(*colours, *palette.accents))
+    return replace(tint_palette(palette, colours[0], 0.6), accents=(*colours, *palette.accents))
 
 
-def tinted(palette: Palette, colour: Colour, strength: float) -> Palette:
-    """Every colour moved towards one hue, its lightness kept: a scene seen through that colour's mood."""
+def tint_palette(palette: Palette, colour: Colour, strength: float) -> Palette:
+    """The palette with every colour moved towards one hue; lightness stays nearly the same."""
     return replace(
         palette,
         sky=tuple(_tint(step, colour, strength) for step in palette.sky),
@@ -99,7 +103,7 @@ def tinted(palette: Palette, colour: Colour, strength: float) -> Palette:
 def _tint(value: Colour, colour: Colour, strength: float) -> Colour:
     lightness, a, b = oklab(value)
     goal, hue_a, hue_b = oklab(colour)
-    # Strong hues in the middle of the range, fading to white and black at its ends.
+    # The hue is strong at middle lightness and fades towards white and black.
     room = 1 - abs(2 * lightness - 1) ** 2.5
     a, b = (old + (new * room - old) * strength for old, new in ((a, hue_a), (b, hue_b)))
     return from_oklab((lightness + (goal - lightness) * strength * 0.15, a, b))
@@ -141,28 +145,29 @@ def _display(value: float) -> int:
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """One colour with a share of another, mixed evenly to the eye."""
+    """One colour with a share of another, mixed in Oklab, where equal steps look equal."""
     first, second = oklab(one), oklab(other)
     lightness, a, b = (start + (end - start) * share for start, end in zip(first, second, strict=True))
     return from_oklab((lightness, a, b))
 
 
-def lighter(colour: Colour, amount: float) -> Colour:
-    """Lighter by a share of the whole range; darker when negative."""
+def lighten(colour: Colour, amount: float) -> Colour:
+    """The colour made lighter by a share of the whole range; darker when negative."""
     lightness, a, b = oklab(colour)
     return from_oklab((min(1.0, max(0.0, lightness + amount)), a, b))
 
 
-def vivid(colour: Colour, factor: float) -> Colour:
+def saturate(colour: Colour, factor: float) -> Colour:
+    """The colour with its saturation multiplied."""
     lightness, a, b = oklab(colour)
     return from_oklab((lightness, a * factor, b * factor))
 
 
 def ramp(stops: tuple[Colour, ...], steps: int) -> list[Colour]:
-    """Evenly mixed steps through all stops."""
+    """Colours in even steps through all stops."""
     if len(stops) == 1 or steps == 1:
         return [stops[0]] * steps
-    keys = [_on_stops(stops, key / 64) for key in range(65)]  # mixing is dear, so between these it is only averaged
+    keys = [_on_stops(stops, key / 64) for key in range(65)]  # mixing is slow, so values between these are averaged
     return [_between(keys, step / (steps - 1) * 64) for step in range(steps)]
 
 

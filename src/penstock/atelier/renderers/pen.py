@@ -1,4 +1,4 @@
-"""Draw things in a unit square with round shapes and smooth edges."""
+"""Draw on a unit square with round shapes and smooth edges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageDraw
 
-from penstock.atelier.renderers.canvas import Point, volume
+from penstock.atelier.renderers.canvas import Point, add_shading
 from penstock.atelier.renderers.palette import Colour
 
 LARGER, LARGEST = 3, 4200  # drawn this many times larger, as far as memory allows
@@ -25,39 +25,33 @@ class Pen:
         self._sheet = Image.new("RGBA", (self._scale, self._scale))
         self._draw = ImageDraw.Draw(self._sheet)
 
-    def done(self, shading: float = 0.35) -> Image.Image:
+    def render(self) -> Image.Image:
+        """The finished RGBA image, shaded so that it looks round."""
         exact = self._scale == self.side * LARGER
         size = (self.side, self.side)
         image = self._sheet.reduce(LARGER) if exact else self._sheet.resize(size, Image.Resampling.HAMMING)
-        return volume(image, shading) if shading else image
+        return add_shading(image, 0.35)
 
-    def polygon(self, points: Shape, colour: Colour, alpha: int = 255) -> None:
-        scaled = [(x * self._scale, y * self._scale) for x, y in corners(points)]
-        if alpha == 255:
-            self._draw.polygon(scaled, fill=(*colour, 255))
-            return
-        # Drawing replaces what lies below, so half transparent shapes are laid over instead.
-        glaze = Image.new("L", self._sheet.size)
-        ImageDraw.Draw(glaze).polygon(scaled, fill=alpha)
-        self._sheet.paste(colour, mask=Image.composite(glaze, Image.new("L", glaze.size), self._sheet.getchannel("A")))
+    def polygon(self, points: Shape, colour: Colour) -> None:
+        """Fill a shape with straight edges."""
+        self._draw.polygon([(x * self._scale, y * self._scale) for x, y in corners(points)], fill=(*colour, 255))
 
-    def blob(self, points: Shape, colour: Colour, alpha: int = 255) -> None:
-        """A closed curve through the points."""
-        self.polygon(smooth(points), colour, alpha)
+    def blob(self, points: Shape, colour: Colour) -> None:
+        """Fill a closed curve through the points."""
+        self.polygon(smooth(points), colour)
 
-    def twin(self, points: Shape, colour: Colour) -> None:
-        """The same curve left and right of the middle."""
+    def blob_pair(self, points: Shape, colour: Colour) -> None:
+        """Fill the same curve left and right of the middle."""
         self.blob(points, colour)
         self.blob([(1 - x, y) for x, y in corners(points)], colour)
 
-    def mirrored(self, points: Shape, colour: Colour) -> None:
-        """One curve, given by its left half, which begins and ends in the middle."""
+    def symmetric_blob(self, points: Shape, colour: Colour) -> None:
+        """Fill one symmetric curve, given by its left half, which begins and ends in the middle."""
         left = corners(points)
         self.blob([*left, *((1 - x, y) for x, y in reversed(left[1:-1]))], colour)
 
-    def oval(
-        self, centre: Point, across: float, down: float, colour: Colour, turn: float = 0.0, alpha: int = 255
-    ) -> None:
+    def oval(self, centre: Point, across: float, down: float, colour: Colour, turn: float = 0.0) -> None:
+        """Fill an ellipse with these radii, turned by an angle in radians."""
         x, y = centre
         cos, sin = math.cos(turn), math.sin(turn)
         points = []
@@ -65,18 +59,20 @@ class Pen:
             angle = math.tau * step / 48
             a, b = math.cos(angle) * across, math.sin(angle) * down
             points.append((x + a * cos - b * sin, y + a * sin + b * cos))
-        self.polygon(points, colour, alpha)
+        self.polygon(points, colour)
 
-    def ovals(self, centre: Point, across: float, down: float, colour: Colour, turn: float = 0.0) -> None:
-        """One left and one right of the middle."""
+    def oval_pair(self, centre: Point, across: float, down: float, colour: Colour, turn: float = 0.0) -> None:
+        """Fill one oval left and one right of the middle."""
         self.oval(centre, across, down, colour, turn)
         self.oval((1 - centre[0], centre[1]), across, down, colour, -turn)
 
     def box(self, left: float, top: float, right: float, bottom: float, colour: Colour, round_by: float = 0.0) -> None:
+        """Fill a rectangle, with rounded corners if asked."""
         sides = [side * self._scale for side in (left, top, right, bottom)]
         self._draw.rounded_rectangle(sides, round_by * self._scale, fill=(*colour, 255))
 
     def stroke(self, points: Shape, thick: float, colour: Colour, *, curved: bool = True) -> None:
+        """Draw a line with round ends."""
         line = smooth(points, closed=False) if curved else corners(points)
         scaled = [(x * self._scale, y * self._scale) for x, y in line]
         wide = max(1, round(thick * self._scale))
@@ -87,6 +83,7 @@ class Pen:
 
 
 def corners(shape: Shape) -> list[Point]:
+    """The points of a shape, also where it is given as text."""
     if not isinstance(shape, str):
         return list(shape)
     pairs = (pair.partition(",") for pair in shape.split())

@@ -1,4 +1,4 @@
-"""Paint the other grounds: deserts, cities, the sea floor and open space."""
+"""Draw deserts, cities, the sea floor and space."""
 
 from __future__ import annotations
 
@@ -12,84 +12,84 @@ from penstock.atelier.renderers.canvas import (
     Motion,
     Point,
     Size,
-    blurred,
-    column,
-    curve,
-    cut,
-    drawn,
-    fade,
+    cut_layer,
+    draw_mask,
+    draw_soft_mask,
+    fade_mask,
+    gradient,
     halo,
+    hill_line,
     noise,
     outline,
     silhouette,
-    swell,
     tint,
+    tone_curve,
 )
 from penstock.atelier.renderers.land import Ground
-from penstock.atelier.renderers.palette import Colour, lighter, mix
+from penstock.atelier.renderers.palette import Colour, lighten, mix
 
 
-def desert(ground: Ground, chance: random.Random) -> list[Layer]:
-    """Dunes: each crest has a light side, a dark side and a sharp line between."""
+def desert(ground: Ground, rng: random.Random) -> list[Layer]:
+    """Dunes: each has a light side, a dark side and a sharp line between."""
     layers = []
     for number in range(4):
         depth = (number + 0.7) / 4
         base = ground.horizon + (ground.height - ground.horizon) * 0.8 * depth**1.3
         rise = ground.height * (0.07 + 0.13 * depth)
-        line = swell(chance, 160, chance.uniform(0.5, 1.1))
+        line = hill_line(rng, 160, rng.uniform(0.5, 1.1))
         points = outline(line, ground.size, base, rise)
         mask = silhouette(points, ground.size)
         tone = mix(mix(ground.palette.far, ground.palette.near, depth * 0.6), ground.palette.light, 0.3 * (1 - depth))
         colours = Image.new("RGB", ground.size, tone)
         top = max(0, round(base - rise))
-        colours.paste(column((lighter(tone, 0.06), tone), (ground.width, max(2, ground.height - top))), (0, top))
-        colours.paste(lighter(tone, -0.15), mask=_lee(points, rise, ground, chance))
+        colours.paste(gradient((lighten(tone, 0.06), tone), (ground.width, max(2, ground.height - top))), (0, top))
+        colours.paste(lighten(tone, -0.15), mask=_dune_shadow(points, rise, ground, rng))
         layers.append(ground.layer(mask, colours, 0.15 + 0.6 * depth))
     return layers
 
 
-def _lee(points: list[Point], rise: float, ground: Ground, chance: random.Random) -> Image.Image:
-    """From each crest a curved edge runs down; beyond it lies shade."""
+def _dune_shadow(points: list[Point], rise: float, ground: Ground, rng: random.Random) -> Image.Image:
+    """A mask of the dark sides: everything behind a curved edge that runs down from each crest."""
     crest = [point for point in points if 0 <= point[0] <= ground.width]
     tops = [i for i in range(6, len(crest) - 6) if crest[i][1] == min(y for _, y in crest[i - 6 : i + 7])]
-    way = 1 if ground.lit_from_left else -1
+    direction = 1 if ground.lit_from_left else -1
     sheet = Image.new("L", (ground.width * 2, ground.height * 2))
     draw = ImageDraw.Draw(sheet)
     for top in tops:
         x, y = crest[top]
-        lean = chance.uniform(0.5, 1.4)
+        lean = rng.uniform(0.5, 1.4)
         edge = [
-            (x + way * rise * lean * (math.sin(share * 2.6) * 0.7 - share * 1.1), y + share**1.1 * rise * 2.6)
+            (x + direction * rise * lean * (math.sin(share * 2.6) * 0.7 - share * 1.1), y + share**1.1 * rise * 2.6)
             for share in (step / 14 for step in range(15))
         ]
-        slope = [crest[index] for index in (range(top, len(crest)) if way > 0 else range(top, -1, -1))]
+        slope = [crest[index] for index in (range(top, len(crest)) if direction > 0 else range(top, -1, -1))]
         shape = [*edge[::-1], *slope, (slope[-1][0], ground.height + 2)]
         draw.polygon([(px * 2, py * 2) for px, py in shape], fill=255)
     fading = Image.new("L", ground.size)
     start = max(0, round(min(y for _, y in crest)))
-    fading.paste(fade((ground.width, max(2, round(rise * 3))), 235, 0, 0.8), (0, start))
+    fading.paste(fade_mask((ground.width, max(2, round(rise * 3))), 235, 0, 0.8), (0, start))
     return ImageChops.multiply(sheet.reduce(2), fading)
 
 
-def city(ground: Ground, chance: random.Random) -> list[Layer]:
+def city(ground: Ground, rng: random.Random) -> list[Layer]:
     """Three rows of houses down to the water's edge."""
     layers = []
     for number in range(3):
         depth = (number + 0.5) / 3
-        layers += _row_of_houses(ground, chance, depth, ground.horizon + ground.height * 0.012 * (number - 1))
+        layers += _row_of_houses(ground, rng, depth, ground.horizon + ground.height * 0.012 * (number - 1))
     return layers
 
 
-def _row_of_houses(ground: Ground, chance: random.Random, depth: float, base: float) -> list[Layer]:
+def _row_of_houses(ground: Ground, rng: random.Random, depth: float, base: float) -> list[Layer]:
     tone = mix(ground.palette.far, mix(ground.palette.near, ground.palette.sky[0], 0.25), depth)
     blocks: list[tuple[float, float, float, int]] = []
     x = -ground.width * 0.02
     while x < ground.width:
-        wide = ground.width * chance.uniform(0.035, 0.085) * (0.7 + 0.6 * depth)
+        wide = ground.width * rng.uniform(0.035, 0.085) * (0.7 + 0.6 * depth)
         middle = 1 - abs((x + wide / 2) / ground.width - 0.5) * 1.3
-        tall = ground.height * chance.uniform(0.12, 0.5) * (0.35 + 0.65 * middle) * (1.05 - 0.35 * depth)
-        blocks.append((x, wide, tall, chance.randrange(5)))
-        x += wide * chance.uniform(0.82, 1.08)
+        tall = ground.height * rng.uniform(0.12, 0.5) * (0.35 + 0.65 * middle) * (1.05 - 0.35 * depth)
+        blocks.append((x, wide, tall, rng.randrange(5)))
+        x += wide * rng.uniform(0.82, 1.08)
 
     def build(draw: ImageDraw.ImageDraw, scale: float) -> None:
         for left, wide, tall, kind in blocks:
@@ -121,12 +121,12 @@ def _row_of_houses(ground: Ground, chance: random.Random, depth: float, base: fl
                     fill=255,
                 )
 
-    mask = drawn(ground.size, build)
+    mask = draw_mask(ground.size, build)
     top = max(0, round(base - ground.height * 0.5))
     haze = mix(tone, ground.palette.sky[-1], 0.5 * (1 - depth))
     colours = Image.new("RGB", ground.size, haze)
-    colours.paste(column((lighter(tone, 0.03), tone, haze), (ground.width, max(2, round(base) - top))), (0, top))
-    _windows(colours, ground, blocks, base, depth, chance)
+    colours.paste(gradient((lighten(tone, 0.03), tone, haze), (ground.width, max(2, round(base) - top))), (0, top))
+    _windows(colours, ground, blocks, base, depth, rng)
     return [ground.layer(mask, colours, 0.1 + 0.6 * depth)]
 
 
@@ -136,7 +136,7 @@ def _windows(
     blocks: list[tuple[float, float, float, int]],
     base: float,
     depth: float,
-    chance: random.Random,
+    rng: random.Random,
 ) -> None:
     if depth < 0.3:
         return
@@ -154,44 +154,44 @@ def _windows(
         gap = wide / columns
         for row in range(int(tall / (pane * 2.6))):
             for place in range(columns):
-                dice = chance.random()
-                if dice > 0.82:
+                draw_value = rng.random()
+                if draw_value > 0.82:
                     continue
                 x, y = left + gap * (place + 0.5) - pane / 2, base - tall + pane * 1.6 + row * pane * 2.6
                 colour = (
-                    warm[0 if dice < lit_share * 0.7 else 1 if dice < lit_share * 0.95 else 2]
-                    if dice < lit_share
+                    warm[0 if draw_value < lit_share * 0.7 else 1 if draw_value < lit_share * 0.95 else 2]
+                    if draw_value < lit_share
                     else glass
                 )
                 draw.rectangle((x, y, x + pane, y + pane * 1.4), fill=colour)
 
 
-def underwater(ground: Ground, chance: random.Random) -> list[Layer]:
-    """Rays from above, the floor with its corals, weeds, bubbles."""
+def underwater(ground: Ground, rng: random.Random) -> list[Layer]:
+    """Rays from above, the floor with corals and weeds, and bubbles."""
     width, height = ground.size
-    layers = [Layer(column(tuple(reversed(ground.palette.sky)), ground.size).convert("RGBA"))]
+    layers = [Layer(gradient(tuple(reversed(ground.palette.sky)), ground.size).convert("RGBA"))]
     for number in range(3):
-        beams = [(width * chance.uniform(-0.1, 1.1), width * chance.uniform(0.02, 0.07)) for _ in range(4)]
+        beams = [(width * rng.uniform(-0.1, 1.1), width * rng.uniform(0.02, 0.07)) for _ in range(4)]
 
         def shine(draw: ImageDraw.ImageDraw, scale: float, beams: list[tuple[float, float]] = beams) -> None:
             for x, wide in beams:
                 shape = [(x, -5), (x + wide, -5), (x + wide * 3.2 - width * 0.18, height), (x - width * 0.18, height)]
                 draw.polygon([(px * scale, py * scale) for px, py in shape], fill=95)
 
-        mask = ImageChops.multiply(blurred(ground.size, shine, width / 120), fade(ground.size, 220, 0, 0.8))
+        mask = ImageChops.multiply(draw_soft_mask(ground.size, shine, width / 120), fade_mask(ground.size, 220, 0, 0.8))
         motion = Motion(sway=(0.03, 0), period=6 + number * 2, twinkle=0.4, phase=number / 3)
         layers.append(Layer(tint(mask, ground.palette.light), motion=motion))
     for number in range(3):
         depth = (number + 1) / 3
         base = height * (0.82 + 0.12 * depth)
         tone = mix(ground.palette.far, ground.palette.near, depth * 0.9)
-        mask = silhouette(outline(swell(chance, 80, 1.3), ground.size, base, height * 0.1), ground.size)
-        layers += _weeds(ground, base, depth, chance)
-        layers.append(ground.layer(mask, column((lighter(tone, 0.05), tone), ground.size), 0.2 + 0.6 * depth))
-    return [*layers, *_bubbles(ground.size, ground.palette.light, chance)]
+        mask = silhouette(outline(hill_line(rng, 80, 1.3), ground.size, base, height * 0.1), ground.size)
+        layers += _weeds(ground, base, depth, rng)
+        layers.append(ground.layer(mask, gradient((lighten(tone, 0.05), tone), ground.size), 0.2 + 0.6 * depth))
+    return [*layers, *_bubbles(ground.size, ground.palette.light, rng)]
 
 
-def _weeds(ground: Ground, base: float, depth: float, chance: random.Random) -> list[Layer]:
+def _weeds(ground: Ground, base: float, depth: float, rng: random.Random) -> list[Layer]:
     layers = []
     for number in range(3):
         colour = mix(
@@ -199,10 +199,10 @@ def _weeds(ground: Ground, base: float, depth: float, chance: random.Random) -> 
         )
         plants = [
             (
-                chance.random() * ground.width,
-                ground.height * chance.uniform(0.08, 0.24) * (0.5 + depth),
-                chance.uniform(-0.3, 0.3),
-                chance.randrange(2),
+                rng.random() * ground.width,
+                ground.height * rng.uniform(0.08, 0.24) * (0.5 + depth),
+                rng.uniform(-0.3, 0.3),
+                rng.randrange(2),
             )
             for _ in range(4)
         ]
@@ -228,7 +228,7 @@ def _weeds(ground: Ground, base: float, depth: float, chance: random.Random) -> 
                     draw.line(line, fill=255, width=max(1, round(tall * 0.05 * scale)), joint="curve")
 
         motion = Motion(depth=0.2 + 0.6 * depth, sway=(0.006, 0), period=4 + number, phase=number / 3)
-        layers.append(cut(drawn(ground.size, grow), colour, motion))
+        layers.append(cut_layer(draw_mask(ground.size, grow), colour, motion))
     return layers
 
 
@@ -241,12 +241,11 @@ def _coral(draw: ImageDraw.ImageDraw, at: Point, length: float, angle: float, th
             _coral(draw, end, length * 0.74, angle + turn, thick * 0.72, depth - 1)
 
 
-def _bubbles(size: Size, colour: Colour, chance: random.Random) -> list[Layer]:
+def _bubbles(size: Size, colour: Colour, rng: random.Random) -> list[Layer]:
     layers = []
     for number in range(2):
         rings = [
-            (chance.random() * size[0], chance.random() * size[1], min(size) * chance.uniform(0.003, 0.013))
-            for _ in range(26)
+            (rng.random() * size[0], rng.random() * size[1], min(size) * rng.uniform(0.003, 0.013)) for _ in range(26)
         ]
 
         def rise(draw: ImageDraw.ImageDraw, scale: float, rings: list[tuple[float, float, float]] = rings) -> None:
@@ -255,44 +254,40 @@ def _bubbles(size: Size, colour: Colour, chance: random.Random) -> list[Layer]:
                 draw.ellipse(box, fill=45, outline=170, width=max(1, round(radius * 0.18 * scale)))
 
         motion = Motion(drift=(0, -0.05 - 0.04 * number), sway=(0.004, 0), period=2.5, wraps=True)
-        layers.append(Layer(tint(drawn(size, rise), colour), motion=motion))
+        layers.append(Layer(tint(draw_mask(size, rise), colour), motion=motion))
     return layers
 
 
-def space(ground: Ground, chance: random.Random) -> list[Layer]:
-    """Clouds of gas and a planet or two."""
+def space(ground: Ground, rng: random.Random) -> list[Layer]:
+    """Clouds of gas and two planets."""
     size = ground.size
     layers = []
     for number, colour in enumerate((*ground.palette.accents[:2], ground.palette.accents[3])):
-        gas = noise(chance, size, (size[0] * 0.6, size[1] * 0.6), 6).point(curve(105, 235, 165))
+        gas = noise(rng, size, (size[0] * 0.6, size[1] * 0.6), 6).point(tone_curve(105, 235, 165))
         region = halo(256, 1.1).resize((round(size[0] * 1.1), round(size[1] * 0.9)), Image.Resampling.BICUBIC)
         sheet = Image.new("L", size)
-        sheet.paste(region, (round(size[0] * chance.uniform(-0.4, 0.3)), round(size[1] * chance.uniform(-0.2, 0.3))))
+        sheet.paste(region, (round(size[0] * rng.uniform(-0.4, 0.3)), round(size[1] * rng.uniform(-0.2, 0.3))))
         mask = ImageChops.multiply(gas, sheet)
         motion = Motion(depth=0.1 + 0.1 * number, sway=(0.01, 0.004), period=11 + 3 * number)
         layers.append(Layer(tint(mask, mix(colour, ground.palette.sky[2], 0.25)), motion=motion))
-    big = min(size) * chance.uniform(0.16, 0.24)
+    big = min(size) * rng.uniform(0.16, 0.24)
+    layers.append(_planet(ground, (size[0] * rng.uniform(0.55, 0.75), size[1] * rng.uniform(0.4, 0.66)), big, 0, rng))
     layers.append(
-        _planet(ground, (size[0] * chance.uniform(0.55, 0.75), size[1] * chance.uniform(0.4, 0.66)), big, 0, chance)
-    )
-    layers.append(
-        _planet(
-            ground, (size[0] * chance.uniform(0.12, 0.3), size[1] * chance.uniform(0.15, 0.35)), big * 0.3, 1, chance
-        )
+        _planet(ground, (size[0] * rng.uniform(0.12, 0.3), size[1] * rng.uniform(0.15, 0.35)), big * 0.3, 1, rng)
     )
     return layers
 
 
-def _planet(ground: Ground, centre: Point, radius: float, number: int, chance: random.Random) -> Layer:
+def _planet(ground: Ground, centre: Point, radius: float, number: int, rng: random.Random) -> Layer:
     side = math.ceil(radius * 2)
     base = ground.palette.accents[number]
     bands = tuple(
         mix(base, mix(ground.palette.accents[(number + step) % 4], ground.palette.sky[3], 0.4), 0.45 * (step % 2))
         for step in range(9)
     )
-    face = column(bands, (side, side)).rotate(-18, Image.Resampling.BICUBIC, fillcolor=bands[0])
-    swirl = noise(chance, (side, side), (side * 0.9, side * 0.09), 4).point(curve(100, 210, 110)).rotate(-18)
-    face.paste(lighter(base, 0.12), mask=swirl)
+    face = gradient(bands, (side, side)).rotate(-18, Image.Resampling.BICUBIC, fillcolor=bands[0])
+    swirl = noise(rng, (side, side), (side * 0.9, side * 0.09), 4).point(tone_curve(100, 210, 110)).rotate(-18)
+    face.paste(lighten(base, 0.12), mask=swirl)
     shade = Image.new("L", (side, side), 225)
     reach = round(side * 1.5)
     shade.paste(0, (round(-side * 0.42), round(-side * 0.5)), halo(reach, 0.9))
@@ -301,14 +296,14 @@ def _planet(ground: Ground, centre: Point, radius: float, number: int, chance: r
     def disc(draw: ImageDraw.ImageDraw, scale: float) -> None:
         draw.ellipse((0, 0, side * scale - 1, side * scale - 1), fill=255)
 
-    planet = tint(drawn((side, side), disc, 3), face)
+    planet = tint(draw_mask((side, side), disc, 3), face)
     if number == 0:
-        planet = _ringed(planet, ground, side)
+        planet = _add_ring(planet, ground, side)
     left, top = round(centre[0] - planet.width / 2), round(centre[1] - planet.height / 2)
     return Layer(planet, left, top, Motion(depth=0.3 + 0.2 * (1 - number), sway=(0.004, 0.004), period=9))
 
 
-def _ringed(planet: Image.Image, ground: Ground, side: int) -> Image.Image:
+def _add_ring(planet: Image.Image, ground: Ground, side: int) -> Image.Image:
     wide, tall = round(side * 2.1), round(side * 1.1)
 
     def ring(draw: ImageDraw.ImageDraw, scale: float) -> None:
@@ -322,17 +317,19 @@ def _ringed(planet: Image.Image, ground: Ground, side: int) -> Image.Image:
             )
             draw.ellipse(box, outline=grey, width=max(1, round(side * 0.028 * scale)))
 
-    mask = drawn((wide, tall), ring).rotate(-14, Image.Resampling.BICUBIC)
+    mask = draw_mask((wide, tall), ring).rotate(-14, Image.Resampling.BICUBIC)
     hoop = tint(mask, mix(ground.palette.light, ground.palette.accents[0], 0.35))
     whole = Image.new("RGBA", (wide, tall))
     whole.alpha_composite(planet, ((wide - side) // 2, (tall - side) // 2))
     front = hoop.copy()
-    cut = Image.new("L", (wide, tall))
-    ImageDraw.Draw(cut).polygon([(0, tall * 0.36), (wide, tall * 0.62), (wide, tall), (0, tall)], fill=255)
-    front.putalpha(ImageChops.multiply(hoop.getchannel("A"), cut))
+    front_half = Image.new("L", (wide, tall))
+    ImageDraw.Draw(front_half).polygon([(0, tall * 0.36), (wide, tall * 0.62), (wide, tall), (0, tall)], fill=255)
+    front.putalpha(ImageChops.multiply(hoop.getchannel("A"), front_half))
     behind = hoop.copy()
     behind.putalpha(
-        ImageChops.subtract(ImageChops.multiply(hoop.getchannel("A"), ImageChops.invert(cut)), whole.getchannel("A"))
+        ImageChops.subtract(
+            ImageChops.multiply(hoop.getchannel("A"), ImageChops.invert(front_half)), whole.getchannel("A")
+        )
     )
     whole.alpha_composite(behind)
     whole.alpha_composite(front)

@@ -1,4 +1,4 @@
-"""Move the layers of a scene quickly: everything as brightness and colour planes, prepared once."""
+"""Animate the layers of a scene as brightness and colour planes, which are prepared once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from penstock.atelier.renderers.canvas import STILL, Layer, Scene, Size, place
 # Video is brightness at full size and colour at half. Working on such planes costs a tenth of working on RGBA, and
 # the frames need no conversion. The matrix is BT.709 in its usual limited range.
 _MATRIX = (0.1826, 0.6142, 0.0620, 16.0, -0.1006, -0.3386, 0.4392, 128.0, 0.4392, -0.3989, -0.0403, 128.0)
-# Parts of a pixel: in whole pixels slow movements would stutter. Large layers have fewer, for each is kept in memory.
+# Layers move by parts of a pixel, or slow movements would not look smooth. Large layers have fewer such steps, because
+# each step is kept in memory.
 _PHASES, _PHASES_LARGE, _LARGE_PIXELS = 4, 2, 400_000
 
 
 class Planes(NamedTuple):
-    """One picture, or one frame, as brightness and two colours."""
+    """An image as brightness at full size and two colour planes at half size."""
 
     y: Image.Image
     u: Image.Image
@@ -30,62 +31,64 @@ class Planes(NamedTuple):
         return Planes(self.y.copy(), self.u.copy(), self.v.copy())
 
 
-def planes(image: Image.Image) -> Planes:
+def to_planes(image: Image.Image) -> Planes:
+    """Convert an RGB or RGBA image."""
     y, u, v = image.convert("RGB").convert("RGB", _MATRIX).split()
-    return Planes(y, _halved(u), _halved(v))
+    return Planes(y, _halve(u), _halve(v))
 
 
-def _halved(plane: Image.Image) -> Image.Image:
+def _halve(plane: Image.Image) -> Image.Image:
     return plane.reduce(2) if min(plane.size) > 1 else plane
 
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """Travels once across the margin, gently at both ends."""
+    """Moves once across the margin, slower at both ends."""
 
     margin: int
     seconds: float
-    way: int = 1
+    direction: int = 1
 
     def shift(self, at: float) -> float:
-        return -math.cos(math.pi * min(1.0, at / self.seconds)) * self.margin * self.way
+        """How far it has moved from the middle, in pixels, at a time in seconds."""
+        return -math.cos(math.pi * min(1.0, at / self.seconds)) * self.margin * self.direction
 
 
-class Stage:
-    """A scene ready to be shown at any moment."""
+class Animation:
+    """A scene from which the frame at any time can be drawn."""
 
     def __init__(self, scene: Scene, size: Size, camera: Camera) -> None:
         self._size = size
         self._camera = camera
-        merged = list(_merged(scene.layers))
+        merged = list(_merge_layers(scene.layers))
         ground = Image.new("RGBA", (scene.width, scene.height))
         while merged and merged[0].motion == STILL:
             layer = merged.pop(0)
             place(ground, layer.image, layer.left, layer.top)
         left = (scene.width - size[0]) // 2
-        self._ground = planes(ground.crop((left, 0, left + size[0], size[1])))
-        self._actors = [_Actor(layer, scene, left) for layer in merged]
+        self._ground = to_planes(ground.crop((left, 0, left + size[0], size[1])))
+        self._moving = [_MovingLayer(layer, scene, left) for layer in merged]
 
     def frame(self, at: float) -> Planes:
         shown = self._ground.copy()
-        self.play(shown, at)
+        self.draw_moving(shown, at)
         return shown
 
-    def play(self, shown: Planes, at: float) -> None:
-        """Draw what moves onto a frame."""
+    def draw_moving(self, shown: Planes, at: float) -> None:
+        """Draw the moving layers onto a frame."""
         travelled = self._camera.shift(at)
-        for actor in self._actors:
-            actor.draw(shown, at, travelled)
+        for layer in self._moving:
+            layer.draw(shown, at, travelled)
 
 
-def _merged(layers: tuple[Layer, ...]) -> Iterator[Layer]:
-    """Neighbours that move alike are one layer."""
+def _merge_layers(layers: tuple[Layer, ...]) -> Iterator[Layer]:
+    """Join neighbouring layers that move in the same way."""
     pending: Layer | None = None
     for layer in layers:
         if pending is None:
             pending = layer
         elif pending.motion == layer.motion and not layer.motion.wraps and not layer.motion.spin:
-            pending = _joined(pending, layer)
+            pending = _join_layers(pending, layer)
         else:
             yield pending
             pending = layer
@@ -93,7 +96,7 @@ def _merged(layers: tuple[Layer, ...]) -> Iterator[Layer]:
         yield pending
 
 
-def _joined(below: Layer, above: Layer) -> Layer:
+def _join_layers(below: Layer, above: Layer) -> Layer:
     left, top = min(below.left, above.left), min(below.top, above.top)
     right = max(below.left + below.image.width, above.left + above.image.width)
     bottom = max(below.top + below.image.height, above.top + above.image.height)
@@ -103,8 +106,8 @@ def _joined(below: Layer, above: Layer) -> Layer:
     return Layer(whole, left, top, below.motion)
 
 
-class _Actor:
-    """A layer that moves, its planes ready at every part of a pixel."""
+class _MovingLayer:
+    """A layer that moves; its planes are kept for each part of a pixel that was needed."""
 
     def __init__(self, layer: Layer, scene: Scene, left: int) -> None:
         box = layer.image.getchannel("A").getbbox() if not layer.motion.wraps else None
@@ -117,9 +120,9 @@ class _Actor:
             side if side >= whole else whole + side
             for side, whole in zip(image.size, (scene.width, scene.height), strict=True)
         )
-        colours = planes(_bled(image))
+        colours = to_planes(_extend_colours(image))
         alpha = image.getchannel("A")
-        half = _halved(alpha)
+        half = _halve(alpha)
         self._planes = ((colours.y, alpha), (colours.u, half), (colours.v, half))
         self._phases = _PHASES if image.width * image.height < _LARGE_PIXELS else _PHASES_LARGE
         self._shifted: dict[tuple[int, float, float], tuple[Image.Image, Image.Image]] = {}
@@ -144,7 +147,7 @@ class _Actor:
         return 1 - self._motion.twinkle * wave
 
     def _copies(self, position: float, axis: int, shown: int) -> list[float]:
-        """Where the layer appears along one axis: once, or again and again when it wraps around."""
+        """The positions of the layer along one axis: one, or several when it wraps around."""
         if not self._motion.wraps or not self._motion.drift[axis]:
             return [position]
         period = self._periods[axis]
@@ -153,44 +156,44 @@ class _Actor:
 
     def _draw_plane(self, number: int, plane: Image.Image, x: float, y: float, light: float, at: float) -> None:
         if self._motion.spin:
-            values, mask = self._turned(number, at)
+            values, mask = self._rotated_plane(number, at)
         else:
             x, y = (math.floor(value * self._phases + 0.5) / self._phases for value in (x, y))
-            values, mask = self._part(number, x % 1, y % 1)
+            values, mask = self._plane_at(number, x % 1, y % 1)
         if light < 0.99:
-            mask = mask.point(_dimming(round(light * 64)))
+            mask = mask.point(_dimming_table(round(light * 64)))
         plane.paste(values, (math.floor(x), math.floor(y)), mask)
 
-    def _part(self, number: int, right: float, down: float) -> tuple[Image.Image, Image.Image]:
+    def _plane_at(self, number: int, right: float, down: float) -> tuple[Image.Image, Image.Image]:
         key = (number, right, down)
         if key not in self._shifted:
             values, mask = self._planes[number]
             if right or down:
                 width, height = values.size[0] + 1, values.size[1] + 1
-                # Colours are defined a little beyond the mask, so the added edge repeats; the mask's edge is empty.
+                # The added edge of the colours repeats their last pixels; the added edge of the mask is empty.
                 grown = Image.new("L", (width, height))
                 grown.paste(values.resize((width, height), Image.Resampling.NEAREST), (0, 0))
                 grown.paste(values, (0, 0))
-                values = _nudged(grown, right, down)
+                values = _shift_by_fraction(grown, right, down)
                 rim = Image.new("L", (width, height))
                 rim.paste(mask, (0, 0))
-                mask = _nudged(rim, right, down)
+                mask = _shift_by_fraction(rim, right, down)
             self._shifted[key] = values, mask
         return self._shifted[key]
 
-    def _turned(self, number: int, at: float) -> tuple[Image.Image, Image.Image]:
+    def _rotated_plane(self, number: int, at: float) -> tuple[Image.Image, Image.Image]:
         values, mask = self._planes[number]
         angle = -360 * self._motion.spin * at
         return values.rotate(angle, Image.Resampling.BILINEAR), mask.rotate(angle, Image.Resampling.BILINEAR)
 
 
 @cache
-def _dimming(sixty_fourths: int) -> list[int]:
+def _dimming_table(sixty_fourths: int) -> list[int]:
     return [value * sixty_fourths // 64 for value in range(256)]
 
 
-def _nudged(plane: Image.Image, right: float, down: float) -> Image.Image:
-    """Moved by parts of a pixel: a mixture with the same plane one whole pixel further."""
+def _shift_by_fraction(plane: Image.Image, right: float, down: float) -> Image.Image:
+    """The plane moved by parts of a pixel: blended with itself one whole pixel further."""
     if right:
         plane = Image.blend(plane, ImageChops.offset(plane, 1, 0), right)
     if down:
@@ -198,8 +201,8 @@ def _nudged(plane: Image.Image, right: float, down: float) -> Image.Image:
     return plane
 
 
-def _bled(image: Image.Image) -> Image.Image:
-    """Colours carried over the edge of what can be seen, or black would shine through at parts of a pixel."""
+def _extend_colours(image: Image.Image) -> Image.Image:
+    """The RGB image with its colours continued beyond its visible edge; else the edge would be dark."""
     alpha = image.getchannel("A")
     if alpha.getextrema() == (255, 255) or min(image.size) < 8:
         return image.convert("RGB")

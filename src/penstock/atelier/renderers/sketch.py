@@ -1,8 +1,6 @@
-"""Paint a picture from the words of a prompt: always the same one for the same words, seed and size."""
+"""Draw an image from the words of a prompt: always the same one for the same words, seed and size."""
 
 from __future__ import annotations
-
-from PIL import Image, ImageEnhance
 
 from penstock.atelier.renderers import canvas, scene
 from penstock.atelier.renderers.canvas import Size
@@ -10,32 +8,25 @@ from penstock.atelier.renderers.enlarge import scale
 from penstock.imaging import convert
 
 SHORTEST, LONGEST = 16, 4096
-COMFORTABLE = 160  # smaller pictures are painted at this size and reduced, or nothing would be seen in them
-SPACIOUS = 2560  # larger ones are painted at this size and enlarged, or their many layers would not fit in memory
+SMALLEST_DRAWN = 160  # smaller images are drawn at this size and reduced, or nothing would be seen in them
+LARGEST_DRAWN = 2560  # larger images are drawn at this size and enlarged, or their many layers would not fit in memory
 
 
-def paint(
-    prompt: str, width: int, height: int, seed: int = 0, negative: str = "", style: str = "vivid"
-) -> convert.ImageFile:
-    """A PNG of exactly this size."""
-    return convert.encode(picture(prompt, width, height, seed, negative, style), "png")
-
-
-def picture(
-    prompt: str, width: int, height: int, seed: int = 0, negative: str = "", style: str = "vivid"
-) -> Image.Image:
+def draw_image(prompt: str, width: int, height: int, seed: int) -> convert.ImageFile:
+    """A PNG of exactly this size. Raises BadImage for a size outside the limits."""
     check_size(width, height)
-    painted = canvas.flatten(scene.compose(prompt, negative, _painted_size(width, height), seed))
-    if style == "natural":
-        painted = ImageEnhance.Color(painted).enhance(0.8)
-    return canvas.finish(scale(painted, (width, height)), canvas.dice(prompt, seed, "grain"))
+    drawn = canvas.flatten(scene.compose(prompt, _drawing_size(width, height), seed))
+    image = canvas.finish(scale(drawn, (width, height)), canvas.seeded_rng(prompt, seed, "grain"))
+    return convert.encode(image, "png")
 
 
 def check_size(width: int, height: int) -> None:
+    """Raise BadImage unless both sides are within the limits."""
     if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST):
         raise convert.BadImage(f"Width and height must be from {SHORTEST} to {LONGEST}.")
 
 
-def _painted_size(width: int, height: int) -> Size:
-    factor = min(max(1.0, COMFORTABLE / min(width, height)), SPACIOUS / max(width, height))
+def _drawing_size(width: int, height: int) -> Size:
+    """The size at which an image is drawn before it is scaled, in the same shape."""
+    factor = min(max(1.0, SMALLEST_DRAWN / min(width, height)), LARGEST_DRAWN / max(width, height))
     return max(1, round(width * factor)), max(1, round(height * factor))

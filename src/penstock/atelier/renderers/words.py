@@ -1,4 +1,4 @@
-"""Read a prompt as a list of things to draw: subjects, their colours and number, the hour, the weather."""
+"""Read a prompt as a list of things to draw: subjects with colour and number, the time of day, the weather."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.atelier.renderers.palette import NAMED, Colour
 
-# One line for each thing we can draw or each mood we can set: the name inside, then the words that mean it.
+# One line for each thing that can be drawn and each palette: its name in the code, then the words that mean it.
 _SCENERY = """
 mountains: mountain peak alps summit range volcano cliff everest fuji highlands canyon
 hills: hill meadow field valley pasture countryside prairie farm grass landscape nature park vineyard
@@ -95,7 +95,7 @@ umbrella: umbrella parasol
 oak: oak willow birch maple elm cherrytree
 palm: palm
 """
-# In order of precedence: a special light before the hour, the hour before the season, the season before the weather.
+# In order of precedence: special light, then the time of day, then the season, then the weather.
 _PALETTES = """
 depths: underwater reef aquarium
 neon: neon cyberpunk synthwave vaporwave futuristic
@@ -124,12 +124,13 @@ petals: mandala flower kaleidoscope symmetry symmetrical pattern ornament
 """
 _NUMBERS = "one two three four five six seven eight nine".split()
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS, 1)} | {"pair": 2, "couple": 2, "several": 4, "many": 6}
-_PORTRAIT = frozenset({"portrait", "face", "selfie", "headshot"})  # of somebody, when nobody else is named
+_PORTRAIT = frozenset({"portrait", "face", "selfie", "headshot"})  # a person is drawn when no creature is named
 _NOT = frozenset({"no", "without", "not", "never"})
 _GROUPS = {"scenery": _SCENERY, "sky": _SKY, "creature": _CREATURES, "thing": _THINGS, "placed": _PLACED}
 
 
 def _lexicon(table: str) -> dict[str, str]:
+    """Names by word; a name is a word too."""
     rows = (line.partition(":") for line in table.strip().splitlines())
     return {word: name for name, _, words in rows for word in (name, *words.split())}
 
@@ -141,6 +142,8 @@ _ABSTRACT_WORDS = _lexicon(_ABSTRACT)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
+    """One thing to draw: its name, and the colour and number that the prompt gives it."""
+
     name: str
     colour: Colour | None = None
     count: int = 1
@@ -148,7 +151,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What a prompt asks for, as far as we can draw it."""
+    """What a prompt asks for, as far as it can be drawn."""
 
     scenery: tuple[Subject, ...] = ()
     sky: tuple[Subject, ...] = ()
@@ -161,20 +164,20 @@ class Brief:
     words: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
+        """True when this scenery, weather or object is asked for."""
         return any(subject.name == name for subject in (*self.scenery, *self.sky, *self.placed))
 
 
-def read(prompt: str, negative: str = "") -> Brief:
-    """Prompts are English words here; what we do not know only seeds the dice."""
+def read(prompt: str) -> Brief:
+    """Read the English words of a prompt; words that are not known are ignored."""
     reader = _Reader()
-    unwanted = {_singular(word) for word in _tokens(negative)}
-    for word, is_plural in _wanted(prompt, unwanted):
-        reader.take(word, is_plural)
+    for word, is_plural in _wanted_words(prompt):
+        reader.read_word(word, is_plural)
     return reader.brief(frozenset(_tokens(prompt)))
 
 
 class _Reader:
-    """Goes through the words once; a colour or a number waits for the thing that it belongs to."""
+    """Reads the words in order; a colour or a number is kept for the next thing that is named."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Subject]] = {group: [] for group in _GROUPS}
@@ -184,7 +187,7 @@ class _Reader:
         self._colour: Colour | None = None
         self._count: int | None = None
 
-    def take(self, word: str, is_plural: bool) -> None:
+    def read_word(self, word: str, is_plural: bool) -> None:
         if word in NAMED:
             self._colour = NAMED[word]
             self._colours.append(self._colour)
@@ -193,14 +196,14 @@ class _Reader:
         else:
             self._palettes |= {_PALETTE_WORDS[word]} if word in _PALETTE_WORDS else set()
             self._abstract = self._abstract or _ABSTRACT_WORDS.get(word)
-            self._name(word, 3 if is_plural else 1)
+            self._add_subject(word, 3 if is_plural else 1)
 
-    def _name(self, word: str, usual: int) -> None:
+    def _add_subject(self, word: str, usual_count: int) -> None:
         groups = [group for group in _GROUPS if word in _WORDS[group]]
         if word == "tree" and {"oak", "palm"} & {subject.name for subject in self._found["placed"]}:
             return  # an oak tree is one tree, not a forest behind an oak
         for group in groups:
-            subject = Subject(_WORDS[group][word], self._colour, self._count or usual)
+            subject = Subject(_WORDS[group][word], self._colour, self._count or usual_count)
             if all(known.name != subject.name for known in self._found[group]):
                 self._found[group].append(subject)
         if groups:
@@ -219,17 +222,17 @@ class _Reader:
         return Brief(scenery, above, creatures, things, placed, palette, abstract, colours, tokens)
 
 
-def _wanted(prompt: str, unwanted: set[str]) -> Iterator[tuple[str, bool]]:
-    """Each word in its singular, and whether it was a plural."""
+def _wanted_words(prompt: str) -> Iterator[tuple[str, bool]]:
+    """Each word in its singular, and whether it was a plural; without what follows `no` or `without`."""
     denied = False
     for word in _tokens(prompt):
         if word in _NOT:
             denied = True
             continue
         single = _singular(word)
-        if not denied and single not in unwanted:
+        if not denied:
             yield single, single != word
-        # "no big clouds": the denial lasts until something was named.
+        # "no big clouds": the denial lasts until something is named.
         denied = denied and not any(single in lexicon for lexicon in _WORDS.values())
 
 
@@ -239,6 +242,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _singular(word: str) -> str:
+    """The singular if that is a known word, else the word itself."""
     endings = (("ies", "y"), ("ves", "f"), ("ves", "fe"), ("es", ""), ("s", ""))
     candidates = [word.removesuffix(ending) + instead for ending, instead in endings if word.endswith(ending)]
     return next((candidate for candidate in (word, *candidates) if _is_known(candidate)), word)

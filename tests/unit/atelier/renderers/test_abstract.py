@@ -1,12 +1,13 @@
-"""Six ways of painting nothing in particular."""
+"""Six kinds of abstract images."""
 
 from __future__ import annotations
 
-import pytest
+from itertools import product
 
 from penstock.atelier.renderers import abstract, canvas, words
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
 from penstock.atelier.renderers.palette import PALETTES
+from tests.unit.atelier.drawings import check_each
 
 NAMES = sorted(abstract.COMPOSERS)
 
@@ -15,23 +16,29 @@ def test_the_lexicon_and_the_composers_agree() -> None:
     assert set(words._ABSTRACT_WORDS.values()) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("palette", ["day", "night"])
-def test_each_covers_the_whole_picture_with_many_colours(name: str, palette: str) -> None:
-    scene = abstract.compose(name, PALETTES[palette], (120, 90), dice(2))
-    flat = canvas.flatten(scene)
-    colours = flat.getcolors(120 * 90)
-    assert colours is not None
-    assert len(colours) > 20
-    assert scene.layers[0].image.getchannel("A").getextrema() == (255, 255)
+def test_each_kind_covers_the_whole_image_with_many_colours() -> None:
+    def check(case: tuple[str, str]) -> None:
+        name, palette = case
+        scene = abstract.compose(name, PALETTES[palette], (120, 90), seeded_rng(2))
+        flat = canvas.flatten(scene)
+        colours = flat.getcolors(120 * 90)
+        assert colours is not None
+        assert len(colours) > 20
+        assert scene.layers[0].image.getchannel("A").getextrema() == (255, 255)
+
+    check_each(product(NAMES, ("day", "night")), check)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("size", [(1, 1), (3, 200), (200, 3)])
-def test_no_shape_is_too_odd(name: str, size: tuple[int, int]) -> None:
-    assert canvas.flatten(abstract.compose(name, PALETTES["day"], size, dice(2))).size == size
+def test_images_of_any_shape_can_be_composed() -> None:
+    def check(case: tuple[str, tuple[int, int]]) -> None:
+        name, size = case
+        assert canvas.flatten(abstract.compose(name, PALETTES["day"], size, seeded_rng(2))).size == size
+
+    check_each(product(NAMES, ((1, 1), (3, 200), (200, 3))), check)
 
 
 def test_without_a_word_the_seed_chooses() -> None:
-    chosen = {canvas.flatten(abstract.compose(None, PALETTES["day"], (30, 30), dice(n))).tobytes() for n in range(8)}
-    assert len(chosen) == 8
+    def pixels(seed: int) -> bytes:
+        return canvas.flatten(abstract.compose(None, PALETTES["day"], (30, 30), seeded_rng(seed))).tobytes()
+
+    assert len({pixels(seed) for seed in range(8)}) == 8

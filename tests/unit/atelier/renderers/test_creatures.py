@@ -1,37 +1,42 @@
-"""Everybody in the lexicon can be drawn, and is somebody else than the others."""
+"""Every creature of the lexicon can be drawn, and no two look the same."""
 
 from __future__ import annotations
 
 import hashlib
 
-import pytest
-
 from penstock.atelier.renderers import creatures, words
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
+from tests.unit.atelier.drawings import check_each
 
 NAMES = sorted(set(words._lexicon(words._CREATURES).values()))
+
+
+def pixels(name: str, colour: tuple[int, int, int] | None = None) -> bytes:
+    return creatures.draw_creature(name, 60, colour, seeded_rng(1)).tobytes()
 
 
 def test_the_lexicon_and_the_drawings_agree() -> None:
     assert set(NAMES) == creatures.KNOWN
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_portrait_fills_its_square_and_stands_below(name: str) -> None:
-    sprite = creatures.portrait(name, 120, None, dice(1))
-    assert sprite.size == (120, 120)
-    box = sprite.getchannel("A").getbbox()
-    assert box is not None
-    assert box[2] - box[0] > 50
-    assert box[3] - box[1] > 50
+def test_creatures_fill_most_of_their_square() -> None:
+    def check(name: str) -> None:
+        sprite = creatures.draw_creature(name, 120, None, seeded_rng(1))
+        assert sprite.size == (120, 120)
+        box = sprite.getchannel("A").getbbox()
+        assert box is not None
+        assert box[2] - box[0] > 50
+        assert box[3] - box[1] > 50
+
+    check_each(NAMES, check)
 
 
 def test_no_two_look_alike() -> None:
-    digests = {hashlib.sha256(creatures.portrait(name, 60, None, dice(1)).tobytes()).digest() for name in NAMES}
-    assert len(digests) == len(NAMES)
+    assert len({hashlib.sha256(pixels(name)).digest() for name in NAMES}) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_colour_can_be_asked_for(name: str) -> None:
-    plain = creatures.portrait(name, 60, None, dice(1))
-    assert creatures.portrait(name, 60, (220, 30, 160), dice(1)).tobytes() != plain.tobytes()
+def test_creatures_take_a_colour() -> None:
+    def check(name: str) -> None:
+        assert (pixels(name, (220, 30, 160)) == pixels(name)) is False
+
+    check_each(NAMES, check)

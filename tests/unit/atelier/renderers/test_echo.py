@@ -1,4 +1,4 @@
-"""The partner without a mind: every shape of a chat answer, whole and in pieces."""
+"""The echo: every form of a chat response, at once and as a stream."""
 
 import json
 from typing import Any
@@ -25,12 +25,12 @@ def choice(**body: Any) -> dict[str, Any]:
     return dict(found)
 
 
-def pieced(**body: Any) -> dict[str, Any]:
+def joined_stream(**body: Any) -> dict[str, Any]:
     """The stream put together as a client would."""
     content, arguments, call, reason = "", "", None, None
     for chunk in echo.chunks(ask(**body)):
-        for one in chunk["choices"]:
-            delta, reason = one["delta"], one["finish_reason"] or reason
+        for choice in chunk["choices"]:
+            delta, reason = choice["delta"], choice["finish_reason"] or reason
             content += delta.get("content") or ""
             for part in delta.get("tool_calls", ()):
                 call = call or part
@@ -38,17 +38,17 @@ def pieced(**body: Any) -> dict[str, Any]:
     return {"content": content, "arguments": arguments, "call": call, "finish_reason": reason}
 
 
-def test_it_says_what_it_heard() -> None:
-    answer = echo.completion(ask())
-    assert answer["object"] == "chat.completion"
-    assert answer["choices"][0]["message"] == {"role": "assistant", "content": WORDS}
-    assert answer["choices"][0]["finish_reason"] == "stop"
-    assert answer["usage"] == {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}
-    assert echo.completion(ask())["id"] == answer["id"] != echo.completion(ask(seed=1))["id"]
+def test_it_repeats_the_last_message() -> None:
+    response = echo.completion(ask())
+    assert response["object"] == "chat.completion"
+    assert response["choices"][0]["message"] == {"role": "assistant", "content": WORDS}
+    assert response["choices"][0]["finish_reason"] == "stop"
+    assert response["usage"] == {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}
+    assert echo.completion(ask())["id"] == response["id"] != echo.completion(ask(seed=1))["id"]
 
 
 @pytest.mark.parametrize(
-    ("messages", "heard"),
+    ("messages", "repeated"),
     [
         ([{"role": "system", "content": "be brief"}], "be brief"),
         ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "a"),
@@ -57,8 +57,8 @@ def test_it_says_what_it_heard() -> None:
         ([{"role": "assistant", "content": "b"}], ""),
     ],
 )
-def test_whom_it_listens_to(messages: list[dict[str, Any]], heard: str) -> None:
-    assert choice(messages=messages)["message"]["content"] == heard
+def test_which_message_is_repeated(messages: list[dict[str, Any]], repeated: str) -> None:
+    assert choice(messages=messages)["message"]["content"] == repeated
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_whom_it_listens_to(messages: list[dict[str, Any]], heard: str) -> None:
 def test_limits_and_forms(body: dict[str, Any], content: str, reason: str) -> None:
     whole = choice(**body)
     assert (whole["message"]["content"], whole["finish_reason"]) == (content, reason)
-    parts = pieced(**body)
+    parts = joined_stream(**body)
     assert (parts["content"], parts["finish_reason"]) == (content, reason)
 
 
@@ -95,6 +95,10 @@ def test_json_after_a_schema() -> None:
     assert json.loads(choice(response_format=form)["message"]["content"]) == {
         "city": "echo", "size": "s", "fixed": 7, "tags": [1], "maybe": 1.5,
     }  # fmt: skip
+
+
+def test_schemas_that_say_little() -> None:
+    assert echo._sample({"properties": {"any": True, "none": {"enum": []}}}, 0) == {"any": None, "none": {}}
 
 
 def test_a_schema_within_itself_has_an_end() -> None:
@@ -120,7 +124,7 @@ MENTIONS = [{"role": "user", "content": "please talk to me"}]
     ],
 )
 def test_when_it_calls_a_tool(body: dict[str, Any], called: str | None) -> None:
-    whole, parts = choice(**body), pieced(**body)
+    whole, parts = choice(**body), joined_stream(**body)
     if called is None:
         assert "tool_calls" not in whole["message"]
         assert parts["call"] is None
@@ -133,7 +137,7 @@ def test_when_it_calls_a_tool(body: dict[str, Any], called: str | None) -> None:
     assert (parts["arguments"], parts["finish_reason"]) == (call["function"]["arguments"], "tool_calls")
 
 
-def test_a_stream_has_a_beginning_and_an_end() -> None:
+def test_a_stream_begins_with_a_role_and_ends_with_a_reason() -> None:
     chunks = list(echo.chunks(ask()))
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
@@ -150,20 +154,20 @@ def test_usage_comes_last_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("alternatives", [0, 3])
-def test_it_is_certain_of_every_token(alternatives: int) -> None:
+def test_every_token_has_probability_1(alternatives: int) -> None:
     logprobs = choice(logprobs=True, top_logprobs=alternatives)["logprobs"]["content"]
-    assert [one["token"] for one in logprobs] == ["one", " two", " three", " four"]
-    assert all(len(one["top_logprobs"]) == alternatives for one in logprobs)
-    assert all(one["logprob"] == 0 for one in logprobs)
+    assert [token["token"] for token in logprobs] == ["one", " two", " three", " four"]
+    assert all(len(token["top_logprobs"]) == alternatives for token in logprobs)
+    assert all(token["logprob"] == 0 for token in logprobs)
     assert bytes(logprobs[1]["bytes"]) == b" two"
     assert choice()["logprobs"] is None
     streamed = [chunk["choices"][0].get("logprobs") for chunk in echo.chunks(ask(logprobs=True))]
-    assert [one["content"][0]["token"] for one in streamed if one] == ["one", " two", " three", " four"]
+    assert [part["content"][0]["token"] for part in streamed if part] == ["one", " two", " three", " four"]
 
 
 @given(some.text(max_size=60), some.integers(1, 20))
 def test_whole_and_pieces_say_the_same(text: str, most: int) -> None:
     body = {"messages": [{"role": "user", "content": text}], "max_tokens": most}
-    whole, parts = choice(**body), pieced(**body)
+    whole, parts = choice(**body), joined_stream(**body)
     assert (parts["content"], parts["finish_reason"]) == (whole["message"]["content"], whole["finish_reason"])
     assert text.startswith(parts["content"])

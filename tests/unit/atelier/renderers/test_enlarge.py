@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import io
+from itertools import product
 
 import pytest
 from PIL import Image
 
 from penstock.atelier.renderers import enlarge
-from penstock.atelier.renderers.sketch import picture
-from penstock.imaging import convert
 from penstock.imaging.convert import BadImage
+from tests.unit.atelier.drawings import check_each, draw, open_image, png
 
 
-def png(image: Image.Image) -> bytes:
-    return convert.encode(image, "png").data
+def test_each_side_is_multiplied() -> None:
+    def check(case: tuple[float, str]) -> None:
+        factor, mode = case
+        source = draw("a fox", 40, 30).convert(mode)
+        source.putpixel((0, 0), 0 if mode == "L" else (0, 0, 0, 0)[: len(mode)])
+        enlarged = enlarge.enlarge_image(png(source), factor)
+        assert (enlarged.width, enlarged.height) == (round(40 * factor), round(30 * factor))
+        image = open_image(enlarged.data)
+        assert (image.size, image.mode) == ((enlarged.width, enlarged.height), mode)
+
+    check_each(product([1, 1.1, 1.5, 2, 3.7, 8], ["L", "RGB", "RGBA"]), check)
 
 
-def opened(data: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(data))
-    image.load()
-    return image
-
-
-@pytest.mark.parametrize("factor", [1, 1.1, 1.5, 2, 3.7, 8])
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-def test_each_side_is_multiplied(factor: float, mode: str) -> None:
-    source = picture("a fox", 40, 30).convert(mode)
-    source.putpixel((0, 0), 0 if mode == "L" else (0, 0, 0, 0)[: len(mode)])
-    made = enlarge.enlarge(png(source), factor)
-    assert (made.width, made.height) == (round(40 * factor), round(30 * factor))
-    image = opened(made.data)
-    assert (image.size, image.mode) == ((made.width, made.height), mode)
-
-
-def test_it_is_still_the_same_picture() -> None:
-    source = picture("mountains at sunset", 160, 120)
-    back = opened(enlarge.enlarge(png(source), 3).data).resize((160, 120), Image.Resampling.BOX)
+def test_it_is_still_the_same_draw() -> None:
+    source = draw("mountains at sunset", 160, 120)
+    back = open_image(enlarge.enlarge_image(png(source), 3).data).resize((160, 120), Image.Resampling.BOX)
     differences = [abs(a - b) for a, b in zip(source.tobytes(), back.tobytes(), strict=True)]
     assert sum(differences) / len(differences) < 6
 
@@ -52,7 +43,7 @@ def test_light_is_averaged_not_numbers() -> None:
 def test_transparent_pixels_do_not_bleed() -> None:
     source = Image.new("RGBA", (20, 20), (0, 255, 0, 0))
     source.paste((255, 0, 0, 255), (5, 5, 15, 15))
-    large = opened(enlarge.enlarge(png(source), 4).data)
+    large = open_image(enlarge.enlarge_image(png(source), 4).data)
     for x in range(80):
         pixel = large.getpixel((x, 40))
         assert isinstance(pixel, tuple)
@@ -62,7 +53,7 @@ def test_transparent_pixels_do_not_bleed() -> None:
 
 
 def test_bands_leave_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = picture("flow", 60, 60)
+    source = draw("flow", 60, 60)
     whole = enlarge.scale(source, (180, 180)).tobytes()
     monkeypatch.setattr(enlarge, "_BAND_PIXELS", 180 * 7)
     assert enlarge.scale(source, (180, 180)).tobytes() == whole
@@ -71,9 +62,9 @@ def test_bands_leave_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("factor", [0.99, 8.01, 0, -2])
 def test_other_factors_are_refused(factor: float) -> None:
     with pytest.raises(BadImage, match="1 to 8"):
-        enlarge.enlarge(png(picture("x", 20, 20)), factor)
+        enlarge.enlarge_image(png(draw("x", 20, 20)), factor)
 
 
 def test_too_large_a_result_is_refused() -> None:
     with pytest.raises(BadImage, match="40 million"):
-        enlarge.enlarge(png(Image.new("RGB", (2000, 2000))), 4)
+        enlarge.enlarge_image(png(Image.new("RGB", (2000, 2000))), 4)

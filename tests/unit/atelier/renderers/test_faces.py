@@ -1,27 +1,26 @@
-"""The table of faces is drawn row by row."""
+"""Every row of the table of faces is drawn with two eyes."""
 
 from __future__ import annotations
 
-import pytest
-
 from penstock.atelier.renderers import faces
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
 from penstock.atelier.renderers.pen import Pen
+from tests.unit.atelier.drawings import check_each
 
 
-@pytest.mark.parametrize("name", sorted(faces.FACES))
-def test_a_face_looks_at_us(name: str) -> None:
-    face = faces.FACES[name]
-    pen = Pen(200)
-    faces.draw(pen, face, None, dice(3))
-    image = pen.done(0)
-    left = image.crop((60, 80, 95, 105)).convert("L").getextrema()
-    right = image.crop((105, 80, 140, 105)).convert("L").getextrema()
-    for low, high in (left, right):
-        assert isinstance(low, int | float)
-        assert isinstance(high, int | float)
-        assert low < 70  # the eye
-        assert high > low + 60  # and its light
+def test_faces_have_two_eyes() -> None:
+    def check(name: str) -> None:
+        pen = Pen(200)
+        faces.draw(pen, faces.FACES[name], None, seeded_rng(3))
+        image = pen.render()
+        for box in ((60, 80, 95, 105), (105, 80, 140, 105)):
+            low, high = image.crop(box).convert("L").getextrema()
+            assert isinstance(low, int | float)
+            assert isinstance(high, int | float)
+            assert low < 70, "the eye"
+            assert high > low + 60, "the light in it"
+
+    check_each(faces.FACES, check)
 
 
 def test_marks_and_ears_are_known() -> None:

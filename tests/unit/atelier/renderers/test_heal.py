@@ -1,4 +1,4 @@
-"""What is removed leaves no trace: surroundings go on through the hole, in the direction that they run."""
+"""A hole is filled from its surroundings, in the direction in which they continue."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def spoilt(image: Image.Image, *boxes: tuple[int, int, int, int]) -> Image.Image
     return copy
 
 
-def mean_difference(one: Image.Image, other: Image.Image, box: tuple[int, int, int, int]) -> float:
-    return max(ImageStat.Stat(ImageChops.difference(one, other).crop(box)).mean)
+def mean_difference(first: Image.Image, second: Image.Image, box: tuple[int, int, int, int]) -> float:
+    return max(ImageStat.Stat(ImageChops.difference(first, second).crop(box)).mean)
 
 
 @pytest.mark.parametrize("upright", [False, True])
-def test_an_edge_goes_on_through_the_hole(upright: bool) -> None:
+def test_an_edge_continues_through_the_hole(upright: bool) -> None:
     clean = striped(upright=upright)
     filled = heal.fill(spoilt(clean, BOX), hole(BOX), random.Random(1))
     assert mean_difference(filled, clean, BOX) < 6
@@ -51,7 +51,7 @@ def test_several_holes_in_one_row() -> None:
     assert max(mean_difference(filled, clean, box) for box in boxes) < 6
 
 
-def test_a_hole_at_the_edge_of_the_picture() -> None:
+def test_a_hole_at_the_edge_of_the_image() -> None:
     clean, box = striped(upright=False), (90, 0, 120, 90)
     filled = heal.fill(spoilt(clean, box), hole(box), random.Random(1))
     assert mean_difference(filled, clean, box) < 12
@@ -63,7 +63,7 @@ def test_everything_outside_stays_as_it_was() -> None:
     assert spoilt(filled, BOX).tobytes() == spoilt(clean, BOX).tobytes()
 
 
-def test_a_mask_like_a_sieve_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mask_with_many_holes_is_filled_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heal, "_MOST_RUNS", 10)
     clean, boxes = striped(upright=False), [(left, 5, left + 4, 85) for left in range(5, 110, 10)]
     filled = heal.fill(spoilt(clean, *boxes), hole(*boxes), random.Random(1))

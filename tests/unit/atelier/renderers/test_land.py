@@ -1,4 +1,4 @@
-"""Land lies below the horizon, darker towards us."""
+"""Land is below the horizon, darker at the front."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from penstock.atelier.renderers import canvas, land
-from penstock.atelier.renderers.canvas import Layer, Scene, dice
+from penstock.atelier.renderers.canvas import Layer, Scene, seeded_rng
 from penstock.atelier.renderers.palette import PALETTES, oklab
 
 SIZE = (120, 90)
@@ -27,27 +27,27 @@ def covered(layers: list[Layer], row: int) -> float:
 
 @pytest.mark.parametrize("painter", [land.mountains, land.hills, land.flowers])
 def test_the_bottom_is_covered_and_the_top_is_free(painter: land.Painter) -> None:
-    layers = painter(ground(), dice(5))
+    layers = painter(ground(), seeded_rng(5))
     assert covered(layers, 88) == 1
     assert covered(layers, 1) < 0.2
 
 
 def test_water_begins_at_the_horizon() -> None:
-    layers = land.water(ground(), dice(5))
+    layers = land.water(ground(), seeded_rng(5))
     assert covered(layers, 60) == 1
     assert covered(layers, 45) == 0
 
 
-def test_a_lake_mirrors_what_is_above() -> None:
+def test_a_lake_reflects_what_is_above() -> None:
     above = Image.new("RGB", SIZE, (250, 20, 20))
-    still = land.water(ground(), dice(5))[0].image.convert("RGB").resize((1, 1)).tobytes()
-    mirror = land.water(ground(), dice(5), reflected=above)[0].image.convert("RGB").resize((1, 1)).tobytes()
+    still = land.water(ground(), seeded_rng(5))[0].image.convert("RGB").resize((1, 1)).tobytes()
+    mirror = land.water(ground(), seeded_rng(5), reflected=above)[0].image.convert("RGB").resize((1, 1)).tobytes()
     assert mirror[0] > still[0] + 20
 
 
 def test_near_land_is_darker_and_snow_is_white() -> None:
     assert oklab(ground().tone(0))[0] > oklab(ground().tone(1))[0]
-    assert oklab(ground(snowy=True).covered(0.5))[0] > 0.8
+    assert oklab(ground(snowy=True).surface_colour(0.5))[0] > 0.8
 
 
 @pytest.mark.parametrize("rock", [True, False])

@@ -1,12 +1,11 @@
-"""Everything that stands in a landscape can be drawn."""
+"""Every object of a landscape that the lexicon has can be drawn."""
 
 from __future__ import annotations
 
-import pytest
-
 from penstock.atelier.renderers import landmarks, words
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
 from penstock.atelier.renderers.pen import Pen
+from tests.unit.atelier.drawings import check_each
 
 NAMES = sorted(set(words._lexicon(words._PLACED).values()))
 
@@ -16,11 +15,13 @@ def test_the_lexicon_and_the_drawings_agree() -> None:
     assert set(landmarks.OUTDOORS) >= landmarks.AIRBORNE
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_landmark_takes_a_colour(name: str) -> None:
-    def drawn(colour: tuple[int, int, int] | None) -> bytes:
+def test_landmarks_take_a_colour() -> None:
+    def pixels(name: str, colour: tuple[int, int, int] | None) -> bytes:
         pen = Pen(60)
-        landmarks.OUTDOORS[name](pen, colour, dice(1))
-        return pen.done().tobytes()
+        landmarks.OUTDOORS[name](pen, colour, seeded_rng(1))
+        return pen.render().tobytes()
 
-    assert drawn((20, 200, 60)) != drawn(None)
+    def check(name: str) -> None:
+        assert (pixels(name, (20, 200, 60)) == pixels(name, None)) is False
+
+    check_each(NAMES, check)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.atelier.renderers import palette
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
 from penstock.atelier.renderers.palette import Colour
+from tests.unit.atelier.drawings import check_each
 
 colours = some.tuples(*[some.integers(0, 255)] * 3)
 
@@ -19,9 +19,9 @@ def test_oklab_and_back(colour: Colour) -> None:
 
 
 @given(colours, colours)
-def test_mixing_begins_and_ends_at_the_given_colours(one: Colour, other: Colour) -> None:
-    assert palette.mix(one, other, 0) == one
-    assert palette.mix(one, other, 1) == other
+def test_mixing_begins_and_ends_at_the_given_colours(first: Colour, second: Colour) -> None:
+    assert palette.mix(first, second, 0) == first
+    assert palette.mix(first, second, 1) == second
 
 
 def test_blue_and_yellow_do_not_turn_grey() -> None:
@@ -31,8 +31,8 @@ def test_blue_and_yellow_do_not_turn_grey() -> None:
 
 
 @given(colours, some.floats(-1, 1))
-def test_lighter_never_leaves_the_range(colour: Colour, amount: float) -> None:
-    assert all(0 <= channel <= 255 for channel in palette.lighter(colour, amount))
+def test_lighten_never_leaves_the_range(colour: Colour, amount: float) -> None:
+    assert all(0 <= channel <= 255 for channel in palette.lighten(colour, amount))
 
 
 @given(some.lists(colours, min_size=1, max_size=5), some.integers(1, 300))
@@ -45,20 +45,24 @@ def test_a_ramp_has_its_steps_and_its_ends(stops: list[Colour], steps: int) -> N
 
 
 def test_every_palette_has_every_colour() -> None:
-    for one in palette.PALETTES.values():
-        assert len(one.sky) == 4
-        assert len(one.accents) == 4
+    def check(name: str) -> None:
+        assert len(palette.PALETTES[name].sky) == 4
+        assert len(palette.PALETTES[name].accents) == 4
+
+    check_each(palette.PALETTES, check)
     assert set(palette.BY_CHANCE) <= set(palette.PALETTES)
 
 
-def test_a_named_palette_is_taken_and_a_colour_tints_it() -> None:
-    plain = palette.choose("night", (), dice(1))
+def test_a_named_palette_is_used_and_a_colour_tints_it() -> None:
+    plain = palette.choose_palette("night", (), seeded_rng(1))
     assert plain == palette.PALETTES["night"]
-    red = palette.choose("day", ((200, 30, 30),), dice(1))
+    red = palette.choose_palette("day", ((200, 30, 30),), seeded_rng(1))
     assert red.accents[0] == (200, 30, 30)
     assert red.water[0] > palette.PALETTES["day"].water[0]
 
 
-@pytest.mark.parametrize("name", sorted(palette.NAMED))
-def test_named_colours_are_colours(name: str) -> None:
-    assert all(0 <= channel <= 255 for channel in palette.NAMED[name])
+def test_named_colours_are_colours() -> None:
+    def check(name: str) -> None:
+        assert all(0 <= channel <= 255 for channel in palette.NAMED[name])
+
+    check_each(palette.NAMED, check)

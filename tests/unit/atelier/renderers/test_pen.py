@@ -9,7 +9,7 @@ from penstock.atelier.renderers.pen import Pen, corners, smooth
 
 
 def alpha(pen: Pen, x: int, y: int) -> int:
-    return pen.done(0).getchannel("A").tobytes()[y * pen.side + x]
+    return pen.render().getchannel("A").tobytes()[y * pen.side + x]
 
 
 def test_shapes_may_be_written_as_text() -> None:
@@ -21,7 +21,7 @@ def test_shapes_may_be_written_as_text() -> None:
 def test_a_sheet_has_the_asked_size(side: int) -> None:
     pen = Pen(side)
     pen.oval((0.5, 0.5), 0.4, 0.4, (10, 20, 30))
-    assert pen.done().size == (side, side)
+    assert pen.render().size == (side, side)
 
 
 def test_very_large_sheets_stay_small_in_memory() -> None:
@@ -37,11 +37,11 @@ def test_ovals_boxes_and_strokes_cover_their_place() -> None:
     assert alpha(pen, 50, 50) == 0
 
 
-def test_twins_and_mirrored_shapes_are_symmetrical() -> None:
+def test_pairs_and_symmetric_shapes_are_symmetrical() -> None:
     pen = Pen(100)
-    pen.twin("10,10 30,10 20,40", (1, 1, 1))
-    pen.mirrored("50,50 30,60 50,90", (1, 1, 1))
-    image = pen.done(0).getchannel("A")
+    pen.blob_pair("10,10 30,10 20,40", (1, 1, 1))
+    pen.symmetric_blob("50,50 30,60 50,90", (1, 1, 1))
+    image = pen.render().getchannel("A")
     mirrored = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     differing = sum(abs(a - b) > 140 for a, b in zip(image.tobytes(), mirrored.tobytes(), strict=True))
     assert differing < 60  # an edge may fall on the other side of a pixel

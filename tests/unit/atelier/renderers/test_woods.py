@@ -1,4 +1,4 @@
-"""Trees grow from the ground up."""
+"""Trees stand on the ground and cover a part of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from penstock.atelier.renderers import land, woods
-from penstock.atelier.renderers.canvas import dice
+from penstock.atelier.renderers.canvas import seeded_rng
 from penstock.atelier.renderers.palette import PALETTES
 
 
@@ -16,7 +16,7 @@ def ground(palette: str = "day") -> land.Ground:
 
 @pytest.mark.parametrize("painter", [woods.forest, woods.grove, woods.shore, woods.far_shore])
 def test_woods_cover_something_but_not_everything(painter: land.Painter) -> None:
-    layers = painter(ground(), dice(1))
+    layers = painter(ground(), seeded_rng(1))
     alpha = Image.new("L", (120, 90))
     for layer in layers:
         alpha.paste(255, (layer.left, layer.top), layer.image.getchannel("A"))
@@ -24,13 +24,13 @@ def test_woods_cover_something_but_not_everything(painter: land.Painter) -> None
     assert 0.03 < share < 0.9
 
 
-def test_groves_wear_the_season() -> None:
-    autumn = woods.grove(ground("autumn"), dice(1))[-1].image.resize((1, 1)).convert("RGB").tobytes()
+def test_groves_have_the_colours_of_the_season() -> None:
+    autumn = woods.grove(ground("autumn"), seeded_rng(1))[-1].image.resize((1, 1)).convert("RGB").tobytes()
     assert autumn[0] > autumn[2] + 30
 
 
 def test_a_pine_is_tallest_in_its_middle() -> None:
-    points = woods.pine(50, 80, 40, dice(1))
+    points = woods.pine(50, 80, 40, seeded_rng(1))
     top = min(points, key=lambda point: point[1])
     assert top[0] == 50
     assert top[1] < 45
