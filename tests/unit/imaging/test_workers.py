@@ -26,7 +26,7 @@ from penstock.upstream.local import child_tasks
 
 SOURCE = Path(workers.__file__).parents[2]
 ATELIER_TASKS = child_tasks((PROVIDER,))
-VIDEO: dict[str, Any] = {"prompt": "sea", "image": None, "seconds": 20, "width": 320, "height": 180, "seed": 0}
+VIDEO: dict[str, Any] = {"prompt": "sea", "image": None, "seconds": 20, "width": 1280, "height": 720, "seed": 0}
 
 
 def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
@@ -198,10 +198,9 @@ async def test_a_task_that_needs_too_much_memory_crashes() -> None:
 
 async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
     seen: list[float] = []
+    small = {**VIDEO, "seconds": 2, "width": 320, "height": 180}
     async with WorkerPool(tasks=ATELIER_TASKS) as pool:
-        result = await pool.run(
-            "atelier:clip", progress=seen.append, **{**VIDEO, "seconds": 2, "path": str(tmp_path / "a.mp4")}
-        )
+        result = await pool.run("atelier:clip", progress=seen.append, **{**small, "path": str(tmp_path / "a.mp4")})
     assert result["seconds"] == pytest.approx(2, abs=0.05)
     assert seen == sorted(seen)
     assert seen

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from penstock.atelier.renderers import retouch, words
+from penstock.atelier.renderers.effects import EFFECTS
 from penstock.atelier.renderers.palette import NAMED
 from penstock.atelier.renderers.words import Brief, Subject, read
 
@@ -73,7 +78,15 @@ def test_a_coral_reef_has_no_colour() -> None:
 
 
 def test_abstract_alone_means_flow() -> None:
-    assert [read(words).abstract for words in ("abstract", "abstract geometric")] == ["flow", "bauhaus"]
+    assert [read(prompt).abstract for prompt in ("abstract", "abstract geometric")] == ["flow", "bauhaus"]
+
+
+def test_the_documentation_lists_every_word() -> None:
+    page = set(re.findall(r"[a-z]+", (Path(__file__).parents[4] / "docs" / "atelier.md").read_text()))
+    lexicons = [*words._WORDS.values(), words._PALETTE_WORDS, words._ABSTRACT_WORDS, words._COUNTS, NAMED, EFFECTS]
+    known = {word for lexicon in lexicons for word in lexicon}
+    known |= retouch._ADDING | retouch._REMOVING | retouch._BEHIND | retouch._BLENDING | words._PORTRAIT | words._NOT
+    assert sorted(known - page) == []
 
 
 @given(some.text(max_size=300))
