@@ -21,7 +21,8 @@ real call. [Configuration](configuration.md) says how to add models, prices and 
 What happens to a field is one of: *passthrough* (sent as it is), *renamed* (sent under the provider's name),
 *converted* (sent in the provider's form), *emulated* (done by the gateway where the provider cannot). Fields that a
 model does not have are dropped, or refused where dropping them would change what was asked for. Fields that a table
-does not name are sent as they are; [Atelier](atelier.md) refuses them. `GET /compat/v1/models?schema=true` tells the same about a running gateway.
+does not name are sent as they are; [Atelier](atelier.md) refuses them. `GET /compat/v1/models?schema=true` tells the
+same about a running gateway.
 
 Prices are in US dollars and say where they come from. The first that applies counts; `penstock.toml` can set others.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,14 @@ def test_abstract_alone_means_flow() -> None:
 
 def test_the_documentation_lists_every_word() -> None:
     page = set(re.findall(r"[a-z]+", (Path(__file__).parents[4] / "docs" / "atelier.md").read_text()))
-    lexicons = [*words._WORDS.values(), words._PALETTE_WORDS, words._ABSTRACT_WORDS, words._COUNTS, NAMED, EFFECTS]
+    lexicons: list[Iterable[str]] = [
+        *words._WORDS.values(),
+        words._PALETTE_WORDS,
+        words._ABSTRACT_WORDS,
+        words._COUNTS,
+        NAMED,
+        EFFECTS,
+    ]
     known = {word for lexicon in lexicons for word in lexicon}
     known |= retouch._ADDING | retouch._REMOVING | retouch._BEHIND | retouch._BLENDING | words._PORTRAIT | words._NOT
     assert sorted(known - page) == []
