@@ -12,7 +12,7 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 
 from docs import generate, toml_schema
-from penstock.metrics import Figures, Metrics
+from penstock.metrics import CurrentValues, Metrics
 from penstock.providers import discover
 from penstock.values import Nanos
 from tests import test_layout
@@ -65,13 +65,13 @@ def test_the_page_about_providers_leaves_none_out() -> None:
 def test_operators_are_told_of_every_metric() -> None:
     """All names that the exposition can have, out of one with something in each."""
     metrics = Metrics()
-    metrics.answered("GET", "/x", 200, 0.1)
-    metrics.ended("lab", "image", "completed", Nanos(1))
+    metrics.count_response("GET", "/x", 200, 0.1)
+    metrics.count_generation("lab", "image", "completed", Nanos(1))
     health = [{"provider": "lab", "good": 1, "bad": 0, "well": True}]
-    figures = Figures(
+    figures = CurrentValues(
         jobs_running=0, pool_workers=0, pool_places=0, messages={}, writes=0, write_seconds=0, health=health
     )
-    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text(figures).decode(), re.MULTILINE))
+    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render(figures).decode(), re.MULTILINE))
     told = (ROOT / "docs" / "operations.md").read_text()
     assert sorted(name for name in exposed if f"`{name}`" not in told) == []
 

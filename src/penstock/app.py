@@ -18,7 +18,7 @@ from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
-from penstock.clock import Clock, end
+from penstock.clock import Clock, cancel_and_wait
 from penstock.gateway import Gateway
 from penstock.generations import orphans
 from penstock.generations.run import run_generation
@@ -129,7 +129,7 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await end(tasks)
+            await cancel_and_wait(tasks)
 
 
 def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:

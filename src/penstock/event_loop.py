@@ -1,4 +1,4 @@
-"""The event loop shares its time: long work takes turns, and helping threads do not break in."""
+"""Keep the event loop responsive: long work runs in turns, and helper threads run at lower priority."""
 
 import asyncio
 import os
@@ -6,33 +6,35 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-_LONG_BYTES = 256 * 1024  # less than that is done in no time
+_LONG_BYTES = 256 * 1024  # work on fewer bytes takes too little time to matter
 
 
-class Turns:
-    """Whoever has long work to do asks first; of all who ask, one is answered each time the loop goes round."""
+class LoopTurns:
+    """Lets one long piece of work run per round of the event loop, so that other tasks run in between."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
-    async def take(self, size_bytes: int) -> None:
+    async def wait_turn(self, size_bytes: int) -> None:
+        """Wait for a turn before working on so many bytes. Returns at once when they are few."""
         if size_bytes > _LONG_BYTES:
             async with self._lock:
                 await asyncio.sleep(0)
 
 
 @contextmanager
-def unobtrusive() -> Iterator[None]:
-    """Where there is one processor, threads that are begun in here run when the event loop pauses.
+def low_priority_threads() -> Iterator[None]:
+    """On a machine with one processor, threads started inside this block do not interrupt the event loop.
 
-    By default Linux lets a thread that wakes push aside whoever runs. Where loop and thread share a processor, that is
-    two changes of context for each call to a provider, and a fifth of what the call costs. With several processors the
-    thread finds another one. Threads inherit how they are scheduled.
+    By default Linux lets a thread that wakes up interrupt the running one. When the event loop and a helper thread
+    share one processor, that costs two context switches per call to a provider, a fifth of the call's processor time.
+    With several processors the thread runs on another one, so nothing is changed. Threads inherit their scheduling
+    policy from the thread that starts them.
     """
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) > 1 or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        yield  # also where somebody chose another way: they know why
+        yield  # the operator's own choice of another policy is kept as well
         return
-    with suppress(OSError):  # a sandbox may not allow it, and nothing depends on it
+    with suppress(OSError):  # a sandbox may forbid it; it only costs speed
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     try:
         yield

@@ -1,11 +1,14 @@
-"""Named places where a test may kill, stop or break the process; inert unless the environment names one."""
+"""Named places where a test may kill or stop the process or raise an exception.
+
+They do nothing unless the environment variable PENSTOCK_FAILPOINTS names them. It is read once, at the start, so a
+running gateway cannot be made to fail. `submit.response_read=kill:3,settle.in_tx=raise` kills the process when it
+passes the first place for the third time, and raises an exception whenever it passes the second.
+"""
 
 import os
 import signal
 import time
 
-# PENSTOCK_FAILPOINTS="submit.response_read=kill:3,settle.in_tx=raise" acts at the third passage of the first place and
-# at every passage of the second. Nothing is read after start, so a running gateway cannot be told to fail.
 NAMES = frozenset(
     """accept.before_tx accept.in_tx accept.after_commit submit.intent_committed submit.response_read
     submit.id_committed poll.mid fetch.start fetch.mid media.after_fsync settle.in_tx
@@ -13,27 +16,29 @@ NAMES = frozenset(
 )
 
 
-class Tripped(Exception):
-    """Raised by a place that was told to raise."""
+class FailpointRaised(Exception):
+    """Raised by a failpoint with the action `raise`."""
 
 
-def _parsed(text: str) -> dict[str, tuple[str, int]]:
+def _parse(text: str) -> dict[str, tuple[str, int]]:
     places: dict[str, tuple[str, int]] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, action = item.partition("=")
         verb, _, count = action.partition(":")
         if name not in NAMES or verb not in ("kill", "raise", "stop", "sleep") or not (count or "0").isdecimal():
-            raise ValueError(f"no such failpoint: {item}")
+            raise ValueError(
+                f"PENSTOCK_FAILPOINTS: not a failpoint: {item}; the form is NAME=kill|raise|stop|sleep[:COUNT]"
+            )
         places[name] = (verb, int(count or 0))
     return places
 
 
-_places = _parsed(os.environ.get("PENSTOCK_FAILPOINTS", ""))
+_places = _parse(os.environ.get("PENSTOCK_FAILPOINTS", ""))
 _passed: dict[str, int] = {}
 
 
 def failpoint(name: str) -> None:
-    """One passage of a named place."""
+    """Mark a place in the code, and do what the environment says about it."""
     if not _places or name not in _places:
         return
     verb, count = _places[name]
@@ -47,4 +52,4 @@ def failpoint(name: str) -> None:
     elif verb == "sleep":
         time.sleep(0.2)
     else:
-        raise Tripped(name)
+        raise FailpointRaised(name)

@@ -1,4 +1,4 @@
-"""Logs as lines of JSON: an allow-list of facts, never bodies, prompts or credentials."""
+"""Write logs as lines of JSON, without anything that looks like a credential."""
 
 import logging
 import re
@@ -8,26 +8,29 @@ from typing import Any
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
-# A second net under the rule that nobody logs such things in the first place.
+# A second line of defence: no code should log a credential in the first place.
 _SECRETS = re.compile(r"(?:\b(?:pk_|whsec_|sk-|r8_)|(?i:bearer )|sig=|key=)[A-Za-z0-9_\-.+/=]{6,}")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _HANDLER = "penstock"
 
 
 def configure_logs(level: str) -> None:
-    """One line of JSON an event on stderr, whoever has something to say: our modules or a library's."""
+    """Write each event as one line of JSON to stderr: from structlog, and from the logging of libraries.
+
+    Raises ValueError for an unknown level.
+    """
     if level not in _LEVELS:
         raise ValueError(f"log_level must be one of {', '.join(_LEVELS)}")
-    gathered: list[structlog.typing.Processor] = [
+    collect: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        # Variables of a frame are prompts and credentials.
+        # Not the local variables of a frame: they may be prompts or credentials.
         structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
     ]
-    written: list[structlog.typing.Processor] = [structlog.processors.JSONRenderer(), cross_out]
+    render: list[structlog.typing.Processor] = [structlog.processors.JSONRenderer(), redact_credentials]
     structlog.configure(
-        processors=[*gathered, *written],
+        processors=[*collect, *render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -36,16 +39,16 @@ def configure_logs(level: str) -> None:
     handler.set_name(_HANDLER)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=gathered,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *written],
+            foreign_pre_chain=collect,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
         )
     )
-    for earlier in [one for one in logging.root.handlers if one.get_name() == _HANDLER]:
+    for earlier in [known for known in logging.root.handlers if known.get_name() == _HANDLER]:
         logging.root.removeHandler(earlier)
     logging.root.addHandler(handler)
     logging.root.setLevel(_LEVELS[level])
 
 
-def cross_out(logger: Any, method: str, line: Any) -> str:
-    """The finished line without whatever looks like a credential, however deep in it."""
+def redact_credentials(logger: Any, method: str, line: Any) -> str:
+    """The finished line with `[secret]` in place of everything that looks like a credential."""
     return _SECRETS.sub("[secret]", str(line))

@@ -1,4 +1,4 @@
-"""Small values: ids, replay modes, moments, money, frames, references, durations."""
+"""Small values: ids, times, money, frames, input images, retention and replay modes."""
 
 import os
 import re
@@ -10,54 +10,55 @@ from typing import NewType
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
-# Six bytes of milliseconds and ten of chance, in hexadecimal: sorts by time, and is made without a line of Python.
+# Six bytes of milliseconds and ten random bytes in hexadecimal, so that ids sort by time.
 _RANDOM_BYTES = 10
 _ID = re.compile(r"[a-z]+_[0-9a-f]{32}")
 _LAST_MS = 2**48 - 1
 
 
 def new_id(prefix: str, at_ms: int) -> str:
-    """A time-sortable id such as `req_…`; the time it carries is also the row's `created_at`."""
-    if not _chances:
-        # One question to the system answers many, because each costs more than the rest of the id.
-        drawn = os.urandom(_DRAWN * _RANDOM_BYTES).hex()
-        _chances.extend(drawn[at : at + 2 * _RANDOM_BYTES] for at in range(0, len(drawn), 2 * _RANDOM_BYTES))
-    return f"{prefix}_{at_ms:012x}{_chances.pop()}"
+    """A new id such as `req_…`, which begins with the time `at_ms`."""
+    if not _suffixes:
+        # Random bytes for many ids at once, because each call of the system costs more than the rest of an id.
+        digits = os.urandom(_BATCH * _RANDOM_BYTES).hex()
+        _suffixes.extend(digits[at : at + 2 * _RANDOM_BYTES] for at in range(0, len(digits), 2 * _RANDOM_BYTES))
+    return f"{prefix}_{at_ms:012x}{_suffixes.pop()}"
 
 
-_DRAWN = 64
-_chances: list[str] = []
-os.register_at_fork(after_in_child=_chances.clear)  # what parent and child share, both would give out
+_BATCH = 64
+_suffixes: list[str] = []
+os.register_at_fork(after_in_child=_suffixes.clear)  # or parent and child would give out the same ids
 
 
 def first_id(prefix: str, at_ms: int) -> str:
-    """The smallest id that a moment can have, so that a time filter is a range of ids."""
+    """The smallest id of a time, so that a filter by time is a range of ids."""
     return f"{prefix}_{min(max(at_ms, 0), _LAST_MS):012x}{bytes(_RANDOM_BYTES).hex()}"
 
 
 def is_id(text: str, prefix: str) -> bool:
+    """Whether a text has the form of an id with this prefix."""
     return text.startswith(f"{prefix}_") and _ID.fullmatch(text) is not None
 
 
-# ------------------------------------------------------------------------------------------------------------ moments
+# -------------------------------------------------------------------------------------------------------------- times
 
 
 def iso(at_ms: int) -> str:
-    """A moment as answers show it."""
+    """A time in ISO 8601, as responses show it."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -------------------------------------------------------------------------------------------------------------- money
 
 Nanos = NewType("Nanos", int)
-"""Money: billionths of a US dollar. Never a float."""
+"""An amount of money in billionths of a US dollar. Never a float."""
 
 ZERO = Nanos(0)
 _NANOS_PER_USD = 1_000_000_000
 
 
 def nanos(usd: Decimal | str | int) -> Nanos:
-    """Dollars to nano-dollars, rounded half up: the one place where an amount is rounded."""
+    """Dollars to nano-dollars, rounded half up. Raises ValueError for a text that is not an amount."""
     try:
         amount = Decimal(usd) * _NANOS_PER_USD
         return Nanos(int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
@@ -66,7 +67,7 @@ def nanos(usd: Decimal | str | int) -> Nanos:
 
 
 def dollars(amount: Nanos) -> Decimal:
-    """Nano-dollars to the shortest decimal that says the same; encoded as a JSON number."""
+    """Nano-dollars to dollars, exactly and without trailing zeros."""
     exact = Decimal(amount) / _NANOS_PER_USD
     return Decimal(0) if not exact else Decimal(f"{exact.normalize():f}")
 
@@ -85,9 +86,9 @@ SHORT_SIDES = {"480p": 480, "540p": 540, "720p": 720, "1080p": 1080, "1440p": 14
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The picture shape a caller asked for, whichever of `size`, `aspect_ratio` and `resolution` said it.
+    """The shape of an image or video that a caller asked for by `size`, `aspect_ratio` or `resolution`.
 
-    `exact` frames count pixels. The others know only the proportion, and perhaps the resolution.
+    The sides of an `exact` frame are pixels. Those of another frame are a ratio, perhaps with a resolution.
     """
 
     width: int
@@ -97,7 +98,7 @@ class Frame:
 
     @classmethod
     def parse(cls, text: str) -> "Frame":
-        """`1280x720` or `16:9`; raises ValueError for anything else."""
+        """Parse `1280x720` or `16:9`. Raises ValueError for anything else."""
         if match := _SIZE.fullmatch(text):
             return cls(int(match[1]), int(match[2]))
         if match := _RATIO.fullmatch(text):
@@ -114,7 +115,7 @@ class Frame:
         return f"{self.width}x{self.height}" if self.exact else self.ratio
 
     def scaled(self, short_side: int, multiple: int = 2) -> "Frame":
-        """Pixels for a frame that has only a proportion; an exact frame stays as it is."""
+        """An exact frame with the same ratio; both sides are multiples of `multiple`. An exact frame stays as it is."""
         if self.exact:
             return self
         side = SHORT_SIDES.get(self.resolution or "", short_side)
@@ -127,12 +128,12 @@ class Frame:
         return self.width, self.height
 
 
-# --------------------------------------------------------------------------------------------------------- references
+# ------------------------------------------------------------------------------------------- input images, retention
 
 
 @dataclass(frozen=True, slots=True)
 class InputImage:
-    """A picture that the caller supplied, already fetched, checked and kept: what a provider file may hand on."""
+    """An image that the caller supplied, fetched and checked, as provider modules get it."""
 
     data: bytes
     content_type: str
@@ -143,12 +144,13 @@ class InputImage:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long produced media is kept: `12h`, `7d`."""
+    """How long outputs are kept, such as `12h` or `7d`."""
 
     seconds: int
 
     @classmethod
     def parse(cls, text: str) -> "Retention":
+        """Parse a number of hours or days. Raises ValueError for anything else."""
         match = re.fullmatch(r"([1-9][0-9]{0,5})([hd])", text)
         if not match:
             raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Secrets at rest: the master key, derived keys, sealing and signing."""
+"""Encrypt stored secrets, sign URLs and cookies, and digest API keys with keys derived from a master secret."""
 
 import hmac
 import os
@@ -14,25 +14,26 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from penstock.durability import sync_folder
 from penstock.settings import Settings
 
 SECRET_FILE = "secret.key"  # noqa: S105 (a file's name)
-_LEAST_CHARS = 32
+_SECRET_CHARS_MIN = 32
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 
 
 class SecretRefused(ValueError):
-    """The master secret cannot be used as it is; the message says where it is and what to do."""
+    """The master secret cannot be used; the message says where it is and what to do."""
 
 
 class SealBroken(Exception):
-    """Sealed bytes that this vault did not seal, or that were changed or moved since."""
+    """The sealed bytes were sealed with another secret or context, or were changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What is derived from one master secret, each key for one purpose."""
+    """The keys derived from one master secret, each for one purpose."""
 
     id: bytes
     sealing: AESGCM
@@ -45,34 +46,35 @@ class _Keys:
 
 
 class Vault:
-    """Holds one or more master secrets: the first seals and signs, all of them open and verify.
+    """Has one or more master secrets, newest first. The first seals and signs; all of them open and verify.
 
-    Digests of API keys come from the last, which is the oldest. What they guard is 256 random bits, so their age costs
-    nothing, and a new secret does not turn away every key that was ever given out.
+    API keys are digested with the last, oldest secret: a new master secret would otherwise invalidate every API key.
+    That is no weakness, because an API key has 256 random bits.
     """
 
     def __init__(self, *master: str) -> None:
         if not master:
             raise SecretRefused("There is no master secret.")
         for secret in master:
-            if len(secret) < _LEAST_CHARS:
-                raise SecretRefused(f"A master secret must have at least {_LEAST_CHARS} characters.")
+            if len(secret) < _SECRET_CHARS_MIN:
+                raise SecretRefused(f"A master secret must have at least {_SECRET_CHARS_MIN} characters.")
         self._all = tuple(_Keys.of(secret) for secret in master)
         self._pepper = _derive(master[-1], "api keys")
         self.fingerprint = _derive(master[-1], "fingerprint").hex()[:32]
-        """Tells one installation's secret from another's; safe to store and show."""
+        """Identifies the oldest master secret; safe to store and show."""
 
     def digest_key(self, api_key: str) -> bytes:
-        """What is stored of an API key. A slow hash would add nothing to 256 random bits but a way to wear us out."""
+        """The digest that is stored of an API key. A slow hash is not needed: the key has 256 random bits."""
         return hmac.digest(self._pepper, api_key.encode(), "sha256")
 
     def seal(self, data: bytes, context: str = "") -> bytes:
-        """Encrypt for storing; only the same `context`, such as the row's id, opens it."""
+        """Encrypt data for storage. Opening it needs the same `context`, such as the id of its row."""
         first = self._all[0]
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return first.id + nonce + first.sealing.encrypt(nonce, data, context.encode())
 
     def open(self, sealed: bytes, context: str = "") -> bytes:
+        """Decrypt what `seal` returned. Raises SealBroken when that is not possible."""
         key_id, rest = sealed[:_KEY_ID_BYTES], sealed[_KEY_ID_BYTES:]
         for keys in self._all:
             if keys.id == key_id:
@@ -81,20 +83,24 @@ class Vault:
         raise SealBroken("A stored secret cannot be opened with this master secret.")
 
     def is_current(self, sealed: bytes) -> bool:
-        """False for what an older secret sealed."""
+        """False if the data was sealed with an older master secret."""
         return sealed.startswith(self._all[0].id)
 
     def sign(self, text: str) -> str:
-        """A signature for addresses and cookies, in characters that need no escaping there."""
+        """A signature of a text, in characters that need no escaping in URLs and cookies."""
         return _signature(self._all[0].signing, text)
 
     def verify(self, text: str, signature: str) -> bool:
+        """Whether `sign` returned this signature for the text, with any of the master secrets."""
         given = signature.encode(errors="replace")
         return any(hmac.compare_digest(_signature(keys.signing, text).encode(), given) for keys in self._all)
 
 
 def open_vault(settings: Settings) -> Vault:
-    """The vault of this installation. Without a secret in the settings, one is kept in the data folder."""
+    """Open the vault with the secret of the settings or else of the data folder, where the first start creates one.
+
+    Raises SecretRefused when the secret is too short or its file cannot be used.
+    """
     if settings.secret:
         return Vault(*settings.secret.split())
     path = settings.data / SECRET_FILE
@@ -107,10 +113,13 @@ def open_vault(settings: Settings) -> Vault:
 
 
 def rotate_secret(settings: Settings) -> None:
-    """Put a new master secret before the ones there are; processes take it up when they are started again."""
+    """Add a new master secret before the existing ones in the data folder. Processes use it after a restart.
+
+    Raises SecretRefused when the secret comes from the settings.
+    """
     path = settings.data / SECRET_FILE
     if settings.secret:
-        raise SecretRefused("The master secret comes from the settings: write the new one before the old one there.")
+        raise SecretRefused("The master secret comes from the settings: add the new one there, before the old one.")
     _replace(path, "\n".join([secrets.token_urlsafe(32), *_read(path)]) + "\n")
 
 
@@ -128,33 +137,34 @@ def _signature(key: bytes, text: str) -> str:
 def _read(path: Path) -> list[str]:
     try:
         with path.open() as file:
-            # Asked of the open file, so that what is judged is what is read.
+            # The mode of the open file: the path may lead to another file by now.
             mode = os.fstat(file.fileno()).st_mode
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise SecretRefused(f"others than its owner may use it; run: chmod 600 {path}")
+                raise SecretRefused(f"users other than its owner have access to it; run: chmod 600 {path}")
             return file.read().split()
     except (OSError, UnicodeDecodeError) as problem:
         raise SecretRefused(f"it cannot be read: {getattr(problem, 'strerror', None) or 'not text'}") from problem
 
 
 def _create(path: Path) -> None:
-    """Whole or not at all, and once: of several processes that start together, one wins and the others read."""
+    """Create the file with a new secret, atomically. If another process creates it first, its file stays."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = _draft(path, secrets.token_urlsafe(32) + "\n")
+    draft = _write_draft(path, secrets.token_urlsafe(32) + "\n")
     try:
         with suppress(FileExistsError):
             path.hardlink_to(draft)
     finally:
         draft.unlink()
-    _flush(path.parent)
+    sync_folder(path.parent)
 
 
 def _replace(path: Path, text: str) -> None:
-    _draft(path, text).replace(path)
-    _flush(path.parent)
+    _write_draft(path, text).replace(path)
+    sync_folder(path.parent)
 
 
-def _draft(path: Path, text: str) -> Path:
+def _write_draft(path: Path, text: str) -> Path:
+    """Write a text to a new file beside `path`, and to the disk."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -162,12 +172,3 @@ def _draft(path: Path, text: str) -> Path:
         file.flush()
         os.fsync(descriptor)
     return draft
-
-
-def _flush(folder: Path) -> None:
-    """A name in a folder is durable only when the folder is."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,20 +1,33 @@
-"""The real clock agrees with the system; the manual one moves only when told."""
+"""The real clock agrees with the system; the manual clock moves only when told."""
 
 import asyncio
 import time
 
 import pytest
 
-from penstock.clock import Clock, ManualClock, end
+from penstock.clock import Clock, ManualClock, cancel_and_wait
 
 
-def test_real_clock_tells_the_time() -> None:
+def test_the_real_clock_has_the_times_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000_123_456_789)
+    boot_ns = 5_000_000_000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: boot_ns)
+    monkeypatch.setattr(time, "monotonic", lambda: 12.5)
     clock = Clock()
-    assert abs(clock.now_ms() - time.time() * 1000) < 1000
-    assert abs(clock.steady_ms() - clock.now_ms()) < 1000
-    before = clock.monotonic()
-    asyncio.run(clock.sleep(0.01))
-    assert 0.01 <= clock.monotonic() - before < 5
+    assert (clock.now_ms(), clock.steady_ms(), clock.monotonic()) == (1_700_000_000_123, 1_700_000_000_123, 12.5)
+    boot_ns += 2_000_000
+    assert (clock.now_ms(), clock.steady_ms()) == (1_700_000_000_123, 1_700_000_000_125)
+
+
+async def test_the_real_clock_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await Clock().sleep(0.01)
+    assert slept == [0.01]
 
 
 def test_steady_time_ignores_a_jump_of_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +37,7 @@ def test_steady_time_ignores_a_jump_of_the_wall_clock(monkeypatch: pytest.Monkey
     assert clock.now_ms() - clock.steady_ms() > 3_590_000
 
 
-def test_sleepers_wake_in_the_order_of_their_moments() -> None:
+def test_sleepers_wake_in_the_order_of_their_times() -> None:
     woken: list[str] = []
 
     async def main() -> None:
@@ -48,7 +61,7 @@ def test_sleepers_wake_in_the_order_of_their_moments() -> None:
     assert woken == ["a", "b", "c"]
 
 
-def test_a_cancelled_sleeper_is_forgotten() -> None:
+def test_a_cancelled_sleeper_no_longer_sleeps() -> None:
     async def main() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(1))
@@ -76,7 +89,7 @@ async def test_waiting_ends_with_the_event_or_the_time(clock: Clock) -> None:
     await waiting
     for _ in range(3):
         await asyncio.sleep(0)
-    assert not event.is_set(), "the time that was not needed must not set it afterwards"
+    assert not event.is_set(), "the timer must not set it afterwards"
 
     waiting = asyncio.create_task(clock.wait(event, 0.01))
     await asyncio.sleep(0)
@@ -87,7 +100,7 @@ async def test_waiting_ends_with_the_event_or_the_time(clock: Clock) -> None:
     assert event.is_set()
 
 
-def test_time_passes_together_and_jumps_alone() -> None:
+def test_all_times_advance_but_only_the_wall_clock_jumps() -> None:
     clock = ManualClock(at_ms=1000)
     started = clock.monotonic()
     clock.advance(1.5)
@@ -96,23 +109,27 @@ def test_time_passes_together_and_jumps_alone() -> None:
     assert (clock.now_ms(), clock.steady_ms(), clock.monotonic() - started) == (1500, 2500, 1.5)
 
 
-async def test_tasks_end_that_miss_a_cancel() -> None:
-    """As a timed wait of Python 3.11 does when its end and the cancel meet."""
+async def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
+    """`asyncio.wait_for` of Python 3.11 does so when its end and the cancellation coincide."""
     missed = asyncio.Event()
 
-    async def deaf() -> None:
+    async def miss_one_cancellation() -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             missed.set()
         await asyncio.Event().wait()
 
-    async def broken() -> None:
-        raise ValueError("seen by nobody, and no trouble")
+    async def fail() -> None:
+        raise ValueError("ignored")
 
-    tasks = [asyncio.create_task(deaf()), asyncio.create_task(broken()), asyncio.create_task(asyncio.sleep(0))]
+    tasks = [
+        asyncio.create_task(miss_one_cancellation()),
+        asyncio.create_task(fail()),
+        asyncio.create_task(asyncio.sleep(0)),
+    ]
     await asyncio.sleep(0)
-    await end(tasks)
+    await cancel_and_wait(tasks)
     assert missed.is_set()
     assert all(task.done() for task in tasks)
-    await end([])
+    await cancel_and_wait([])

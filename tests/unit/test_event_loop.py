@@ -1,4 +1,4 @@
-"""However many have long work to do, everybody else has a turn between any two of them."""
+"""Long work leaves rounds of the event loop to other tasks, and helper threads do not interrupt it."""
 
 import asyncio
 import os
@@ -11,18 +11,19 @@ from typing import TypeVar
 import pytest
 
 from penstock import event_loop
-from penstock.event_loop import Turns, unobtrusive
+from penstock.event_loop import LoopTurns, low_priority_threads
 from penstock.schema import Request
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
 
 LONG, SHORT = 2**20, 2**10
-Told = TypeVar("Told")
+Found = TypeVar("Found")
 
 
 async def rounds(work: Callable[[], Awaitable[object]], count: int) -> list[int]:
-    """On which round of the loop each of so many pieces of work was done."""
-    now, done = 0, list[int]()
+    """Do the work so many times at once. Returns the round of the loop in which each ended."""
+    now = 0
+    done: list[int] = []
 
     async def watch() -> None:
         nonlocal now
@@ -30,85 +31,86 @@ async def rounds(work: Callable[[], Awaitable[object]], count: int) -> list[int]
             now += 1
             await asyncio.sleep(0)
 
-    async def one() -> None:
+    async def work_and_note() -> None:
         await work()
         done.append(now)
 
     watching = asyncio.create_task(watch())
-    await asyncio.gather(*(one() for _ in range(count)))
+    await asyncio.gather(*(work_and_note() for _ in range(count)))
     watching.cancel()
     return done
 
 
-async def test_one_on_each_round_of_the_loop() -> None:
-    one_by_one = Turns()
-    assert len(set(await rounds(lambda: one_by_one.take(LONG), 20))) == 20
+async def test_one_long_piece_of_work_per_round_of_the_loop() -> None:
+    turns = LoopTurns()
+    assert len(set(await rounds(lambda: turns.wait_turn(LONG), 20))) == 20
 
 
-async def test_short_work_waits_for_nobody() -> None:
-    one_by_one = Turns()
-    assert set(await rounds(lambda: one_by_one.take(SHORT), 20)) == {1}
+async def test_short_work_does_not_wait() -> None:
+    turns = LoopTurns()
+    assert set(await rounds(lambda: turns.wait_turn(SHORT), 20)) == {1}
 
 
-async def test_whoever_gives_up_does_not_hold_up_the_others() -> None:
-    one_by_one = Turns()
-    asking = [asyncio.create_task(one_by_one.take(LONG)) for _ in range(3)]
+async def test_a_cancelled_task_does_not_block_the_others() -> None:
+    turns = LoopTurns()
+    waiting = [asyncio.create_task(turns.wait_turn(LONG)) for _ in range(3)]
     await asyncio.sleep(0)
-    asking[0].cancel()
-    asking[1].cancel()
-    await asyncio.wait_for(asking[2], 30)
+    waiting[0].cancel()
+    waiting[1].cancel()
+    await asyncio.wait_for(waiting[2], 30)
 
 
 @sqlite_only
-async def test_long_replies_that_come_at_once(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "_LONG_BYTES", 10)
     request = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
     async with open_gateway(works=False) as running:
-        gate, gateway = faults.Gate(), running.gateway
+        gate = faults.Gate()
+        gateway = running.gateway
         running.lab.images.always(gate)
         option = gateway.catalog.route("picture", ("image",), lambda *_: True).first
-        asking = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
+        submitting = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
         await running.lab.images.reached(30)
         gate.open()
-        assert len(set(await asking)) == 30
+        assert len(set(await submitting)) == 30
 
 
-def in_thread(work: Callable[[], Told]) -> Told:
-    """What work comes to in a thread of its own: how that one is scheduled stays there."""
-    found: list[Told] = []
+def run_in_thread(work: Callable[[], Found]) -> Found:
+    """Run work in a new thread, so that its scheduling policy does not affect others, and return its result."""
+    found: list[Found] = []
     thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()
     thread.join()
     return found[0]
 
 
-def scheduled(processors: Iterable[int], policy: int = os.SCHED_OTHER) -> tuple[int, int]:
-    """How threads are that were begun unobtrusively on these processors, and their parent afterwards."""
+def policies(processors: Iterable[int], policy: int = os.SCHED_OTHER) -> tuple[int, int]:
+    """Scheduling policy of a thread started inside `low_priority_threads`, and of its parent afterwards."""
 
     def work() -> tuple[int, int]:
         os.sched_setaffinity(0, processors)
         os.sched_setscheduler(0, policy, os.sched_param(0))
-        with unobtrusive():
-            inside = in_thread(lambda: os.sched_getscheduler(0))
+        with low_priority_threads():
+            inside = run_in_thread(lambda: os.sched_getscheduler(0))
         return inside, os.sched_getscheduler(0)
 
-    return in_thread(work)
+    return run_in_thread(work)
 
 
-ONE = {min(os.sched_getaffinity(0))}
+ONE_PROCESSOR = {min(os.sched_getaffinity(0))}
 
 
-def test_on_one_processor_threads_do_not_break_in() -> None:
-    assert scheduled(ONE) == (os.SCHED_BATCH, os.SCHED_OTHER)
+def test_on_one_processor_threads_do_not_interrupt() -> None:
+    assert policies(ONE_PROCESSOR) == (os.SCHED_BATCH, os.SCHED_OTHER)
 
 
-def test_on_several_they_are_as_they_always_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})  # wherever this runs
-    assert scheduled(ONE) == (os.SCHED_OTHER, os.SCHED_OTHER)
+def test_on_several_processors_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert policies(ONE_PROCESSOR) == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
-def test_who_scheduled_the_process_otherwise_is_not_overruled() -> None:
-    assert scheduled(ONE, os.SCHED_IDLE) == (os.SCHED_IDLE, os.SCHED_IDLE)
+def test_another_policy_of_the_process_is_kept() -> None:
+    assert policies(ONE_PROCESSOR, os.SCHED_IDLE) == (os.SCHED_IDLE, os.SCHED_IDLE)
 
 
 LIBRARY_THREADS = """
@@ -117,14 +119,14 @@ from penstock.net.client import HttpClient
 
 async def main():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    wire = HttpClient()
+    client = HttpClient()
     print(sorted(os.sched_getscheduler(int(task.name)) for task in pathlib.Path("/proc/self/task").iterdir()))
-    await wire.close()
+    await client.close()
 
 asyncio.run(main())
 """
 
 
-def test_the_thread_that_sends_requests_is_such_a_thread() -> None:
-    told = subprocess.run([sys.executable, "-c", LIBRARY_THREADS], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == [f"[{os.SCHED_OTHER},", f"{os.SCHED_BATCH}]"]
+def test_the_thread_of_the_http_client_has_low_priority() -> None:
+    process = subprocess.run([sys.executable, "-c", LIBRARY_THREADS], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == [f"[{os.SCHED_OTHER},", f"{os.SCHED_BATCH}]"]

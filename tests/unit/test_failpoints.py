@@ -1,4 +1,4 @@
-"""Places that fail on request: only where named, only when told, only as often as told."""
+"""Failpoints act only where the environment names them, and only as often as it says."""
 
 import os
 import re
@@ -15,58 +15,58 @@ from penstock.failpoints import NAMES, failpoint
 SOURCE = Path(failpoints.__file__).parent
 PASSES = """
 import sys
-from penstock.failpoints import Tripped, failpoint
+from penstock.failpoints import FailpointRaised, failpoint
 for number in range(1, 5):
     try:
         failpoint("settle.in_tx")
-    except Tripped as problem:
-        print(number, "tripped at", problem)
+    except FailpointRaised as problem:
+        print(number, "raised at", problem)
     else:
         print(number, "passed", flush=True)
 """
 
 
-def passing(told: str) -> subprocess.Popen[str]:
-    """A process that passes one place four times, with what the environment says of failpoints."""
-    environ = {**os.environ, "PENSTOCK_FAILPOINTS": told}
+def start_process(failpoints_text: str) -> subprocess.Popen[str]:
+    """Start a process that passes one failpoint four times."""
+    environ = {**os.environ, "PENSTOCK_FAILPOINTS": failpoints_text}
     return subprocess.Popen([sys.executable, "-c", PASSES], env=environ, stdout=-1, stderr=-1, text=True)
 
 
-def lines(told: str) -> list[str]:
-    with passing(told) as process:
+def output_lines(failpoints_text: str) -> list[str]:
+    with start_process(failpoints_text) as process:
         out, _ = process.communicate(timeout=30)
     return out.splitlines()
 
 
-def test_places_are_inert_by_default() -> None:
+def test_failpoints_do_nothing_by_default() -> None:
     for name in NAMES:
         failpoint(name)
 
 
-def test_a_place_raises_every_time() -> None:
-    assert lines("settle.in_tx=raise") == [f"{number} tripped at settle.in_tx" for number in range(1, 5)]
+def test_a_failpoint_raises_every_time() -> None:
+    assert output_lines("settle.in_tx=raise") == [f"{number} raised at settle.in_tx" for number in range(1, 5)]
 
 
-def test_a_place_raises_at_the_passage_it_was_told() -> None:
-    assert lines("settle.in_tx=raise:3") == ["1 passed", "2 passed", "3 tripped at settle.in_tx", "4 passed"]
+def test_a_failpoint_raises_at_the_given_passage() -> None:
+    assert output_lines("settle.in_tx=raise:3") == ["1 passed", "2 passed", "3 raised at settle.in_tx", "4 passed"]
 
 
-def test_other_places_are_left_alone() -> None:
-    assert lines("accept.in_tx=raise, poll.mid=kill") == [f"{number} passed" for number in range(1, 5)]
+def test_other_failpoints_do_nothing() -> None:
+    assert output_lines("accept.in_tx=raise, poll.mid=kill") == [f"{number} passed" for number in range(1, 5)]
 
 
-def test_a_place_that_sleeps_goes_on() -> None:
-    assert lines("settle.in_tx=sleep:1") == [f"{number} passed" for number in range(1, 5)]
+def test_a_failpoint_that_sleeps_goes_on() -> None:
+    assert output_lines("settle.in_tx=sleep:1") == [f"{number} passed" for number in range(1, 5)]
 
 
-def test_a_place_kills_without_mercy() -> None:
-    with passing("settle.in_tx=kill:2") as process:
+def test_a_failpoint_kills_the_process() -> None:
+    with start_process("settle.in_tx=kill:2") as process:
         out, _ = process.communicate(timeout=30)
     assert (out, process.returncode) == ("1 passed\n", -signal.SIGKILL)
 
 
-def test_a_place_stops_the_process_until_it_is_woken() -> None:
-    with passing("settle.in_tx=stop:2") as process:
+def test_a_failpoint_stops_the_process_until_it_is_continued() -> None:
+    with start_process("settle.in_tx=stop:2") as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
         process.send_signal(signal.SIGCONT)
@@ -75,7 +75,7 @@ def test_a_place_stops_the_process_until_it_is_woken() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         "settle.in_tx",
         "settle.in_tx=",
@@ -85,13 +85,13 @@ def test_a_place_stops_the_process_until_it_is_woken() -> None:
         "settle.in_tx=kill:-1",
     ],
 )
-def test_a_mistake_stops_the_start(told: str) -> None:
-    with passing(told) as process:
+def test_a_malformed_failpoint_stops_the_start(text: str) -> None:
+    with start_process(text) as process:
         _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert f"ValueError: no such failpoint: {told}" in err
+    assert f"ValueError: PENSTOCK_FAILPOINTS: not a failpoint: {text}; " in err
 
 
-def test_every_name_is_a_place_and_every_place_has_a_name() -> None:
+def test_every_name_is_used_and_every_use_has_a_name() -> None:
     text = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
     assert set(re.findall(r'\bfailpoint\("([\w.]+)"\)', text)) == NAMES

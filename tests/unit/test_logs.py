@@ -1,4 +1,4 @@
-"""Logs: one line of JSON an event, from every logger, without credentials."""
+"""Each log event is one line of JSON, from every logger, without credentials."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.logs import configure_logs, cross_out
+from penstock.logs import configure_logs, redact_credentials
 
 START = """
 import logging
@@ -18,22 +18,22 @@ log, plain = structlog.get_logger(), logging.getLogger("a.library")
 """
 
 
-def logged(code: str, level: str = "info") -> list[dict[str, Any]]:
-    """What a process that runs the code writes to stderr, which must be JSON to the last line."""
+def log_lines(code: str, level: str = "info") -> list[dict[str, Any]]:
+    """Run code in a process and return the lines it writes to stderr, each of which must be JSON."""
     command = [sys.executable, "-c", START.format(level=level) + code]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert ran.stdout == ""
-    return [json.loads(line) for line in ran.stderr.splitlines()]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert process.stdout == ""
+    return [json.loads(line) for line in process.stderr.splitlines()]
 
 
-def test_an_event_is_one_line_with_its_facts() -> None:
-    (line,) = logged("log.info('call ended', status=200, request_id='req_1', path='/a\\nb')")
+def test_an_event_is_one_line_with_its_fields() -> None:
+    (line,) = log_lines("log.info('call ended', status=200, request_id='req_1', path='/a\\nb')")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "call ended", "level": "info", "status": 200, "request_id": "req_1", "path": "/a\nb"}
 
 
 def test_libraries_write_the_same_lines() -> None:
-    (line,) = logged("plain.warning('%s is full', 'the disk')")
+    (line,) = log_lines("plain.warning('%s is full', 'the disk')")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "the disk is full", "level": "warning"}
 
@@ -42,17 +42,17 @@ def test_libraries_write_the_same_lines() -> None:
 @pytest.mark.parametrize("name", ["log", "plain"])
 def test_only_the_level_and_above_is_written(name: str, level: str) -> None:
     levels = ["debug", "info", "warning", "error"]
-    lines = logged("; ".join(f"{name}.{one}('x')" for one in levels), level)
+    lines = log_lines("; ".join(f"{name}.{other}('x')" for other in levels), level)
     assert [line["level"] for line in lines] == levels[levels.index(level) :]
 
 
-def test_an_unknown_level_is_a_mistake() -> None:
+def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(ValueError, match="log_level must be one of debug, info, warning, error"):
         configure_logs("loud")
 
 
 def test_configuring_twice_writes_once() -> None:
-    assert len(logged("configure_logs('info'); plain.info('x'); log.info('y')")) == 2
+    assert len(log_lines("configure_logs('info'); plain.info('x'); log.info('y')")) == 2
 
 
 SECRETS = [
@@ -68,18 +68,18 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_56_credentials_are_crossed_out(secret: str) -> None:
-    crossed = cross_out(None, "", json.dumps({"event": f"sent {secret}, failed"}))
-    assert "[secret]" in crossed
-    assert json.loads(crossed)["event"].endswith(", failed")
-    assert secret.removeprefix("https://x.example/")[-9:] not in crossed
+def test_credentials_are_redacted(secret: str) -> None:
+    redacted = redact_credentials(None, "", json.dumps({"event": f"sent {secret}, failed"}))
+    assert "[secret]" in redacted
+    assert json.loads(redacted)["event"].endswith(", failed")
+    assert secret.removeprefix("https://x.example/")[-9:] not in redacted
 
 
 @pytest.mark.parametrize(
     "text", ["key_0123456789abcdef", "req_0123456789", "the key is bearer", "a task-force", "sk-1"]
 )
-def test_56_what_is_no_credential_stays(text: str) -> None:
-    assert cross_out(None, "", text) == text
+def test_other_text_stays(text: str) -> None:
+    assert redact_credentials(None, "", text) == text
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_56_what_is_no_credential_stays(text: str) -> None:
         "plain.error('x', exc_info=ValueError(SECRET))",
     ],
 )
-def test_56_credentials_are_crossed_out_wherever_they_hide(code: str) -> None:
-    (line,) = logged(f"SECRET = 'sk-canary' + '-0123456789'; {code}")
+def test_credentials_are_redacted_wherever_they_are(code: str) -> None:
+    (line,) = log_lines(f"SECRET = 'sk-canary' + '-0123456789'; {code}")
     assert "canary" not in json.dumps(line)
     assert "[secret]" in json.dumps(line)
 
 
 @pytest.mark.parametrize("name", ["log", "plain"])
-def test_56_tracebacks_tell_where_and_not_with_what(name: str) -> None:
+def test_tracebacks_have_no_local_variables(name: str) -> None:
     code = f"""
 def paint(prompt):
     raise RuntimeError("no paint")
@@ -111,8 +111,8 @@ try:
 except RuntimeError:
     {name}.exception("failed")
 """
-    (line,) = logged(code)
-    (told,) = line["exception"]
-    assert (told["exc_type"], told["exc_value"]) == ("RuntimeError", "no paint")
-    assert told["frames"][-1]["name"] == "paint"
+    (line,) = log_lines(code)
+    (exception,) = line["exception"]
+    assert (exception["exc_type"], exception["exc_value"]) == ("RuntimeError", "no paint")
+    assert exception["frames"][-1]["name"] == "paint"
     assert "canary" not in json.dumps(line)

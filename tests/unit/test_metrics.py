@@ -1,12 +1,13 @@
-"""Numbers as Prometheus reads them; what counting costs; that no caller can name a label."""
+"""Metrics as Prometheus reads them, with labels that no caller can choose."""
 
-import timeit
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.metrics import BUCKETS_SECONDS, NOBODY, Figures, Metrics
+from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, Metrics
 from penstock.values import nanos
 
 NOTHING: dict[str, Any] = {
@@ -20,9 +21,9 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def samples(metrics: Metrics, **figures: Any) -> dict[tuple[str, ...], float]:
+def samples(metrics: Metrics, **current: Any) -> dict[tuple[str, ...], float]:
     """Each sample by its name and the values of its labels, which are in alphabetical order."""
-    text = metrics.text(Figures(**{**NOTHING, **figures})).decode()
+    text = metrics.render(CurrentValues(**{**NOTHING, **current})).decode()
     found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in found}
 
@@ -30,8 +31,8 @@ def samples(metrics: Metrics, **figures: Any) -> dict[tuple[str, ...], float]:
 def test_calls_are_counted_by_path_and_status() -> None:
     metrics = Metrics()
     for status in (200, 200, 404):
-        metrics.answered("GET", "/v1/balance", status, 0.003)
-    metrics.answered("POST", "/v1/keys", 200, 0.003)
+        metrics.count_response("GET", "/v1/balance", status, 0.003)
+    metrics.count_response("POST", "/v1/keys", 200, 0.003)
     found = samples(metrics)
     assert found["penstock_requests_total", "GET", "/v1/balance", "200"] == 2
     assert found["penstock_requests_total", "GET", "/v1/balance", "404"] == 1
@@ -44,7 +45,7 @@ def test_calls_are_counted_by_path_and_status() -> None:
 )
 def test_durations_fall_into_buckets(seconds: float, first: str) -> None:
     metrics = Metrics()
-    metrics.answered("GET", "/x", 200, seconds)
+    metrics.count_response("GET", "/x", 200, seconds)
     found = samples(metrics)
     bounds = {name[1]: value for name, value in found.items() if name[0] == "penstock_request_seconds_bucket"}
     assert len(bounds) == len(BUCKETS_SECONDS) + 1
@@ -54,11 +55,11 @@ def test_durations_fall_into_buckets(seconds: float, first: str) -> None:
     assert found["penstock_request_seconds_count", "GET", "/x"] == 1
 
 
-def test_ends_and_what_they_cost() -> None:
+def test_generations_are_counted_with_their_cost() -> None:
     metrics = Metrics()
-    metrics.ended("lab", "image", "completed", nanos("0.04"))
-    metrics.ended("lab", "image", "completed", nanos("0.02"))
-    metrics.ended(NOBODY, "image", "upstream_failure")
+    metrics.count_generation("lab", "image", "completed", nanos("0.04"))
+    metrics.count_generation("lab", "image", "completed", nanos("0.02"))
+    metrics.count_generation(NO_PROVIDER, "image", "upstream_failure")
     found = samples(metrics)
     assert found["penstock_generations_total", "lab", "completed", "image"] == 2
     assert found["penstock_generations_total", "none", "upstream_failure", "image"] == 1
@@ -66,7 +67,7 @@ def test_ends_and_what_they_cost() -> None:
     assert not any(name[:2] == ("penstock_cost_usd_total", "none") for name in found)
 
 
-def test_what_is_looked_up() -> None:
+def test_current_values() -> None:
     found = samples(
         Metrics(), jobs_running=3, pool_workers=1, messages={"waiting": 5, "exhausted": 0}, writes=4, write_seconds=0.5
     )
@@ -77,8 +78,8 @@ def test_what_is_looked_up() -> None:
     assert (found["penstock_store_write_seconds_count",], found["penstock_store_write_seconds_sum",]) == (4, 0.5)
 
 
-def test_health_is_told_by_provider_and_never_by_model() -> None:
-    """Where a provider takes any model, callers choose the names."""
+def test_health_is_shown_by_provider_and_never_by_model() -> None:
+    """Some providers take any model name, which callers choose."""
     rows = [
         {"provider": "router", "model": f"somebody/{number}", "well": number > 0, "good": 2, "bad": 1}
         for number in range(50)
@@ -90,13 +91,25 @@ def test_health_is_told_by_provider_and_never_by_model() -> None:
     assert not any("somebody" in word for name in found for word in name)
 
 
-def test_counting_is_cheap() -> None:
-    """Two microseconds for a chat's two counts, on a quiet machine far less; the best of many rounds is taken."""
+def test_counting_calls_no_other_function() -> None:
+    """Counting happens with every call, so it must not use the types of prometheus_client."""
     metrics = Metrics()
+    cost = nanos("0.000009")
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
 
     def count() -> None:
-        metrics.answered("POST", "/compat/v1/chat/completions", 200, 0.012)
-        metrics.ended("lab", "chat", "completed", nanos_of_a_chat)
+        metrics.count_response("POST", "/compat/v1/chat/completions", 200, 0.012)
+        metrics.count_generation("lab", "chat", "completed", cost)
 
-    nanos_of_a_chat = nanos("0.000009")
-    assert min(timeit.repeat(count, number=1000, repeat=50)) / 1000 < 2e-6
+    count()
+    sys.setprofile(note)
+    try:
+        count()
+    finally:
+        sys.setprofile(None)
+    assert [name for name in called if "count_" in name] == ["Metrics.count_response", "Metrics.count_generation"]
+    assert len(called) == 3

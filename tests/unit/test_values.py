@@ -23,19 +23,19 @@ from penstock.values import (
 )
 
 YEAR_9999_MS = 253_402_300_799_999
-moments = st.integers(0, YEAR_9999_MS)
+times = st.integers(0, YEAR_9999_MS)
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
 
-@given(moments, moments)
+@given(times, times)
 def test_ids_sort_by_time(one: int, other: int) -> None:
     if one != other:
         assert (new_id("req", one) < new_id("req", other)) == (one < other)
 
 
-@given(moments)
-def test_first_id_parts_a_moment_from_the_one_before(at_ms: int) -> None:
+@given(times)
+def test_first_id_separates_a_time_from_the_one_before(at_ms: int) -> None:
     assert first_id("req", at_ms) <= new_id("req", at_ms) < first_id("req", at_ms + 1)
 
 
@@ -43,7 +43,7 @@ def test_first_id_of_a_time_before_1970_is_below_all() -> None:
     assert first_id("req", -5) == first_id("req", 0)
 
 
-def test_d1_ids_of_one_moment_differ_in_80_bits() -> None:
+def test_ids_of_one_time_differ_in_80_bits() -> None:
     ids = [new_id("req", 1) for _ in range(1000)]
     assert len(set(ids)) == 1000
     digits = {column: len(set(letters)) for column, letters in enumerate(zip(*ids, strict=True))}
@@ -55,24 +55,24 @@ import os
 from penstock.values import new_id
 new_id("req", 1)
 if child := os.fork():
-    os.waitpid(child, 0)  # so that they do not speak at once
+    os.waitpid(child, 0)  # so that they do not print at once
 print(*(new_id("req", 1) for _ in range(50)), sep="\\n")
 """
 
 
-def test_processes_that_were_one_give_out_different_ids() -> None:
-    told = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
-    assert len(set(told.stdout.split())) == 100
+def test_parent_and_child_process_give_out_different_ids() -> None:
+    process = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    assert len(set(process.stdout.split())) == 100
 
 
-@given(moments)
-def test_every_id_is_one(at_ms: int) -> None:
+@given(times)
+def test_every_new_id_is_an_id(at_ms: int) -> None:
     assert is_id(new_id("req", at_ms), "req")
     assert not is_id(new_id("req", at_ms), "key")
 
 
 @pytest.mark.parametrize(
-    ("text", "is_one"),
+    ("text", "expected"),
     [
         ("req_" + "0f" * 16, True),
         ("key_" + "0f" * 16, False),
@@ -85,8 +85,8 @@ def test_every_id_is_one(at_ms: int) -> None:
         ("", False),
     ],
 )
-def test_is_id(text: str, is_one: bool) -> None:
-    assert is_id(text, "req") is is_one
+def test_is_id(text: str, expected: bool) -> None:
+    assert is_id(text, "req") is expected
 
 
 # -------------------------------------------------------------------------------------------------------------- money
@@ -117,7 +117,7 @@ def test_nanos_rounds_half_up(usd: Decimal | str | int, amount: int) -> None:
 
 
 @pytest.mark.parametrize("usd", ["", "a dollar", "1,50", "NaN", "Infinity", "1e30"])
-def test_nanos_refuses_what_is_no_amount(usd: str) -> None:
+def test_nanos_refuses_anything_but_an_amount(usd: str) -> None:
     with pytest.raises(ValueError, match=r"not an amount of money"):
         nanos(usd)
 
@@ -158,7 +158,7 @@ def test_a_million_small_charges_add_up() -> None:
         ("32:18", Frame(32, 18, exact=False), "16:9"),
     ],
 )
-def test_frame_is_read(text: str, frame: Frame, ratio: str) -> None:
+def test_frame_is_parsed(text: str, frame: Frame, ratio: str) -> None:
     assert Frame.parse(text) == frame
     assert frame.ratio == ratio
     assert frame.size == (text if frame.exact else ratio)
@@ -185,10 +185,10 @@ def test_frame_refuses_anything_else(text: str) -> None:
             for side in (480, 540, 720, 1080, 1440, 2160)
         ),
         (Frame(4, 3, exact=False), (960, 720)),
-        (Frame(17, 33), (17, 33)),  # pixels are never touched
+        (Frame(17, 33), (17, 33)),  # an exact frame is not scaled
     ],
 )
-def test_proportions_get_pixels(frame: Frame, pixels: tuple[int, int]) -> None:
+def test_ratios_are_scaled_to_pixels(frame: Frame, pixels: tuple[int, int]) -> None:
     assert frame.scaled(720).sides == pixels
 
 
@@ -206,7 +206,7 @@ def test_scaled_keeps_shape_and_multiple(width: int, height: int, side: int, mul
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("1h", 3600), ("12h", 43_200), ("1d", 86_400), ("30d", 2_592_000)])
-def test_retention_is_read(text: str, seconds: int) -> None:
+def test_retention_is_parsed(text: str, seconds: int) -> None:
     assert Retention.parse(text).seconds == seconds
 
 

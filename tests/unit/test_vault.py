@@ -1,4 +1,4 @@
-"""The master secret is kept safe, and what is derived from it seals, signs and digests."""
+"""The master secret is kept safe, and keys derived from it seal, sign and digest."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +13,7 @@ from penstock.vault import SealBroken, SecretRefused, Vault, open_vault, rotate_
 ONE, TWO = "a" * 43, "b" * 43
 
 
-def flipped(data: bytes, index: int) -> bytes:
+def with_flipped_bit(data: bytes, index: int) -> bytes:
     return data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
 
 
@@ -45,7 +45,7 @@ def test_the_settings_come_before_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
-def test_a_file_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_file_with_access_for_others_is_refused(tmp_path: Path, mode: int) -> None:
     settings = Settings(data=tmp_path)
     open_vault(settings)
     path = tmp_path / "secret.key"
@@ -90,7 +90,7 @@ def test_a_new_secret_leaves_the_old_ones_working(tmp_path: Path) -> None:
     assert after.verify("text", signature)
     assert after.digest_key("k") == before.digest_key("k")
     assert after.fingerprint == before.fingerprint
-    # But nothing new can be made or read by who has only the old one.
+    # The old secret alone can neither open nor sign anything new.
     assert (after.is_current(sealed), after.is_current(after.seal(b""))) == (False, True)
     assert not before.verify("text", after.sign("text"))
     with pytest.raises(SealBroken):
@@ -108,12 +108,12 @@ def test_a_secret_from_the_settings_is_rotated_there(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=100), st.text(max_size=20))
-def test_what_is_sealed_opens(data: bytes, context: str) -> None:
+def test_sealed_data_opens(data: bytes, context: str) -> None:
     vault = Vault(ONE)
     assert vault.open(vault.seal(data, context), context) == data
 
 
-def test_sealing_twice_gives_different_bytes_that_show_nothing() -> None:
+def test_sealing_twice_gives_different_bytes_without_the_data() -> None:
     vault = Vault(ONE)
     first, second = vault.seal(b"whsec_canary"), vault.seal(b"whsec_canary")
     assert first != second
@@ -125,7 +125,7 @@ def test_any_change_breaks_the_seal() -> None:
     sealed = vault.seal(b"token", "org_a")
     for index in range(len(sealed)):
         with pytest.raises(SealBroken):
-            vault.open(flipped(sealed, index), "org_a")
+            vault.open(with_flipped_bit(sealed, index), "org_a")
         with pytest.raises(SealBroken):
             vault.open(sealed[:index], "org_a")
     with pytest.raises(SealBroken):  # moved to another row
@@ -157,7 +157,7 @@ def test_each_purpose_has_its_own_key() -> None:
 
 
 def test_derived_values_never_change() -> None:
-    """A release that derived otherwise would turn away every key and every stored secret."""
+    """A release that derived other keys could use no stored API key and no stored secret."""
     vault = Vault(ONE)
     assert vault.digest_key("pk_x").hex() == "8b9a15e8bc43c646256390aa1de3ec75810277126aa027a20763800d9da70cc8"
     assert vault.sign("x") == "b0OCWZ7jLkpBXvO4d-JJyg--qGJkcvv0QNH76JHQ9jg"

@@ -104,7 +104,7 @@ class AsgiApp:
             log.error("response broke off", request_id=state.id, route=route.path, trail=problems.trail(failure))
         finally:
             seconds = self._gateway.clock.monotonic() - state.started
-            self._gateway.metrics.answered(route.method, route.path, response.status, seconds)
+            self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
 
     async def _respond(self, state: CallState, scope: Mapping[str, Any], receive: Receive) -> Response:
         """Check the call, read its body and run its endpoint."""

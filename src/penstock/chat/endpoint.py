@@ -17,7 +17,7 @@ from penstock.errors import Cancelled, Problem, UpstreamError
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.retrieve import recorded
-from penstock.metrics import NOBODY
+from penstock.metrics import NO_PROVIDER
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.providers.spec import Price
@@ -262,7 +262,7 @@ def _close(
     entry: Reservation,
     status: str,
     *,
-    provider: str = NOBODY,
+    provider: str = NO_PROVIDER,
     cost: Nanos = ZERO,
     response_bytes: int = 0,
     problem: Problem | None = None,
@@ -271,4 +271,4 @@ def _close(
     charged = min(cost, entry.amount)
     code, message = (problem.code, problem.message) if problem else (None, None)
     gateway.chat_settlement.settle_later(entry, RequestEnd(status, charged, duration, response_bytes, code, message))
-    gateway.metrics.ended(provider, "chat", status, charged)
+    gateway.metrics.count_generation(provider, "chat", status, charged)

@@ -10,7 +10,7 @@ from penstock.generations.accept import accept
 from penstock.generations.plan import PlannedCall, digest, estimate, make_plan
 from penstock.generations.retrieve import created, image_result, paced, recorded, unfinished, video_row
 from penstock.generations.run import settle_failure
-from penstock.metrics import NOBODY
+from penstock.metrics import NO_PROVIDER
 from penstock.schema import Call, GenerationResult, Response
 from penstock.store.base import Row, Transaction
 from penstock.webhooks import events
@@ -100,7 +100,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
         return True
 
     if await gateway.store.write(write):
-        gateway.metrics.ended(NOBODY, row["task"], "cancelled")
+        gateway.metrics.count_generation(NO_PROVIDER, row["task"], "cancelled")
     gateway.jobs.nudge(row["id"])
     gateway.deliveries.wake()
     return Response(status=204)

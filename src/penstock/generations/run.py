@@ -20,7 +20,7 @@ from penstock.generations.job import AttemptResult, Job, Part, check_lease, set_
 from penstock.generations.playback import follow, stand_in
 from penstock.jobs.leases import Lease, LeaseLost
 from penstock.media.transfer import OutputNotStored
-from penstock.metrics import NOBODY
+from penstock.metrics import NO_PROVIDER
 from penstock.recordings import recordings
 from penstock.schema import AttemptSummary, GenerationResult, Output, Plan, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Row, Transaction
@@ -199,7 +199,7 @@ async def _complete(
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
     failpoint("settle.after_commit")
     source = settled.provider if made else settled.stand
-    gateway.metrics.ended(source, job.request.task, "completed", min(cost, Nanos(job.row["hold"])))
+    gateway.metrics.count_generation(source, job.request.task, "completed", min(cost, Nanos(job.row["hold"])))
     job.lease.files = files
     if cost > job.row["hold"]:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row["hold"])
@@ -252,7 +252,7 @@ async def fail(gateway: Gateway, row: Row, token: int, problem: Problem) -> bool
     if not await gateway.store.write(write):
         raise LeaseLost(row["id"])
     failpoint("settle.after_commit")
-    gateway.metrics.ended(NOBODY, row["task"], status)
+    gateway.metrics.count_generation(NO_PROVIDER, row["task"], status)
     gateway.deliveries.wake()
     return True
 

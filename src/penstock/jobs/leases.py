@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import structlog
 
-from penstock.clock import Clock, end
+from penstock.clock import Clock, cancel_and_wait
 from penstock.errors import Problem, StorageUnavailable
 from penstock.schema import StoredOutput
 from penstock.settings import Settings
@@ -308,7 +308,7 @@ class Jobs:
     async def stop(self) -> None:
         """Leave the rest to the next process, in good order: broken off while sending, it could never be sent again."""
         self.is_stopping = True
-        await end(list(self._suspects.values()))
+        await cancel_and_wait(list(self._suspects.values()))
         leases = list(self._leases.values())
         await asyncio.gather(*(self._stop(lease, self._tasks[lease.id]) for lease in leases))
 
@@ -325,7 +325,7 @@ class Jobs:
     async def _stop(self, lease: Lease, task: asyncio.Task[None]) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(lease.sent(), self._settings.drain_seconds)
-        await end([task])
+        await cancel_and_wait([task])
 
 
 async def _renewed(named: str, until_ms: int, tx: Transaction) -> list[Row]:

@@ -15,6 +15,7 @@ import obstore
 from obstore.exceptions import BaseError, GenericError, NotFoundError
 from obstore.store import from_url
 
+from penstock.durability import sync_folder
 from penstock.errors import StorageUnavailable
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
@@ -93,7 +94,7 @@ class Folder:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        _flush_folder(path.parent)
+        sync_folder(path.parent)
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         path = self._path(key)
@@ -151,15 +152,6 @@ class Folder:
         if not _KEY.fullmatch(key):
             raise ValueError(f"not a key: {key!r}")
         return self._root / key
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a rename durable by flushing the folder."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Bucket:

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, cast
 import msgspec
 
 from penstock.errors import InvalidRequest, StorageUnavailable
-from penstock.event_loop import Turns
+from penstock.event_loop import LoopTurns
 from penstock.failpoints import failpoint
 from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
@@ -77,7 +77,7 @@ class Transfer:
         self._http_client = http_client
         self._settings = settings
         self._scratch = scratch
-        self._turns = Turns()
+        self._turns = LoopTurns()
         self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
     # --------------------------------------------------------------------------------------------------------- inputs
@@ -329,7 +329,7 @@ class Transfer:
         results = []
         for start in range(0, len(whole), step):
             piece = whole[start : start + step]
-            await self._turns.take(len(piece))
+            await self._turns.wait_turn(len(piece))
             results.append(function(piece))
         return results
 

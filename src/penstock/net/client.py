@@ -20,7 +20,7 @@ from pyreqwest.request import RequestBuilder, StreamRequest
 from pyreqwest.response import Response
 
 from penstock import __version__
-from penstock.event_loop import unobtrusive
+from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
@@ -106,7 +106,7 @@ class HttpClient:
         self._resolver = resolver or self._resolve
         self._closed = False
         try:
-            with unobtrusive():  # the library starts its thread with the first client
+            with low_priority_threads():  # the library starts its thread with the first client
                 self._client(None)
         except NotSent:
             raise ValueError(f"the certificates of the system and of {ca_file} could not be read") from None

@@ -1,7 +1,6 @@
 """Keep everything in one SQLite file: one connection writes for all, others read."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import apsw
 
+from penstock.durability import sync_folder
 from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
 from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, QueryFile
@@ -200,8 +200,4 @@ def _finish_backup(copy: apsw.Connection, partial: Path, path: Path) -> None:
     if verdict != "ok":
         raise BackupRefused(f"No backup was written to {path}: the copy is damaged: {verdict}")
     partial.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_folder(path.parent)

@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from penstock.event_loop import Turns
+from penstock.event_loop import LoopTurns
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -102,7 +102,7 @@ class Upstream:
         self._http = http
         self._local_servers = local_servers
         self._settings = settings
-        self._turns = Turns()
+        self._turns = LoopTurns()
 
     # ---------------------------------------------------------------------------------------------------- generations
 
@@ -259,7 +259,7 @@ class Upstream:
         if server := self._local_servers.get(target.provider.slug):
             return await server.send(outgoing)
         reply = await self._http.send(outgoing, timeout_seconds=seconds)
-        await self._turns.take(len(reply.body))  # reading it will hold up the event loop
+        await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 
     def _follow_up(self, target: Target, template: str, ref: Mapping[str, str], body: Any = None) -> HttpRequest:

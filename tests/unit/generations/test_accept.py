@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InsufficientBalance, Problem, RateLimited
-from penstock.failpoints import Tripped
+from penstock.failpoints import FailpointRaised
 from penstock.generations import validate
 from penstock.generations.accept import accept
 from penstock.generations.plan import make_plan
@@ -58,7 +58,7 @@ async def test_a_promise_is_written_whole(open_gateway: OpenGateway) -> None:
 async def test_a_promise_that_was_broken_off_left_nothing(open_gateway: OpenGateway, place: str) -> None:
     async with open_gateway(works=False) as running:
         before, money = await stored(running), await running.money()
-        with tripping(place), pytest.raises(Tripped):
+        with tripping(place), pytest.raises(FailpointRaised):
             await promise(running, input_reference=PICTURE, idempotency_key="k1")
         assert await stored(running) == before
         assert await running.money() == money
@@ -67,7 +67,7 @@ async def test_a_promise_that_was_broken_off_left_nothing(open_gateway: OpenGate
 
 async def test_a_promise_stands_once_it_is_written(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        with tripping("accept.after_commit"), pytest.raises(Tripped):
+        with tripping("accept.after_commit"), pytest.raises(FailpointRaised):
             await promise(running, idempotency_key="k1")
         row, lease = await promise(running, idempotency_key="k1")
         assert (row["status"], lease) == ("queued", None)

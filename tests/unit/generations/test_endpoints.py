@@ -20,7 +20,7 @@ from penstock.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from penstock.failpoints import Tripped
+from penstock.failpoints import FailpointRaised
 from penstock.generations import endpoints, retrieve
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -604,7 +604,7 @@ async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.video(prompt=CANARY)).json["id"]
         await running.ended(video_id)
-        with tripping("purge.files_gone"), pytest.raises(Tripped):
+        with tripping("purge.files_gone"), pytest.raises(FailpointRaised):
             await running.purge(video_id)
         assert (await running.purge(video_id))["already_purged"] is False
         assert traces(running.gateway.settings.data, CANARY) == []

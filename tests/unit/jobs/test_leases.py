@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.clock import end
+from penstock.clock import cancel_and_wait
 from penstock.errors import StorageUnavailable
 from penstock.jobs.leases import Drive, Jobs, Lease, LeaseLost
 from penstock.store.base import Transaction
@@ -370,7 +370,7 @@ async def test_of_many_that_die_together_only_the_guilty_one_is_given_up(
             async with jobs(running, process) as ours:
                 await ours.resume(all_are_free=True)
                 await asyncio.wait_for(process.death.wait(), 30)
-                await end(ours._suspects.values())  # the dead take nobody's turn
+                await cancel_and_wait(ours._suspects.values())  # the dead take nobody's turn
                 process.is_buried.set()
                 await until(lambda ours=ours: ours.running == 0)  # type: ignore[misc]
             assert process.given_up == []
