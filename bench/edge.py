@@ -32,6 +32,7 @@ class Bare:
 
 
 async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
+    from penstock.accounts.orgs import create_org
     from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
     from penstock.api.server import serve as serve_edge
@@ -46,7 +47,7 @@ async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         settings = Settings(data=Path(folder))
         gateway = await stack.enter_async_context(opened_gateway(settings, environ={}))
-        org = await gateway.keys.create_org("bench", "prepaid")
+        org = await create_org(gateway.store, gateway.clock, "bench", "prepaid")
         key = (await gateway.keys.create_key(org.id)).key
         told.put(key)
         if kind == "uvicorn":

@@ -23,6 +23,7 @@ from psycopg.rows import dict_row
 
 from penstock import failpoints
 from penstock.accounts.audit import audit
+from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
 from penstock.app import first_start, opened_gateway, working
 from penstock.clock import ManualClock
@@ -203,13 +204,13 @@ class RunningGateway:
 
     async def another(self, usd: str = "10", **limits: Any) -> Caller:
         """A caller of another organization."""
-        org = await self.gateway.keys.create_org("Other", "prepaid")
+        org = await create_org(self.gateway.store, self.clock, "Other", "prepaid")
         await self.give(usd, org.id)
         return await self.key_for(org.id, **limits)
 
     async def key_for(self, org_id: str | None = None, **limits: Any) -> Caller:
         made = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
-        return await self.gateway.keys.caller(f"Bearer {made.key}")
+        return await self.gateway.keys.authenticate(f"Bearer {made.key}")
 
     async def give(self, usd: str, org_id: str | None = None) -> None:
         org = org_id or self.caller.org_id
@@ -286,7 +287,7 @@ class Ground:
             self.key = (await first_start(gateway)).key or self.key
             if works:
                 await stack.enter_async_context(working(gateway))
-            caller = await gateway.keys.caller(f"Bearer {self.key}")
+            caller = await gateway.keys.authenticate(f"Bearer {self.key}")
             storage = open_storage(chosen.media, chosen.media_options, chosen.data)
             running = RunningGateway(gateway, clock, *near, caller, storage, self.key, works)
             yield running

@@ -16,6 +16,7 @@ from penstock import providers
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
+from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
 from penstock.clock import Clock, cancel_and_wait
@@ -205,7 +206,7 @@ async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
 
     async def write(tx: Transaction) -> None:
         if await tx.run("add_fact", name="first_org", value=org_id):
-            await tx.run("add_org", id=org_id, name="default", billing=settings.billing, created_at_ms=now)
+            await add_org(tx, org_id, "default", settings.billing, now)
             await add_credit(tx, org_id, nanos(settings.starting_credit_usd), now, "starting credit")
 
     row = await store.one("get_fact", name="first_org")
@@ -222,9 +223,9 @@ async def first_start(gateway: Gateway) -> Welcome:
     if await gateway.store.one("get_fact", name="first_key") is not None:
         return Welcome(org_id, None)
     made = await gateway.keys.create_key(org_id, name="first key", scopes=["admin"])
-    mine = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=made.record["id"]))
+    mine = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=made.id))
     if not mine:  # another process of the cluster started at the same moment
-        await gateway.keys.revoke_key(org_id, made.record["id"])
+        await gateway.keys.revoke_key(org_id, made.id)
     return Welcome(org_id, made.key if mine else None)
 
 

@@ -68,12 +68,13 @@ def penstock(request: pytest.FixtureRequest, _penstock_gateway: _Thread) -> Iter
 
 async def _moved_in(gateway: Gateway, folder: Path, anew: bool) -> tuple[str, str]:
     """An organization of its own for each test module, with the recordings of that module and no others."""
+    from penstock.accounts.orgs import create_org
     from penstock.accounts.transfers import add_credit
     from penstock.recordings import files as transcripts
     from penstock.values import nanos
 
     now = gateway.clock.now_ms()
-    org = await gateway.keys.create_org(folder.name, "prepaid")
+    org = await create_org(gateway.store, gateway.clock, folder.name, "prepaid")
     await gateway.store.write(lambda tx: add_credit(tx, org.id, nanos(1000), now, "for tests"))
     documents = [] if anew else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
     for document in documents:

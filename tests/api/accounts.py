@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.accounts.keys import ADMIN, NewKey
-from penstock.accounts.transfers import add_credit
-from penstock.app import opened_gateway, working
+from penstock.accounts.orgs import create_org
+from penstock.app import first_start, opened_gateway, working
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
-from penstock.store.base import Transaction
-from penstock.values import nanos
 
 MASTER = "m" * 43
 
@@ -41,21 +39,18 @@ async def opened(
             yield gateway
 
 
-async def first_account(gateway: Gateway, usd: str = "10.00") -> Account:
-    """What the first start of an installation makes, and a key without scopes."""
-
-    async def give(tx: Transaction, org_id: str) -> None:
-        await add_credit(tx, org_id, nanos(usd), gateway.clock.now_ms(), "first credit")
-
-    admin = await gateway.keys.begin("prepaid", give)
-    assert admin is not None
-    caller = await gateway.keys.caller(f"Bearer {admin.key}")
+async def first_account(gateway: Gateway) -> Account:
+    """Create what the first start of an installation creates, and a key without scopes."""
+    welcome = await first_start(gateway)
+    assert welcome.key is not None, "a fresh installation"
+    (row,) = await gateway.keys.list_all(welcome.org_id)
     _pass_time(gateway.clock)
-    return Account(caller.org_id, admin, await gateway.keys.create_key(caller.org_id, name="plain"))
+    plain = await gateway.keys.create_key(welcome.org_id, name="plain")
+    return Account(welcome.org_id, NewKey(welcome.key, row), plain)
 
 
 async def another_account(gateway: Gateway, name: str = "Other") -> Account:
-    org = await gateway.keys.create_org(name, "prepaid")
+    org = await create_org(gateway.store, gateway.clock, name, "prepaid")
     admin = await gateway.keys.create_key(org.id, name="admin", scopes=[ADMIN])
     _pass_time(gateway.clock)
     return Account(org.id, admin, await gateway.keys.create_key(org.id, name="plain"))

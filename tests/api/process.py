@@ -22,8 +22,8 @@ async def slow(gateway: Gateway, call: Call) -> Response:
 
 async def main(folder: Path, drain_seconds: float) -> None:
     routes = (*ROUTES, Route("POST", "/slow", slow, "Slow", access="open", generation=True, drains=True))
-    async with opened(folder, drain_seconds=drain_seconds, works=True) as gateway:
-        account = await first_account(gateway, "1000")
+    async with opened(folder, drain_seconds=drain_seconds, starting_credit_usd="1000", works=True) as gateway:
+        account = await first_account(gateway)
         listener = listen("127.0.0.1", 0)
 
         def ready() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.accounts.orgs import create_org
 from tests.api.http_calls import Visit, form, shaped, visiting
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
@@ -84,7 +85,7 @@ async def test_not_found_is_not_found_whoever_owns_it(open_gateway: OpenGateway)
     async with visiting(open_gateway) as visit:
         made = shaped("VideoCreated", await visit.video(), 202)
         await visit.running.ended(made["id"])
-        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
         other = (await visit.running.gateway.keys.create_key(org.id, scopes=["admin"])).key
         never = made["id"][:-4] + "0000"
         for method, path in (

@@ -27,7 +27,7 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
         assert first.key is not None
         assert again.key is None
         assert again.org_id == first.org_id
-        caller = await gateway.keys.caller(f"Bearer {first.key}")
+        caller = await gateway.keys.authenticate(f"Bearer {first.key}")
         assert (caller.org_id, caller.scopes) == (first.org_id, frozenset({"admin"}))
         balance = await gateway.balances.get(first.org_id)
         assert nanos(balance["available"]["amount"]) == nanos("2.5")
@@ -36,12 +36,15 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
 
 async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
     """At the same moment: one organization, one credit, one key that works."""
-    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
-        welcomes = await asyncio.gather(*(first_start(gateway) for _ in range(10)))
+    async with (
+        opened_gateway(settings(ground), ground.clock, {}) as gateway,
+        opened_gateway(settings(ground), ground.clock, {}) as other,
+    ):
+        welcomes = await asyncio.gather(*(first_start(process) for process in (gateway, other) * 5))
         assert len({welcome.org_id for welcome in welcomes}) == 1
         (key,) = [welcome.key for welcome in welcomes if welcome.key]
-        await gateway.keys.caller(f"Bearer {key}")
-        page = await gateway.keys.keys_page(welcomes[0].org_id, status="active")
+        await gateway.keys.authenticate(f"Bearer {key}")
+        page = await gateway.keys.list_records(welcomes[0].org_id, status="active")
         assert len(page.data) == 1
         row = await gateway.store.one("get_balance", org_id=welcomes[0].org_id)
         assert row is not None

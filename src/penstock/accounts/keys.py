@@ -1,9 +1,9 @@
-"""Who is calling: bearer key to account."""
+"""Authenticate callers by API key; create, list and revoke keys."""
 
 import re
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import blake2b
@@ -16,129 +16,133 @@ from penstock.schema import Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import REPLAY_MODES, ZERO, Nanos, is_id, iso, nanos, new_id
+from penstock.values import REPLAY_MODES, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
 ADMIN = "admin"
 SCOPES = (ADMIN,)
 
-# How long a key may go on working after another process revoked it; the promise is 2 seconds.
-_TRUST_SECONDS = 1.0
-_MOST_KNOWN = 10_000
+# How long a key may still work after another process revoked it; the documentation promises 2 seconds.
+_CACHE_SECONDS = 1.0
+_MAX_CACHED = 10_000
 
 _BEARER = "bearer "
-_CHECK_CHARS = 6
+_CHECKSUM_CHARS = 6
 _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
-_HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECK_CHARS
-_MOST_NAME_CHARS = 200
-_MOST_COUNT = 2**31 - 1
+_HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECKSUM_CHARS
+_MAX_NAME_CHARS = 200
+_MAX_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """The columns of the table `keys` that are shown."""
+
+    id: str
+    name: str | None
+    last_four: str
+    status: str
+    created_at_ms: int
+    revoked_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key at its creation: the only time that the key itself is known."""
+    """A key that was just created. The key itself is known only now; the store keeps a digest."""
 
-    key: str = field(repr=False)  # so that it cannot slip into a log
-    record: dict[str, Any]
+    key: str = field(repr=False)  # so that it is not logged by accident
+    row: KeyRow
 
-
-@dataclass(frozen=True, slots=True)
-class Org:
-    id: str
-    name: str
-    billing: str
-    available: Nanos
-    held: Nanos
-    created_at_ms: int
+    @property
+    def id(self) -> str:
+        return self.row.id
 
 
-def key_record(row: Row) -> dict[str, Any]:
-    """A row as the interface shows it."""
+def key_record(row: KeyRow) -> dict[str, Any]:
+    """Return a row as the key record of the interface."""
     return {
-        "id": row["id"],
+        "id": row.id,
         "object": "key",
-        "name": row["name"],
-        "last_four": row["last_four"],
-        "status": row["status"],
-        "created_at": iso(row["created_at_ms"]),
-        "revoked_at": None if row["revoked_at_ms"] is None else iso(row["revoked_at_ms"]),
+        "name": row.name,
+        "last_four": row.last_four,
+        "status": row.status,
+        "created_at": iso(row.created_at_ms),
+        "revoked_at": None if row.revoked_at_ms is None else iso(row.revoked_at_ms),
     }
 
 
-# ------------------------------------------------------------------------------------------------------------ the text
+# ------------------------------------------------------------------------------------------------- the text of a key
 
 
-def write_key(key_id: str) -> str:
-    """A new key: its id, 256 random bits and a checksum, so that typing errors and fakes never reach the database."""
+def generate_key(key_id: str) -> str:
+    """Return a new key: its id, 256 random bits, and a checksum that reveals typing errors without a database read."""
     start = f"pk_{key_id.removeprefix('key_')}_{secrets.token_urlsafe(32)}"
-    return start + _check(start)
+    return start + _checksum(start)
 
 
 def is_well_formed(key: str) -> bool:
-    return _KEY.fullmatch(key) is not None and key.endswith(_check(key[:-_CHECK_CHARS]))
+    return _KEY.fullmatch(key) is not None and key.endswith(_checksum(key[:-_CHECKSUM_CHARS]))
 
 
-def _check(start: str) -> str:
-    return urlsafe_b64encode(crc32(start.encode()).to_bytes(4)).decode()[:_CHECK_CHARS]
+def _checksum(start: str) -> str:
+    return urlsafe_b64encode(crc32(start.encode()).to_bytes(4)).decode()[:_CHECKSUM_CHARS]
 
 
-# ------------------------------------------------------------------------------------------------------------- callers
+# ---------------------------------------------------------------------------------------------------------------- keys
 
 
 class Keys:
-    """Keys and organizations."""
+    """Authenticates callers and manages keys."""
 
     def __init__(self, store: Store, vault: Vault, clock: Clock) -> None:
         self._store = store
         self._vault = vault
         self._clock = clock
         self._pager = Pager(store, "key", "key")
-        # Callers seen just now, under a keyed digest of the whole header: the key itself stays in no table, and no part
-        # of it can stand for the whole. This digest costs a third of the one that is stored.
-        self._known: dict[bytes, tuple[float, Caller]] = {}
-        self._blind = secrets.token_bytes(32)
+        # Recent callers and until when they may be used, by a keyed digest of the whole header: the key itself is not
+        # kept in memory. This digest takes a third of the time of the stored one.
+        self._cache: dict[bytes, tuple[float, Caller]] = {}
+        self._cache_secret = secrets.token_bytes(32)
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """Whoever sends this header; every fault in it is answered alike."""
+    async def authenticate(self, authorization: str | None) -> Caller:
+        """Return the caller of an Authorization header; raise the same AuthenticationFailed for every fault in it."""
         if authorization is None or len(authorization) != _HEADER_CHARS or not authorization.isascii():
             raise AuthenticationFailed
-        seen = blake2b(authorization.encode(), key=self._blind, digest_size=32).digest()
-        known = self._known.get(seen)
-        if known is not None and self._clock.monotonic() < known[0]:
-            return known[1]
-        return await self._look_up(authorization, seen)
+        digest = blake2b(authorization.encode(), key=self._cache_secret, digest_size=32).digest()
+        cached = self._cache.get(digest)
+        if cached is not None and self._clock.monotonic() < cached[0]:
+            return cached[1]
+        return await self._read_caller(authorization, digest)
 
-    async def _look_up(self, authorization: str, seen: bytes) -> Caller:
+    async def _read_caller(self, authorization: str, digest: bytes) -> Caller:
         key = authorization[len(_BEARER) :]
         if authorization[: len(_BEARER)].lower() != _BEARER or not is_well_formed(key):
             raise AuthenticationFailed
-        # Counted from before the read: a revocation that the read just missed must not gain time from a slow database.
-        until = self._clock.monotonic() + _TRUST_SECONDS
+        # From before the read: a slow read must not let a key that is revoked meanwhile work for longer.
+        until = self._clock.monotonic() + _CACHE_SECONDS
         row = await self._store.one("get_caller", digest=self._vault.digest_key(key))
         if row is None:
-            self._known.pop(seen, None)
+            self._cache.pop(digest, None)
             raise AuthenticationFailed
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
+        if len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
         caller = _caller(row)
-        self._known[seen] = (until, caller)
+        self._cache[digest] = (until, caller)
         return caller
 
     async def check_secret(self) -> None:
-        """Refuse to go on with another master secret than the one that the stored digests and seals were made with."""
+        """Raise SecretRefused if the database was written with another master secret."""
 
-        async def work(tx: Transaction) -> Row | None:
+        async def write(tx: Transaction) -> Row | None:
             await tx.run("add_fact", name="secret_fingerprint", value=self._vault.fingerprint)
             return await tx.one("get_fact", name="secret_fingerprint")
 
-        fact = await self._store.one("get_fact", name="secret_fingerprint") or await self._store.write(work)
+        fact = await self._store.one("get_fact", name="secret_fingerprint") or await self._store.write(write)
         if fact is None or fact["value"] != self._vault.fingerprint:
             raise SecretRefused(
                 "The database was written with another master secret. Put secret.key back into the data folder, or "
                 "give every process that shares the database the same PENSTOCK_SECRET."
             )
-
-    # ----------------------------------------------------------------------------------------------------------- keys
 
     async def create_key(
         self,
@@ -151,53 +155,64 @@ class Keys:
         usd_per_day: Decimal | str | int | None = None,
         replay_mode: str | None = None,
     ) -> NewKey:
-        row = {
-            "org_id": org_id,
-            "name": _name(name),
-            "scopes": _scopes(scopes),
-            "requests_per_minute": _count("requests_per_minute", requests_per_minute),
-            "concurrent_requests": _count("concurrent_requests", concurrent_requests),
-            "nanos_per_day": _nanos_per_day(usd_per_day),
-            "replay_mode": _replay_mode(replay_mode),
-        }
-        key, row = self._draft(row)
-
-        async def work(tx: Transaction) -> None:
-            if await tx.one("get_balance", org_id=org_id) is None:
-                raise NotFound(f"No such organization: {org_id}.")
-            await tx.run("add_key", **row)
-
-        await self._store.write(work)
-        return NewKey(key, key_record({**row, "status": "active", "revoked_at_ms": None}))
-
-    def _draft(self, row: Row) -> tuple[str, Row]:
+        """Create a key; raise InvalidRequest for a bad value and NotFound if there is no such organization."""
         at_ms = self._clock.now_ms()
         key_id = new_id("key", at_ms)
-        key = write_key(key_id)
-        digest = self._vault.digest_key(key)
-        return key, {**row, "id": key_id, "last_four": key[-4:], "digest": digest, "created_at_ms": at_ms}
+        key = generate_key(key_id)
+        row = KeyRow(
+            id=key_id,
+            name=_checked_name(name),
+            last_four=key[-4:],
+            status="active",
+            created_at_ms=at_ms,
+            revoked_at_ms=None,
+        )
+        columns = {
+            "id": row.id,
+            "org_id": org_id,
+            "name": row.name,
+            "last_four": row.last_four,
+            "created_at_ms": row.created_at_ms,
+            "scopes": _checked_scopes(scopes),
+            "requests_per_minute": _checked_count("requests_per_minute", requests_per_minute),
+            "concurrent_requests": _checked_count("concurrent_requests", concurrent_requests),
+            "nanos_per_day": _checked_nanos_per_day(usd_per_day),
+            "replay_mode": _checked_replay_mode(replay_mode),
+            "digest": self._vault.digest_key(key),
+        }
 
-    async def revoke_key(self, org_id: str, key_id: str) -> dict[str, Any]:
-        """Final, and in this process at once. Revoking again changes nothing."""
+        async def write(tx: Transaction) -> None:
+            if await tx.one("get_balance", org_id=org_id) is None:
+                raise NotFound(f"No such organization: {org_id}.")
+            await tx.run("add_key", **columns)
 
-        async def work(tx: Transaction) -> Row | None:
+        await self._store.write(write)
+        return NewKey(key, row)
+
+    async def revoke_key(self, org_id: str, key_id: str) -> KeyRow:
+        """Revoke a key for good and return it; a key that is revoked already stays as it is.
+
+        This process refuses the key at once, others when their cached entry is too old. Raises NotFound.
+        """
+
+        async def write(tx: Transaction) -> Row | None:
             await tx.run("revoke_key", id=key_id, org_id=org_id, at_ms=self._clock.now_ms())
             return await tx.one("get_key", id=key_id, org_id=org_id)
 
-        row = await self._store.write(work) if is_id(key_id, "key") else None
+        row = await self._store.write(write) if is_id(key_id, "key") else None
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
-        self._known = {seen: known for seen, known in self._known.items() if known[1].key_id != key_id}
-        return key_record(row)
+        self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
+        return KeyRow(**row)
 
-    async def org_of_key(self, key_id: str) -> str:
-        """For operators, who may name any key."""
+    async def get_org_id(self, key_id: str) -> str:
+        """Return the organization of any key, for operators; raise NotFound."""
         row = await self._store.one("get_key_org", id=key_id) if is_id(key_id, "key") else None
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
         return str(row["org_id"])
 
-    async def keys_page(
+    async def list_records(
         self,
         org_id: str,
         limit: int = DEFAULT_LIMIT,
@@ -205,57 +220,15 @@ class Keys:
         ending_before: str | None = None,
         status: str | None = None,
     ) -> Page:
-        """Return records of keys, newest first; `status` leaves out the others."""
+        """Return one page of key records, newest first; with `status`, only keys of that status."""
         if status is not None and status not in KEY:
-            raise InvalidRequest(f"status must be one of: {', '.join(KEY)}.", param="status")
+            raise InvalidRequest(f"`status` must be one of: {', '.join(KEY)}.", param="status")
         page = await self._pager.page(org_id, limit, starting_after, ending_before, status=status)
-        return replace(page, data=[key_record(row) for row in page.data])
+        return replace(page, data=[key_record(KeyRow(**row)) for row in page.data])
 
-    async def all_keys(self, org_id: str) -> list[dict[str, Any]]:
-        """Return the record of every key, newest first."""
-        return [key_record(row) for row in await self._pager.all(org_id, status=None)]
-
-    # -------------------------------------------------------------------------------------------------- organizations
-
-    async def create_org(self, name: str, billing: str) -> Org:
-        """An organization with nothing on its account and no keys."""
-        if (name := _name(name) or "") == "":
-            raise InvalidRequest("An organization needs a name.", param="name")
-        if billing not in ("prepaid", "postpaid"):
-            raise InvalidRequest("billing must be prepaid or postpaid.", param="billing")
-        at_ms = self._clock.now_ms()
-        org = Org(new_id("org", at_ms), name, billing, ZERO, ZERO, at_ms)
-        await self._store.write(lambda tx: _add_org(tx, org))
-        return org
-
-    async def list_orgs(self) -> list[Org]:
-        return [Org(**row) for row in await self._store.slow("list_orgs")]
-
-    async def begin(self, billing: str, give: Callable[[Transaction, str], Awaitable[object]]) -> NewKey | None:
-        """On the first start of all, make an organization with an admin key, and `give` it its credit.
-
-        One transaction, and the first of several processes wins; all others, and every later start, get None.
-        """
-        at_ms = self._clock.now_ms()
-        org = Org(new_id("org", at_ms), "First organization", billing, ZERO, ZERO, at_ms)
-        limits = dict.fromkeys(("requests_per_minute", "concurrent_requests", "nanos_per_day", "replay_mode"))
-        key, row = self._draft({"org_id": org.id, "name": "First key", "scopes": ADMIN, **limits})
-
-        async def work(tx: Transaction) -> bool:
-            if not await tx.run("add_fact", name="first_org", value=org.id):
-                return False
-            await _add_org(tx, org)
-            await give(tx, org.id)
-            await tx.run("add_key", **row)
-            return True
-
-        if await self._store.one("get_fact", name="first_org") or not await self._store.write(work):
-            return None
-        return NewKey(key, key_record({**row, "status": "active", "revoked_at_ms": None}))
-
-
-async def _add_org(tx: Transaction, org: Org) -> None:
-    await tx.run("add_org", id=org.id, name=org.name, billing=org.billing, created_at_ms=org.created_at_ms)
+    async def list_all(self, org_id: str) -> list[KeyRow]:
+        """Return every key, newest first."""
+        return [KeyRow(**row) for row in await self._pager.all(org_id, status=None)]
 
 
 def _caller(row: Row) -> Caller:
@@ -271,35 +244,35 @@ def _caller(row: Row) -> Caller:
     )
 
 
-# --------------------------------------------------------------------------------------------------- what a key may be
+# -------------------------------------------------------------------------------------------------- values of a new key
+
+# These take any type, because the values may come from a JSON body.
 
 
-# Values come from a JSON body as they are, so each is taken for anything until it has been looked at.
-
-
-def _name(name: Any) -> str | None:
+def _checked_name(name: Any) -> str | None:
     if name is None:
         return None
-    if not isinstance(name, str) or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-        raise InvalidRequest(f"name must be at most {_MOST_NAME_CHARS} printable characters.", param="name")
+    if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidRequest(f"`name` must be at most {_MAX_NAME_CHARS} printable characters.", param="name")
     return name
 
 
-def _scopes(scopes: Any) -> str:
+def _checked_scopes(scopes: Any) -> str:
+    """Return the scopes as stored: sorted and separated by spaces."""
     if not isinstance(scopes, list | tuple | set | frozenset) or any(scope not in SCOPES for scope in scopes):
-        raise InvalidRequest(f"scopes must be a list that may hold: {', '.join(SCOPES)}.", param="scopes")
+        raise InvalidRequest(f"`scopes` must be a list; allowed are: {', '.join(SCOPES)}.", param="scopes")
     return " ".join(sorted(set(scopes)))
 
 
-def _count(field: str, count: Any) -> int | None:
+def _checked_count(name: str, count: Any) -> int | None:
     if count is None:
         return None
-    if type(count) is not int or not 1 <= count <= _MOST_COUNT:
-        raise InvalidRequest(f"{field} must be a whole number from 1 to {_MOST_COUNT}.", param=field)
+    if type(count) is not int or not 1 <= count <= _MAX_COUNT:
+        raise InvalidRequest(f"`{name}` must be a whole number from 1 to {_MAX_COUNT}.", param=name)
     return count
 
 
-def _nanos_per_day(usd: Any) -> int | None:
+def _checked_nanos_per_day(usd: Any) -> int | None:
     if usd is None:
         return None
     try:
@@ -307,13 +280,14 @@ def _nanos_per_day(usd: Any) -> int | None:
         if not 0 <= amount < 2**63:
             raise ValueError
     except (ValueError, TypeError, ArithmeticError):
-        raise InvalidRequest('usd_per_day must be an amount in dollars such as "2.50".', param="usd_per_day") from None
+        message = '`usd_per_day` must be an amount in dollars such as "2.50".'
+        raise InvalidRequest(message, param="usd_per_day") from None
     return amount
 
 
-def _replay_mode(mode: Any) -> str | None:
+def _checked_replay_mode(mode: Any) -> str | None:
     if mode is None:
         return None
     if mode not in REPLAY_MODES:
-        raise InvalidRequest(f"replay_mode must be one of: {', '.join(REPLAY_MODES)}.", param="replay_mode")
+        raise InvalidRequest(f"`replay_mode` must be one of: {', '.join(REPLAY_MODES)}.", param="replay_mode")
     return str(mode)

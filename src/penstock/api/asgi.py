@@ -128,7 +128,7 @@ class AsgiApp:
     async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
         if not route.needs_key:
             return _ANONYMOUS
-        caller: Caller = await self._gateway.keys.caller(headers.get("authorization"))
+        caller: Caller = await self._gateway.keys.authenticate(headers.get("authorization"))
         if route.access == "admin" and ADMIN not in caller.scopes:
             raise PermissionDenied(f"This call needs a key with the `{ADMIN}` scope.")
         return caller

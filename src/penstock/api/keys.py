@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.keys import ADMIN
+from penstock.accounts.keys import ADMIN, key_record
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
@@ -38,19 +38,20 @@ KEY_FIELDS: Mapping[str, Field] = {
 
 async def list_keys(gateway: Gateway, call: Call) -> Response:
     asked = query.read(KEYS_QUERY, call.query)
-    page = await gateway.keys.keys_page(call.caller.org_id, **asked)
+    page = await gateway.keys.list_records(call.caller.org_id, **asked)
     return Response(json=page_body(call, KEYS_QUERY, page))
 
 
 async def create_key(gateway: Gateway, call: Call) -> Response:
     """Create a key. No other response ever contains the whole key."""
     new = await gateway.keys.create_key(call.caller.org_id, **_key_options(call.json))
-    return Response(json={**new.record, "key": new.key}, headers=NO_STORE)
+    return Response(json={**key_record(new.row), "key": new.key}, headers=NO_STORE)
 
 
 async def revoke_key(gateway: Gateway, call: Call) -> Response:
     key_id = path_id(call, "key_id", "key", "key")
-    return Response(json=await gateway.keys.revoke_key(call.caller.org_id, key_id))
+    revoked = await gateway.keys.revoke_key(call.caller.org_id, key_id)
+    return Response(json=key_record(revoked))
 
 
 def _key_options(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from penstock.accounts.keys import Keys
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
 from penstock.store.base import Store
+from penstock.values import iso
 from penstock.vault import Vault
 
 app = typer.Typer(no_args_is_help=True, help="API keys.")
@@ -56,8 +57,8 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
-        keys = await Keys(store, vault, Clock()).all_keys(await org_id(store, org, settings))
-        return [[key["id"], key["name"], key["last_four"], key["status"], key["created_at"]] for key in keys]
+        keys = await Keys(store, vault, Clock()).list_all(await org_id(store, org, settings))
+        return [[key.id, key.name, key.last_four, key.status, iso(key.created_at_ms)] for key in keys]
 
     rows = with_store(settings, work)
     show("Keys", ["id", "name", "ends in", "status", "created"], rows)
@@ -70,7 +71,7 @@ def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
 
     async def work(store: Store, vault: Vault) -> None:
         keys = Keys(store, vault, Clock())
-        await keys.revoke_key(await keys.org_of_key(key_id), key_id)
+        await keys.revoke_key(await keys.get_org_id(key_id), key_id)
 
     with_store(settings, work)
     typer.echo(f"revoked {key_id}")

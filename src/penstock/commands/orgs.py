@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.accounts import transfers
-from penstock.accounts.keys import Keys
+from penstock.accounts.orgs import create_org, list_orgs
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
 from penstock.store.base import Store
@@ -18,7 +18,7 @@ credit = typer.Typer(no_args_is_help=True, help="Credit of organizations.")
 
 
 @orgs.command("create")
-def create_org(
+def create(
     name: Annotated[str, typer.Option(help="Name of the organization.")],
     data: Data = None,
     config: Config = None,
@@ -28,21 +28,20 @@ def create_org(
     settings = load_settings(data=data, config=config, billing=billing_type)
 
     async def work(store: Store, vault: Vault) -> str:
-        made = await Keys(store, vault, Clock()).create_org(name, settings.billing)
+        made = await create_org(store, Clock(), name, settings.billing)
         return made.id
 
     typer.echo(with_store(settings, work))
 
 
 @orgs.command("list")
-def list_orgs(data: Data = None, config: Config = None) -> None:
+def show_orgs(data: Data = None, config: Config = None) -> None:
     """List organizations with their balances."""
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
         return [
-            [org["id"], org["name"], org["billing"], dollars(Nanos(org["available"])), dollars(Nanos(org["held"]))]
-            for org in await store.all("list_orgs")
+            [org.id, org.name, org.billing, dollars(org.available), dollars(org.held)] for org in await list_orgs(store)
         ]
 
     rows = with_store(settings, work)

@@ -140,7 +140,7 @@ def check_provider(
 async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> None:
     async with opened_gateway(settings) as gateway, working(gateway):
         welcome = await first_start(gateway)
-        caller = await gateway.keys.caller(f"Bearer {welcome.key}")
+        caller = await gateway.keys.authenticate(f"Bearer {welcome.key}")
         trial = await _cheapest(gateway, caller, slug, model, recorded=record is not None)
         typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD")
         if not yes:

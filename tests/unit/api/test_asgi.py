@@ -81,7 +81,7 @@ async def test_an_endpoint_is_told_everything_about_a_call(tmp_path: Path) -> No
     assert (said.json, said.headers.get("connection")) == ({"made": True}, None)
     assert is_id(call.id, "req")
     assert said.headers["x-request-id"] == said.headers["x-service-request-id"] == call.id
-    assert (call.caller.org_id, call.caller.key_id) == (account.org_id, account.plain.record["id"])
+    assert (call.caller.org_id, call.caller.key_id) == (account.org_id, account.plain.id)
     assert (call.method, call.endpoint, dict(call.path)) == ("POST", row.path, {"id": "a/b", "rest": "c/d"})
     assert (dict(call.query), call.headers["x-service-session-id"]) == ({"x": "1", "y": " "}, "s1")
     assert (call.body, call.json, call.size_bytes, call.is_form) == (b'{"n": 1}', {"n": 1}, 8, False)
@@ -149,7 +149,7 @@ HOSTILE_KEYS = [
 async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None:
     kept = Kept()
     async with running(tmp_path, make(kept)) as (served, account, gateway, _):
-        await gateway.keys.revoke_key(account.org_id, account.plain.record["id"])
+        await gateway.keys.revoke_key(account.org_id, account.plain.id)
         answers = [
             await served.ask("POST", "/make", body={}),
             *[await served.ask("POST", "/make", key=key, body={}) for key in HOSTILE_KEYS],
@@ -276,7 +276,7 @@ async def test_d9_a_refused_generation_is_recorded(tmp_path: Path) -> None:
         "error_code": "INVALID_REQUEST",
         "error_message": "`n` must be from 1 to 10.",
     }
-    assert (record["cost"], record["key_id"]) == (0, account.plain.record["id"])
+    assert (record["cost"], record["key_id"]) == (0, account.plain.id)
     assert (record["session_id"], record["trace_id"], record["request_size_bytes"]) == ("s", "a" * 32, 23)
 
 

@@ -12,11 +12,11 @@ from tests.api.running import ids, running
 async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         said = await here.get("/v1/keys?limit=1")
-        assert ids(said) == [here.mine.plain.record["id"]]
+        assert ids(said) == [here.mine.plain.id]
         assert said.json["data"][0]["last_four"] == here.mine.plain.key[-4:]
         assert here.mine.plain.key not in said.body.decode()
         second = await here.get(said.json["next_page_url"])
-        assert ids(second) == [here.mine.admin.record["id"]]
+        assert ids(second) == [here.mine.admin.id]
         assert second.json["next_page_url"] is None
         assert ids(await here.get(second.json["previous_page_url"])) == ids(said)
         assert (await here.get("/v1/keys?status=lost")).code == "INVALID_REQUEST"
@@ -30,7 +30,7 @@ async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> 
         assert (made.status, made.headers["cache-control"]) == (200, "no-store")
         key, key_id = made.json["key"], made.json["id"]
         assert (made.json["name"], made.json["status"], made.json["last_four"]) == ("new", "active", key[-4:])
-        caller = await here.gateway.keys.caller(f"Bearer {key}")
+        caller = await here.gateway.keys.authenticate(f"Bearer {key}")
         assert (caller.concurrent_requests, caller.nanos_per_day, caller.scopes) == (3, 1_250_000_000, frozenset())
         assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 200
 
@@ -46,7 +46,7 @@ async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> 
 async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         plain = here.mine.plain
-        for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.record['id']}")):
+        for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.id}")):
             said = await here.served.ask(method, path, key=plain.key, body={})
             assert (said.status, said.code) == (403, "PERMISSION_DENIED")
         assert len(ids(await here.get("/v1/keys"))) == 2
@@ -54,7 +54,7 @@ async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path
 
 async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
-        for key_id in (here.theirs.plain.record["id"], new_id("key", 1), "key_x", "x"):
+        for key_id in (here.theirs.plain.id, new_id("key", 1), "key_x", "x"):
             assert (await here.admin("DELETE", f"/v1/keys/{key_id}")).code == "NOT_FOUND"
         assert (await here.get("/v1/balance", here.theirs)).status == 200
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.accounts.orgs import create_org
 from tests.api.http_calls import Visit, shaped, visiting
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -35,7 +36,7 @@ async def test_a_recording_is_carried_to_another_organization(open_gateway: Open
         carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
         transcript = shaped("RecordingFile", carried)
-        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
         key = (await visit.running.gateway.keys.create_key(org.id)).key
         brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))
         assert brought["model"] == "picture"
@@ -48,7 +49,7 @@ async def test_a_recording_is_carried_to_another_organization(open_gateway: Open
 async def test_foreign_recordings_do_not_exist(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         recording = await made(visit)
-        org = await visit.running.gateway.keys.create_org("Other", "prepaid")
+        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
         key = (await visit.running.gateway.keys.create_key(org.id)).key
         for method, path in (("GET", "{}"), ("GET", "{}/export"), ("DELETE", "{}"), ("GET", "?starting_after={}")):
             where = f"/v1/recordings/{path}".replace("/?", "?").format(recording)

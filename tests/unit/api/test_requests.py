@@ -36,8 +36,8 @@ async def test_requests_are_filtered(tmp_path: Path) -> None:
         assert ids(await here.get(f"/v1/requests?created_before={second}")) == made[1:]
         assert ids(await here.get(f"/v1/requests?created_after={second}&created_before={second}")) == [made[1]]
         assert ids(await here.get("/v1/requests?status=completed")) == []
-        assert ids(await here.get(f"/v1/requests?key_id={here.mine.plain.record['id']}")) == made
-        assert ids(await here.get(f"/v1/requests?key_id={here.mine.admin.record['id']}")) == []
+        assert ids(await here.get(f"/v1/requests?key_id={here.mine.plain.id}")) == made
+        assert ids(await here.get(f"/v1/requests?key_id={here.mine.admin.id}")) == []
         assert ids(await here.get("/v1/requests?key_id=%25")) == []
 
 
@@ -86,7 +86,7 @@ async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
 async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         [theirs] = await here.refused(1, here.theirs)
-        never, key = new_id("req", 1), here.theirs.plain.record["id"]
+        never, key = new_id("req", 1), here.theirs.plain.id
         never_key = new_id("key", 1)
         for foreign, missing, path in (
             (theirs, never, "/v1/requests/{}"),

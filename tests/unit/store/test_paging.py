@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.accounts.keys import Keys
+from penstock.accounts.orgs import create_org
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store
@@ -21,11 +22,11 @@ async def make_keys(store: Store, count: int) -> tuple[str, list[str]]:
     """Create an organization with keys; return its id and theirs, newest first."""
     clock = ManualClock()
     keys = Keys(store, Vault("m" * 43), clock)
-    org = await keys.create_org("Acme", "prepaid")
+    org = await create_org(store, clock, "Acme", "prepaid")
     made: list[str] = []
     for _ in range(count):
         clock.advance(1)
-        made.insert(0, (await keys.create_key(org.id)).record["id"])
+        made.insert(0, (await keys.create_key(org.id)).id)
     return org.id, made
 
 
