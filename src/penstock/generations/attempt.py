@@ -24,7 +24,6 @@ from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Transaction
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
-from penstock.upstream.replies import sanitize
 from penstock.values import InputImage, new_id
 
 log = structlog.get_logger()
@@ -153,9 +152,7 @@ async def _followed(gateway: Gateway, job: Job, share: Part, attempt_id: str, re
         with job.lease.bell() as bell:
             result = await _polled(gateway, job, share, attempt_id, result, bell)
     if result.status == "failed":
-        raise AttemptFailed(
-            slug, result.failure_kind, sanitize(result.message, share.option.key) or f"{name} failed to make it."
-        )
+        raise gateway.upstream.job_failure(share.option, result)
     if result.status == "cancelled":
         if await cancel_asked(gateway.store, job):
             raise Cancelled(_CANCELLED)

@@ -128,7 +128,7 @@ class Upstream:
             raise self._connection_error(provider, problem) from None
         result = self._read_submission(target, reply)
         if result.status == "failed":
-            raise self._job_failure(target, result)
+            raise self.job_failure(target, result)
         if result.status == "completed" and not result.files:
             raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} reported success without a file.")
         if not result.done and not result.ref:
@@ -329,7 +329,8 @@ class Upstream:
         )
 
     @staticmethod
-    def _job_failure(target: Target, result: Result) -> AttemptFailed:
+    def job_failure(target: Target, result: Result) -> AttemptFailed:
+        """The failure for a job that the provider reports as failed."""
         reason = replies.sanitize(result.message, target.key)
         message = reason or f"{target.provider.name} gave no reason for the failure."
         return AttemptFailed(target.provider.slug, result.failure_kind, message)
