@@ -1,4 +1,4 @@
-"""A pytest fixture: a real gateway that answers from recordings kept beside the tests."""
+"""A pytest fixture: a real gateway that replays recordings from files beside the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-if TYPE_CHECKING:  # pytest loads this module in every run of everybody who has the package: keep that cheap
+if TYPE_CHECKING:  # pytest loads this module in every run where the package is installed, so imports are made late
     from penstock.gateway import Gateway
 
 T = TypeVar("T")
@@ -26,13 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--penstock-record",
         action="store_true",
-        help="Let tests that use the `penstock` fixture reach providers, and record anew what they answer.",
+        help="Let tests that use the `penstock` fixture call providers, and replace their recordings.",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What a test needs to talk to the gateway: `openai.OpenAI(base_url=…, api_key=…)`."""
+class GatewayAccess:
+    """What a test needs to call the gateway, as in `openai.OpenAI(base_url=…, api_key=…)`."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -40,9 +40,9 @@ class Served:
 
 
 @pytest.fixture(scope="session")
-def _penstock_gateway() -> Iterator[_Thread]:
+def _penstock_gateway() -> Iterator[_GatewayThread]:
     with TemporaryDirectory(prefix="penstock-") as folder:
-        thread = _Thread(Path(folder))
+        thread = _GatewayThread(Path(folder))
         try:
             yield thread
         finally:
@@ -50,59 +50,59 @@ def _penstock_gateway() -> Iterator[_Thread]:
 
 
 @pytest.fixture(scope="module")
-def penstock(request: pytest.FixtureRequest, _penstock_gateway: _Thread) -> Iterator[Served]:
-    """A gateway in replay mode; its recordings lie in `recordings/<test module>` beside the test file.
+def penstock(request: pytest.FixtureRequest, _penstock_gateway: _GatewayThread) -> Iterator[GatewayAccess]:
+    """A gateway in replay mode, with the recordings in `recordings/<test module>` beside the test file.
 
-    With `--penstock-record` it reaches the providers whose credentials are in the environment, and the folder is
-    written anew from what they answered.
+    With `--penstock-record` it calls the providers whose credentials are in the environment, and the recordings in the
+    folder are replaced.
     """
-    anew = bool(request.config.getoption("--penstock-record"))
+    records = bool(request.config.getoption("--penstock-record"))
     folder = request.path.parent / "recordings" / request.path.stem
-    org_id, key = _penstock_gateway.call(_moved_in(_penstock_gateway.gateway, folder, anew))
+    org_id, key = _penstock_gateway.call(_import_recordings(_penstock_gateway.gateway, folder, records))
     try:
-        yield Served(_penstock_gateway.base_url, key, folder)
+        yield GatewayAccess(_penstock_gateway.base_url, key, folder)
     finally:
-        if anew:
-            _penstock_gateway.call(_moved_out(_penstock_gateway.gateway, org_id, folder))
+        if records:
+            _penstock_gateway.call(_export_recordings(_penstock_gateway.gateway, org_id, folder))
 
 
-async def _moved_in(gateway: Gateway, folder: Path, anew: bool) -> tuple[str, str]:
-    """An organization of its own for each test module, with the recordings of that module and no others."""
+async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> tuple[str, str]:
+    """Create an organization for a test module, import its recordings, and return the id and a key."""
     from penstock.accounts.orgs import create_org
     from penstock.accounts.transfers import add_credit
-    from penstock.recordings import files as transcripts
+    from penstock.recordings import files as recording_files
     from penstock.values import nanos
 
     now = gateway.clock.now_ms()
     org = await create_org(gateway.store, gateway.clock, folder.name, "prepaid")
     await gateway.store.write(lambda tx: add_credit(tx, org.id, nanos(1000), now, "for tests"))
-    documents = [] if anew else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
+    documents = [] if records else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
     for document in documents:
-        loaded = await asyncio.to_thread(transcripts.load, document)
-        await transcripts.taken_in(gateway.store, gateway.recordings, org.id, *loaded, now)
-    mode = "replay-or-record" if anew else "replay-or-error"
+        loaded = await asyncio.to_thread(recording_files.load, document)
+        await recording_files.taken_in(gateway.store, gateway.recordings, org.id, *loaded, now)
+    mode = "replay-or-record" if records else "replay-or-error"
     made = await gateway.keys.create_key(org.id, name="tests", replay_mode=mode)
     return org.id, made.key
 
 
-async def _moved_out(gateway: Gateway, org_id: str, folder: Path) -> None:
-    """The folder holds exactly what this run recorded."""
-    from penstock.recordings import files as transcripts
+async def _export_recordings(gateway: Gateway, org_id: str, folder: Path) -> None:
+    """Replace the recordings in the folder by those of this run."""
+    from penstock.recordings import files as recording_files
 
     rows = await gateway.recordings.all(org_id)
-    written = [await transcripts.written(gateway.recordings, row, inline=False) for row in rows]
+    written = [await recording_files.written(gateway.recordings, row, inline=False) for row in rows]
 
     def save() -> None:
         for old in folder.glob("rec_*"):
             old.unlink()
-        for transcript, files in written:
-            transcripts.save(folder, transcript, files)
+        for document, files in written:
+            recording_files.save(folder, document, files)
 
     await asyncio.to_thread(save)
 
 
-class _Thread:
-    """The gateway, served from a thread with a loop of its own; one for the whole session."""
+class _GatewayThread:
+    """A gateway that is served by a thread with its own event loop; one for the whole session."""
 
     gateway: Gateway
 
@@ -118,6 +118,7 @@ class _Thread:
         self.gateway = self._ready.result(_START_SECONDS)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the event loop of the gateway and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def stop(self) -> None:
@@ -139,12 +140,12 @@ class _Thread:
         from penstock.api.asgi import AsgiApp
         from penstock.app import first_start, opened_gateway, working
 
-        these = settings.load({"data": folder, "port": port})
-        async with opened_gateway(these) as gateway, working(gateway):
+        loaded = settings.load({"data": folder, "port": port})
+        async with opened_gateway(loaded) as gateway, working(gateway):
             await first_start(gateway)
             app = AsgiApp(gateway)
             serving = asyncio.create_task(
-                server.serve(app, these, lambda: self._ready.set_result(gateway), listener=self._listener)
+                server.serve(app, loaded, lambda: self._ready.set_result(gateway), listener=self._listener)
             )
             await self._stop.wait()
             serving.cancel()

@@ -31,7 +31,7 @@ def nothing_ran(browser: Browser, title: str) -> bool:
 def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Browser) -> None:
     come_in(browser, served.url, served.key)
     turn_to(browser, "keys")
-    browser.until(lambda: "(this one)" in browser.text("#keys-list"), "the first key is not listed")
+    browser.until(lambda: "(your key)" in browser.text("#keys-list"), "the first key is not listed")
     browser.type("#key-name", EVIL)
     browser.type("#key-minute", "1")
     browser.click("#new-key button")
@@ -72,22 +72,22 @@ def test_keys_are_for_administrators_who_may_revoke_their_own(served: Serving, b
     plain = others[0]["key"]
     come_in(browser, served.url, plain)
     turn_to(browser, "keys")
-    browser.until(lambda: "lacks the admin scope" in browser.text("#keys-page"), "nothing is said")
+    browser.until(lambda: "does not have the admin scope" in browser.text("#keys-page"), "nothing is said")
     assert "New key" not in browser.text("#keys-page")
     browser.click("#leave")
 
     own = served.ask("POST", "/v1/keys", {"name": "own", "scopes": ["admin"]}).json["key"]
     come_in(browser, served.url, own)
     turn_to(browser, "keys")
-    browser.until(lambda: "own (this one)" in browser.text("#keys-list tr:first-child"), "the newest key is not first")
+    browser.until(lambda: "own (your key)" in browser.text("#keys-list tr:first-child"), "the newest key is not first")
     browser.click("#keys-older")  # two are there, and both go
     browser.until(lambda: "plain 0" in browser.text("#keys-list tr:first-child"), "the page is not turned")
     served.ask("DELETE", f"/v1/keys/{others[0]['id']}")
     browser.click("#keys-list tr:last-child button.bad")
     browser.click("#yes")
-    browser.until(lambda: "own (this one)" in browser.text("#keys-list tr:first-child"), "an empty page is stayed on")
+    browser.until(lambda: "own (your key)" in browser.text("#keys-list tr:first-child"), "an empty page is stayed on")
     browser.click("#keys-list tr:first-child button.bad")
-    assert "you will be asked for another" in browser.text("#question")
+    assert "will be signed out" in browser.text("#question")
     browser.click("#yes")
     browser.until(lambda: browser.text("#refusal") != "", "the page goes on with a revoked key")
     assert browser.run("return [sessionStorage.length, document.getElementById('house').hidden]") == [0, True]
@@ -110,20 +110,20 @@ def test_a_recording_is_seen_saved_deleted_and_brought_back(served: Serving, bro
     browser.until(lambda: browser.run("return document.querySelector('#seen img')?.naturalWidth") == 256, "no picture")
     assert EVIL in browser.text("#record")
     browser.type("#detail button", ENTER)
-    browser.click("#recordings-list button[aria-label^='Save']")
+    browser.click("#recordings-list button[aria-label^='Export']")
     browser.until(saved.exists, "no file is saved")
 
     browser.click("#recordings-list button.bad")
     assert recording["id"] in browser.text("#question")
     browser.click("#yes")
-    browser.until(lambda: "There are none" in browser.text("#recordings-page"), "the recording is still listed")
+    browser.until(lambda: "No recordings" in browser.text("#recordings-page"), "the recording is still listed")
     assert served.ask("GET", f"/v1/recordings/{recording['id']}").status == 404
     browser.type("#brought", str(saved))
     browser.until(lambda: EVIL in browser.text("#recordings-list"), "the file is not brought in")
     assert served.ask("GET", f"/v1/recordings/{recording['id']}").status == 200
     saved.write_text("not a recording")
     browser.type("#brought", str(saved))
-    browser.until(lambda: browser.text("#recordings-said") == "That file is not JSON.", "no word about a bad file")
+    browser.until(lambda: browser.text("#recordings-said") == "The file is not valid JSON.", "no word about a bad file")
     assert browser.run("return document.title") == "Recordings · Penstock"
     assert [line for line in browser.log() if line["level"] == "SEVERE"] == []
 

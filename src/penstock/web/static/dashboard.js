@@ -1,4 +1,4 @@
-// The dashboard: coming in with a key, going from page to page, and out again.
+// The dashboard: sign in with a key, switch between pages, refresh them, sign out.
 
 import { explain, forget, hasKey, hold, keep } from "./gateway.js";
 import { keys } from "./keys.js";
@@ -11,7 +11,7 @@ const REFRESH_MS = 5000;
 const pages = { overview: overview(refresh), keys: keys(refresh), recordings: recordings(refresh), webhooks: webhooks() };
 const links = [...document.querySelectorAll("nav a")];
 let current = "overview";
-let round = 0; // what an earlier round learns too late is not painted
+let round = 0; // results that arrive after a newer refresh has begun are dropped
 let timer = 0;
 
 async function refresh() {

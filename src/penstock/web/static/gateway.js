@@ -1,7 +1,7 @@
-// Calls to the gateway that this page came from, with the key that was entered. The key stays in this tab.
+// Calls to the gateway that served this page, with the key that was entered. The key is stored in this tab only.
 
 let key = sessionStorage.getItem("key");
-let admin = null; // not known yet
+let admin = null; // null: not known yet
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -25,19 +25,19 @@ export function forget() {
 }
 
 export async function ask(path, { method = "GET", body } = {}) {
-  if (!/^[!-~]+$/.test(key)) throw new Refused(401, "That is not a key."); // no header could carry it
+  if (!/^[!-~]+$/.test(key)) throw new Refused(401, "This is not a valid key."); // a header cannot contain it
   const mine = key;
   const headers = { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) };
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
-  const said = await answer.json();
-  if (key !== mine) throw new Refused(0, ""); // whoever asked has left
-  if (!answer.ok) throw new Refused(answer.status, said.error?.message ?? `The gateway answered ${answer.status}.`);
-  return said;
+  const response = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  const result = await response.json();
+  if (key !== mine) throw new Refused(0, ""); // the user has signed out
+  if (!response.ok) throw new Refused(response.status, result.error?.message ?? `The gateway returned status ${response.status}.`);
+  return result;
 }
 
 export const explain = (problem) => (problem instanceof Refused ? problem.message : "The gateway cannot be reached.");
 
-// The list of providers is for keys with the admin scope, and nothing else tells so cheaply whether this is one.
+// Returns null for a key without the admin scope; there is no cheaper way to learn whether a key has it.
 export async function providers() {
   if (admin === false) return null;
   try {

@@ -1,4 +1,4 @@
-// Keys: who has one, what it has been used for, a new one, and an end to an old one.
+// The page of keys: list them with their use, create and revoke.
 
 import { ask, explain, isAdmin, ownId } from "./gateway.js";
 import { Pages, at, button, copy, element, fill, moment, money, row, say, show, sure } from "./paint.js";
@@ -11,7 +11,7 @@ export function keys(refresh) {
     () => `/v1/keys?limit=20${at("key-status").value && `&status=${at("key-status").value}`}`,
     at("keys-newer"), at("keys-older"), refresh,
   );
-  at("key-replay").replaceChildren(element("option", "as each call says", { value: "" }), ...MODES.map((one) => element("option", one)));
+  at("key-replay").replaceChildren(element("option", "none", { value: "" }), ...MODES.map((mode) => element("option", mode)));
   at("key-status").addEventListener("change", () => { pages.restart(); refresh(); });
   at("new-key").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -25,13 +25,13 @@ export function keys(refresh) {
     at("key-name").focus();
   });
 
-  async function revoke(one) {
-    const own = one.id === ownId() ? " It is the key that you are using here, and you will be asked for another." : "";
-    const question = `Revoke ${named(one)}? Whatever uses it is refused from then on, and that is final.${own}`;
+  async function revoke(key) {
+    const own = key.id === ownId() ? " You are signed in with this key and will be signed out." : "";
+    const question = `Revoke ${named(key)}? Calls with it are refused from now on. This cannot be undone.${own}`;
     if (!(await sure(question, "Revoke"))) return;
     try {
-      await ask(`/v1/keys/${one.id}`, { method: "DELETE" });
-      say("keys-said", `${named(one)} is revoked.`);
+      await ask(`/v1/keys/${key.id}`, { method: "DELETE" });
+      say("keys-said", `Revoked ${named(key)}.`);
     } catch (problem) {
       say("keys-said", explain(problem), { bad: true });
     }
@@ -42,7 +42,7 @@ export function keys(refresh) {
     async load() {
       if (!(await isAdmin())) return { list: null };
       const list = await pages.read(ask);
-      const uses = await Promise.all(list.data.map((one) => ask(`/v1/requests?limit=1&summary=true&key_id=${one.id}`)));
+      const uses = await Promise.all(list.data.map((key) => ask(`/v1/requests?limit=1&summary=true&key_id=${key.id}`)));
       return { list, uses };
     },
 
@@ -52,7 +52,7 @@ export function keys(refresh) {
       if (list === null) return;
       pages.seen(list);
       at("no-keys").hidden = list.data.length > 0;
-      fill(at("keys-list"), list.data.map((one, place) => painted(one, uses[place], revoke)));
+      fill(at("keys-list"), list.data.map((key, place) => painted(key, uses[place], revoke)));
     },
 
     clear() {
@@ -66,19 +66,19 @@ export function keys(refresh) {
   };
 }
 
-const named = (one) => `${one.name || "The key without a name"} (…${one.last_four})`;
+const named = (key) => `${key.name || "the key without a name"} (…${key.last_four})`;
 
-function painted(one, use, revoke) {
-  const active = one.status === "active";
-  const name = (one.name || "no name") + (one.id === ownId() ? " (this one)" : "");
-  const look = button("Look", () => show(one), { of: one.id, label: `Look at ${named(one)}` });
-  const end = button("Revoke", () => revoke(one), { of: one.id, kind: "bad", label: `Revoke ${named(one)}` });
+function painted(key, use, revoke) {
+  const active = key.status === "active";
+  const name = (key.name || "no name") + (key.id === ownId() ? " (your key)" : "");
+  const details = button("Details", () => show(key), { of: key.id, label: `Details of ${named(key)}` });
+  const end = button("Revoke", () => revoke(key), { of: key.id, kind: "bad", label: `Revoke ${named(key)}` });
   return row(
-    [name, one.name ? "words" : "quiet"], [`…${one.last_four}`, "code"],
-    active ? ["active", "good"] : [`revoked ${moment(one.revoked_at)}`, "quiet"], [moment(one.created_at)],
+    [name, key.name ? "words" : "quiet"], [`…${key.last_four}`, "code"],
+    active ? ["active", "good"] : [`revoked ${moment(key.revoked_at)}`, "quiet"], [moment(key.created_at)],
     use.data.length ? [moment(use.data[0].created_at)] : ["never", "quiet"],
     [String(use.summary.count), "number"], [money(use.summary.total_cost), "number"],
-    [[look, ...(active ? [end] : [])]],
+    [[details, ...(active ? [end] : [])]],
   );
 }
 

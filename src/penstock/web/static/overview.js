@@ -1,4 +1,4 @@
-// The first page: figures, a picture to try, requests, and how providers are.
+// The first page: balance and spending, a form to generate an image, requests, and the health of providers.
 
 import { ask, explain, providers } from "./gateway.js";
 import { Pages, at, button, element, fill, moment, money, row, say, show, took } from "./paint.js";
@@ -52,7 +52,7 @@ export function overview(refresh) {
 
 function paintFigures(balance, today) {
   const figures = [
-    balance.billing_type === "prepaid" ? [money(balance.available.amount), "available"] : ["Billed", "after use"],
+    balance.billing_type === "prepaid" ? [money(balance.available.amount), "available"] : ["Postpaid", "billing"],
     [money(today.total_cost), "spent today"], [String(today.count), "requests today"],
   ];
   at("figures").replaceChildren(...figures.map(([value, words]) => {
@@ -63,7 +63,7 @@ function paintFigures(balance, today) {
 }
 
 function paintRequests(list) {
-  if (list.summary) at("sum").textContent = `${list.summary.count} in all, ${money(list.summary.total_cost)}`;
+  if (list.summary) at("sum").textContent = `${list.summary.count} in total, ${money(list.summary.total_cost)}`;
   fill(at("requests"), list.data.map((one) => row(
     [moment(one.created_at)], [one.model ?? "", "words"], [one.status, COLOURS[one.status] ?? "quiet"],
     [money(one.cost), "number"], [took(one.duration_ms), "number"], [button(one.id, () => show(one), { of: one.id })],
@@ -71,31 +71,31 @@ function paintRequests(list) {
 }
 
 function paintProviders(all) {
-  at("providers-part").hidden = all === null; // a key without that scope sees everything else
+  at("providers-part").hidden = all === null; // a key without the admin scope
   if (all === null) return;
   const rows = all.filter((one) => one.on).flatMap((provider) => {
     if (!provider.health.length) return [row([provider.name], [`${provider.models} models`, "quiet"], ["not called yet", "quiet"], [""], [""], [""])];
     return provider.health.map((one) => row(
       [provider.name], [one.model, "words"],
-      one.well ? ["well", "good"] : [`rests for ${Math.ceil(one.well_in_seconds)} s`, "bad"],
+      one.well ? ["healthy", "good"] : [`paused for ${Math.ceil(one.well_in_seconds)} s`, "bad"],
       [String(one.good), "number"], [String(one.bad), "number"], [one.last_problem ?? "", "quiet words"],
     ));
   });
   fill(at("providers"), rows);
   const off = all.filter((one) => !one.on).map((one) => one.name);
-  at("off").textContent = off.length ? `Without a credential or switched off: ${off.join(", ")}.` : "";
+  at("off").textContent = off.length ? `Off, or without a credential: ${off.join(", ")}.` : "";
 }
 
-// ------------------------------------------------------------------------------------------------------------- trying
+// --------------------------------------------------------------------------------------------------------- generating
 
 export async function showModels() {
   const list = await ask("/compat/v1/models");
-  const pictures = list.data.filter((one) => (one.modes ?? []).includes("text-to-image"));
-  at("model").replaceChildren(...pictures.map((one) => element("option", one.id)));
+  const models = list.data.filter((one) => (one.modes ?? []).includes("text-to-image"));
+  at("model").replaceChildren(...models.map((model) => element("option", model.id)));
 }
 
 async function make() {
-  say("made", "Under way…");
+  say("made", "Generating…");
   const began = performance.now();
   try {
     const body = { model: at("model").value, prompt: at("prompt").value, size: at("size").value };

@@ -1,4 +1,4 @@
-// Parts that the pages are painted with. Everything is put there as text: what others said never becomes markup.
+// Helpers that build the pages. Values are inserted as text only, so that what callers sent never becomes markup.
 
 export const at = (id) => document.getElementById(id);
 
@@ -27,7 +27,7 @@ export function row(...cells) {
   return made;
 }
 
-// Rows that say what is there already are left alone, and the keyboard stays where it was.
+// Replaces the rows of a table, unless nothing changed; the keyboard focus stays on the same button.
 export function fill(body, rows) {
   const names = [...body.parentElement.tHead.rows[0].cells].map((one) => one.textContent);
   for (const one of rows) [...one.cells].forEach((cell, place) => { cell.dataset.name = names[place]; });
@@ -45,7 +45,7 @@ export function show(record, pictures = []) {
   if (!at("detail").open) at("detail").showModal();
 }
 
-// Resolves to whether the answer was yes; the Escape key says no.
+// Asks the user to confirm; resolves to true or false. The Escape key means no.
 export function sure(question, verb) {
   at("question").textContent = question;
   at("yes").textContent = verb;
@@ -62,7 +62,7 @@ export function say(place, words, { bad = false } = {}) {
   at(place).classList.toggle("bad", bad);
 }
 
-// Browsers lend the clipboard to pages that came over TLS or from this machine; elsewhere the text is ready to be copied.
+// Copies a field. Browsers allow this only for pages from TLS or from this machine; elsewhere the text is selected.
 export async function copy(field, place) {
   field.focus();
   field.select();
@@ -70,11 +70,11 @@ export async function copy(field, place) {
     await navigator.clipboard.writeText(field.value);
     say(place, "Copied.");
   } catch {
-    say(place, document.execCommand("copy") ? "Copied." : "It is selected: copy it with the keyboard.");
+    say(place, document.execCommand("copy") ? "Copied." : "The text is selected; copy it with the keyboard.");
   }
 }
 
-// A list that is read a page at a time, and the two buttons that turn it.
+// A list that is read page by page, and its two buttons.
 export class Pages {
   constructor(first, newer, older, turned) {
     Object.assign(this, { first, newer, older, path: null, neighbours: {} });
@@ -82,7 +82,7 @@ export class Pages {
     older.addEventListener("click", () => this.turn("next_page_url", turned));
   }
 
-  // Where the page that was turned to is gone, with the last of its rows or the one it began after, the first is read.
+  // Reads the current page; if it is empty or its cursor was deleted, the first page.
   async read(ask) {
     if (this.path) {
       const list = await ask(this.path).catch((problem) => { if (problem.status !== 404) throw problem; });
@@ -93,7 +93,7 @@ export class Pages {
   }
 
   turn(where, turned) {
-    const { pathname, search } = new URL(this.neighbours[where], location.href); // wherever the gateway thinks that it is
+    const { pathname, search } = new URL(this.neighbours[where], location.href); // the host may differ from ours
     this.path = pathname + search;
     turned();
   }

@@ -1,4 +1,4 @@
-// Webhooks: the secret that deliveries are signed with, shown when asked for.
+// The page of webhooks: show the secret that deliveries are signed with.
 
 import { ask, explain } from "./gateway.js";
 import { at, copy, say } from "./paint.js";
@@ -13,7 +13,7 @@ export function webhooks() {
   return { load: () => ({}), paint: () => {}, clear: hide };
 }
 
-// Not before it is asked for: the first look makes a secret where there was none, and others may see the screen.
+// Runs on a click only: the first call creates the secret, and others may see the screen.
 async function reveal() {
   try {
     at("secret").value = (await ask("/v1/webhooks/secret")).key;
