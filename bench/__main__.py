@@ -1,19 +1,20 @@
-"""Every benchmark, one after the other, each in a process of its own.
+"""Run every benchmark, one after the other, each in its own process.
 
     python -m bench [--short]
 
-The short form shows in a minute or two that they all still run; its figures mean little.
+The short form takes a few minutes and only shows that they all still run; its figures mean little.
 """
 
 import argparse
 import subprocess
 import sys
 
-SHORT = {
+SHORT_OPTIONS = {
     "store": ["--seconds", "0.3"],
-    "wire": ["--rounds", "1"],
-    "edge": ["--short"],
-    "pictures": ["--short"],
+    "http_client": ["--rounds", "1"],
+    "http_server": ["--short"],
+    "image_conversion": ["--short"],
+    "atelier": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],
     "chat": ["--short"],
@@ -27,12 +28,12 @@ def main() -> int:
     parser.add_argument("--short", action="store_true")
     short = parser.parse_args().short
     failed = []
-    for name, options in SHORT.items():
+    for name, options in SHORT_OPTIONS.items():
         print(f"\n=== bench.{name}", flush=True)
-        done = subprocess.run([sys.executable, "-m", f"bench.{name}", *(options if short else [])], check=False)
-        if done.returncode:
+        command = [sys.executable, "-m", f"bench.{name}", *(options if short else [])]
+        if subprocess.run(command, check=False).returncode:
             failed.append(name)
-    print(f"\n{len(SHORT) - len(failed)} passed, {len(failed)} failed")
+    print(f"\n{len(SHORT_OPTIONS) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
     return len(failed)
 
 

@@ -1,4 +1,4 @@
-"""Penstock's own HTTP server and sender with nothing in between: what a gateway costs before its work begins.
+"""A gateway that only forwards, made of Penstock's HTTP server and client, to measure what these two cost.
 
 python -m bench.forwarder PORT URL
 """
@@ -18,29 +18,30 @@ from penstock.settings import Settings
 
 
 class Forwarder:
-    """Sends a body on under another model's name, and the answer back."""
+    """Forwards a body with another model name, and the response to it."""
 
     draining = False
 
-    def __init__(self, wire: HttpClient, url: str) -> None:
-        self._wire, self._url = wire, url
+    def __init__(self, client: HttpClient, url: str) -> None:
+        self._client = client
+        self._url = url
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = msgspec.json.decode((await receive())["body"])
         headers = {"authorization": "Bearer x", "content-type": "application/json"}
-        outgoing = HttpRequest("POST", self._url, headers, msgspec.json.encode({**body, "model": "gpt-x"}))
+        request = HttpRequest("POST", self._url, headers, msgspec.json.encode({**body, "model": "gpt-x"}))
         if body.get("stream"):
-            await self._pass_on(outgoing, send)
+            await self._forward_stream(request, send)
             return
-        reply = await self._wire.send(outgoing, timeout_seconds=60)
-        length = (b"content-length", b"%d" % len(reply.body))
-        await send({"type": "http.response.start", "status": reply.status, "headers": [length]})
-        await send({"type": "http.response.body", "body": reply.body})
+        response = await self._client.send(request, timeout_seconds=60)
+        length = (b"content-length", b"%d" % len(response.body))
+        await send({"type": "http.response.start", "status": response.status, "headers": [length]})
+        await send({"type": "http.response.body", "body": response.body})
 
-    async def _pass_on(self, outgoing: HttpRequest, send: Any) -> None:
-        async with self._wire.stream(outgoing, read_timeout_seconds=60, timeout_seconds=60) as reply:
-            await send({"type": "http.response.start", "status": reply.status, "headers": []})
-            async for chunk in reply:
+    async def _forward_stream(self, request: HttpRequest, send: Any) -> None:
+        async with self._client.stream(request, read_timeout_seconds=60, timeout_seconds=60) as response:
+            await send({"type": "http.response.start", "status": response.status, "headers": []})
+            async for chunk in response:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 

@@ -1,9 +1,9 @@
-"""What a page of request records costs when there are a million of them.
+"""Measure how long a page of `/v1/requests` takes when there are a million requests.
 
     python -m bench.listing [--records 1000000]
 
-Builds a database of records over thirty days, then reads first and deep pages under every filter, and summaries. Each
-figure is the median of several reads, beside what the first page costs; flat means that they stay close to 1.
+Builds a database of requests over thirty days, then reads pages at the beginning and in the middle with every filter,
+and summaries. Each figure is the median of several reads, and its ratio to the first page.
 """
 
 import argparse
@@ -17,8 +17,9 @@ from pathlib import Path
 
 import apsw
 
-from penstock.accounts.requests import SLOT_MS, Filters, Requests
+from penstock.accounts.requests import Filters, Requests
 from penstock.clock import Clock
+from penstock.schema import SLOT_MS
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from penstock.values import first_id, new_id
@@ -30,8 +31,8 @@ ORG = new_id("org", 1)
 
 
 def build(path: Path, records: int, now_ms: int) -> list[str]:
-    """Rows straight into the tables, as the gateway would have left them; returns the keys."""
-    chance = random.Random(7)
+    """Insert requests directly into the tables, as the gateway would have; return the ids of the keys."""
+    random_numbers = random.Random(7)
     keys = [new_id("key", 1) for _ in range(20)]
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA synchronous = OFF")
@@ -40,7 +41,11 @@ def build(path: Path, records: int, now_ms: int) -> list[str]:
     with connection:
         for number in range(records):
             at_ms = now_ms - DAYS * DAY_MS + number * DAYS * DAY_MS // records
-            key, status, cost = chance.choice(keys), chance.choice(STATUSES), chance.randrange(10**8)
+            key, status, cost = (
+                random_numbers.choice(keys),
+                random_numbers.choice(STATUSES),
+                random_numbers.randrange(10**8),
+            )
             connection.execute(
                 "INSERT INTO requests (org_id, id, key_id, created_at_ms, model, modality, endpoint, status, cost)"
                 " VALUES (?, ?, ?, ?, 'm', 'image', '/compat/v1/images/generations', ?, ?)",
@@ -59,12 +64,12 @@ def build(path: Path, records: int, now_ms: int) -> list[str]:
 
 
 async def median_ms(work: Callable[[], Awaitable[object]], times: int = 15) -> float:
-    taken = []
+    times_ms = []
     for _ in range(times):
         started = time.perf_counter()
         await work()
-        taken.append((time.perf_counter() - started) * 1000)
-    return statistics.median(taken)
+        times_ms.append((time.perf_counter() - started) * 1000)
+    return statistics.median(times_ms)
 
 
 async def measure(records: int) -> None:
@@ -79,36 +84,33 @@ async def measure(records: int) -> None:
         store = await open_store(settings)
         requests = Requests(store, Clock())
         middle = now_ms - DAYS * DAY_MS // 2
-        row = (await store.slow("list_newer_requests", org_id=ORG, low=first_id("req", middle), high="req_~", limit=1))[
-            0
-        ]
-        day = {"created_after_ms": middle, "created_before_ms": middle + DAY_MS}
-        questions = {
+        newer = {"low": first_id("req", middle), "high": "req_~"}
+        (row,) = await store.slow("list_newer_requests", org_id=ORG, **newer, limit=1)
+        end_of_day = middle + DAY_MS
+        pages = {
             "first page": Filters(),
             "page of 100": Filters(limit=100),
             "page in the middle": Filters(starting_after=row["id"]),
-            "page upwards from the middle": Filters(ending_before=row["id"]),
+            "page before the middle": Filters(ending_before=row["id"]),
             "one key": Filters(key_id=keys[3]),
             "one key, in the middle": Filters(key_id=keys[3], starting_after=row["id"]),
             "a rare status": Filters(status="cancelled"),
             "a rare status of one key": Filters(key_id=keys[3], status="cancelled"),
-            "a status nobody has": Filters(status="pending"),
-            "one day of one key": Filters(key_id=keys[3], **day),
-            "first page with a summary of a day": Filters(summary=True, **day),
+            "a status without requests": Filters(status="pending"),
+            "one day of one key": Filters(key_id=keys[3], created_after_ms=middle, created_before_ms=end_of_day),
+            "first page with a summary of a day": Filters(
+                summary=True, created_after_ms=middle, created_before_ms=end_of_day
+            ),
             "first page with a summary of all": Filters(summary=True),
         }
-        first = await median_ms(lambda: requests.list_records(ORG, questions["first page"]))
-        for words, filters in questions.items():
+        first = await median_ms(lambda: requests.list_records(ORG, pages["first page"]))
+        for label, filters in pages.items():
             took = await median_ms(lambda filters=filters: requests.list_records(ORG, filters))  # type: ignore[misc]
-            print(f"{words:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
+            print(f"{label:38}{took:9.2f} ms{took / first:8.1f} x first page", flush=True)
         await store.close()
-
-
-def main(short: bool = False, records: int = 1_000_000) -> None:
-    asyncio.run(measure(50_000 if short else records))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
-    main(records=parser.parse_args().records)
+    asyncio.run(measure(parser.parse_args().records))

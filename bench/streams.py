@@ -1,10 +1,10 @@
-"""Streams held at once: what each takes of memory, and whether it comes back.
+"""Measure the memory of many chat streams that are open at once, and whether it is freed afterwards.
 
     python -m bench.streams [--streams 2000] [--rounds 3] [--short]
 
-A provider in another process sends a piece of each answer every second for twenty seconds; the gateway runs with its
-defaults on a core of its own. Memory is the process's own (RssAnon), read before, while all streams are open, and after
-each round: it is flat when the rounds do not add up.
+A provider in another process sends a chunk of each response every second for twenty seconds; the gateway runs with its
+defaults on its own core. Memory is RssAnon of the process, read before, while all streams are open, and after each
+round.
 """
 
 import argparse
@@ -18,28 +18,29 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.chat import _CORE, _OTHER_CORE, UPSTREAM_PORT, contenders, port_of, processor_seconds, running, wait_for
+from bench.chat import PROVIDER_PORT, gateways, wait_for_gateway
+from bench.processes import GATEWAY_CORE, LOAD_CORE, processor_seconds, run_process, wait_for_port
 
-PIECES = 20
+CHUNKS = 20
 
 
 def anonymous_mib(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) / 1024
-    raise ValueError("this system does not tell")
+    raise ValueError("the system does not report RssAnon")
 
 
-async def follow(text: bytes, port: int, opened: asyncio.Semaphore, begun: Callable[[float], None]) -> int:
-    """One stream to its end; how many pieces came."""
-    async with opened:
+async def read_stream(request: bytes, port: int, slots: asyncio.Semaphore, report: Callable[[float], None]) -> int:
+    """Read one stream to its end and return the number of chunks; report the seconds until its head came."""
+    async with slots:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        asked = time.perf_counter()
-        writer.write(text)
+        started = time.perf_counter()
+        writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         if b" 200 " not in head.split(b"\r\n")[0]:
             raise RuntimeError(head.decode())
-        begun(time.perf_counter() - asked)
+        report(time.perf_counter() - started)
     body = await reader.read()
     writer.close()
     if b"data: [DONE]" not in body:
@@ -47,52 +48,53 @@ async def follow(text: bytes, port: int, opened: asyncio.Semaphore, begun: Calla
     return body.count(b'"content":"hello "')
 
 
-async def one_round(text: bytes, port: int, pid: int, streams: int) -> tuple[float, float]:
-    """Memory with all of them open, and the median time to the head of an answer."""
-    begun: list[float] = []
-    opened, all_begun = asyncio.Semaphore(64), asyncio.Event()
+async def run_round(request: bytes, port: int, pid: int, streams: int) -> tuple[float, float]:
+    """Return the memory while all streams are open, and the median seconds until the head of a response."""
+    times: list[float] = []
+    slots = asyncio.Semaphore(64)
+    all_open = asyncio.Event()
 
-    def note(seconds: float) -> None:
-        begun.append(seconds)
-        if len(begun) == streams:
-            all_begun.set()
+    def report(seconds: float) -> None:
+        times.append(seconds)
+        if len(times) == streams:
+            all_open.set()
 
-    following = [asyncio.ensure_future(follow(text, port, opened, note)) for _ in range(streams)]
-    gone = asyncio.gather(*following)
-    await asyncio.wait((asyncio.create_task(all_begun.wait()), gone), return_when=asyncio.FIRST_COMPLETED)
-    ended = sum(one.done() for one in following)
+    reading = [asyncio.ensure_future(read_stream(request, port, slots, report)) for _ in range(streams)]
+    all_ended = asyncio.gather(*reading)
+    await asyncio.wait((asyncio.create_task(all_open.wait()), all_ended), return_when=asyncio.FIRST_COMPLETED)
+    ended = sum(stream.done() for stream in reading)
     memory = anonymous_mib(pid)
-    pieces = await gone
-    if ended or set(pieces) != {PIECES}:
-        raise RuntimeError(f"{ended} had ended before the last began; pieces: {sorted(set(pieces))}")
-    return memory, statistics.median(begun)
+    chunks = await all_ended
+    if ended or set(chunks) != {CHUNKS}:
+        raise RuntimeError(f"{ended} ended before the last one was open; chunks: {sorted(set(chunks))}")
+    return memory, statistics.median(times)
 
 
 def main(streams: int, rounds: int, pause_seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    penstock = next(one for one in contenders(Path()) if one.name == "penstock")
-    provider = [sys.executable, "-m", "bench.upstream", str(UPSTREAM_PORT), str(PIECES), str(pause_seconds)]
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        folder = Path(other)
+    penstock = next(gateway for gateway in gateways(Path()) if gateway.name == "penstock")
+    provider = [sys.executable, "-m", "bench.chat_provider", str(PROVIDER_PORT), str(CHUNKS), str(pause_seconds)]
+    with tempfile.TemporaryDirectory() as provider_folder, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         with (
-            running(provider, _OTHER_CORE, {}, Path(one)),
-            running(penstock.command(folder), _CORE, penstock.environ, folder) as process,
+            run_process(provider, LOAD_CORE, {}, Path(provider_folder)),
+            run_process(penstock.command(folder), GATEWAY_CORE, penstock.environ, folder) as process,
         ):
-            wait_for(UPSTREAM_PORT)
-            port = port_of(penstock, folder)
+            wait_for_port(PROVIDER_PORT)
+            port = wait_for_gateway(penstock, folder)
             body = penstock.body(stream=True)
-            text = (
+            request = (
                 f"POST {penstock.path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {penstock.key(folder)}\r\n"
                 f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n{body}"
             ).encode()
-            asyncio.run(one_round(text, port, process.pid, 10))  # loads what is loaded late
+            asyncio.run(run_round(request, port, process.pid, 10))  # loads modules that are imported late
             before = anonymous_mib(process.pid)
-            print(f"{'':10}{'open MiB':>10}{'KiB a stream':>14}{'after MiB':>11}{'head ms':>9}{'CPU us a piece':>16}")
+            print(f"{'':10}{'open MiB':>10}{'KiB a stream':>14}{'after MiB':>11}{'head ms':>9}{'CPU us a chunk':>16}")
             print(f"before    {before:10.0f}")
             for number in range(rounds):
                 spent = processor_seconds(process.pid)
-                memory, head = asyncio.run(one_round(text, port, process.pid, streams))
-                spent = (processor_seconds(process.pid) - spent) / (streams * PIECES) * 1e6
+                memory, head = asyncio.run(run_round(request, port, process.pid, streams))
+                spent = (processor_seconds(process.pid) - spent) / (streams * CHUNKS) * 1e6
                 gc.collect()
                 after = anonymous_mib(process.pid)
                 each = (memory - before) / streams * 1024
@@ -107,5 +109,5 @@ if __name__ == "__main__":
     parser.add_argument("--streams", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--short", action="store_true")
-    asked = parser.parse_args()
-    main(*((100, 1, 0.2) if asked.short else (asked.streams, asked.rounds, 1.0)))
+    options = parser.parse_args()
+    main(*((100, 1, 0.2) if options.short else (options.streams, options.rounds, 1.0)))

@@ -1,13 +1,14 @@
-"""Ten thousand videos in flight in one process: what each takes, how late polls and webhooks are, and a kill -9.
+"""Measure ten thousand videos that one process generates at once: memory, lag of polls and webhooks, a kill.
 
     python -m bench.videos [--videos 10000] [--pause 20] [--finish 60] [--short]
 
-A real gateway on SQLite in a process of its own; this one is the vendor, the caller and the receiver over TLS. Videos
-are made and asked about every `pause` seconds, as the vendor hints. The gateway is killed and started again. Then the
-vendor finishes them one after the other within `finish` seconds.
+The gateway runs on SQLite in its own process; this process is the provider, the caller and the webhook receiver.
+Videos are created, and polled every `pause` seconds, as the provider asks. The gateway is killed and started again.
+Then the provider finishes the videos one after the other within `finish` seconds.
 
-Poll lag is from the moment a poll was due, as the gateway's own clock was told, until it reached the vendor; webhook
-lag from the moment that the end was committed, as seen from outside within some milliseconds, until its news came.
+The lag of a poll is the time from the moment it was due by the gateway's clock until the provider received it. The lag
+of a webhook is the time from the commit of the end, which this process sees within some milliseconds, until the message
+was received.
 """
 
 import argparse
@@ -40,15 +41,15 @@ from tests.ports import unused_port
 ROOT = Path(__file__).parent.parent
 HOST = "hooks.example.com"
 CALLERS = 32
-EARLY_SECONDS = 0.05  # timers of the loop are as exact as a millisecond
+EARLY_SECONDS = 0.05  # a poll may come this much before the moment it was due
 WATCH_SECONDS = 0.01
-LONG_PAUSE_SECONDS = 1.5  # whoever waits longer than this waits to poll
+MIN_POLL_SECONDS = 1.5  # a task that waits longer waits for its next poll
 
 # ---------------------------------------------------------------------------------------------------- in the gateway
 
 
-class Watched(Clock):
-    """Writes down when each poll is due."""
+class RecordingClock(Clock):
+    """Writes to a file when each poll is due."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,70 +59,72 @@ class Watched(Clock):
         task = asyncio.current_task()
         due = time.monotonic() + seconds
         await super().wait(event, seconds)
-        if seconds > LONG_PAUSE_SECONDS and task is not None:
+        if seconds > MIN_POLL_SECONDS and task is not None:
             os.write(self._file, f"{task.get_name().split()[-1]} {due:.6f}\n".encode())
 
 
-def gateway() -> None:
-    """`penstock serve` with such a clock, and every name at home."""
+def run_gateway() -> None:
+    """Run `penstock serve` with that clock, and look up every name as 127.0.0.1."""
     from penstock import app
     from penstock.cli import main as penstock
     from penstock.net.client import HttpClient
 
-    async def at_home(self: HttpClient, host: str, port: int) -> list[str]:
+    async def resolve_to_loopback(self: HttpClient, host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    HttpClient._resolve = at_home  # type: ignore[method-assign]
+    HttpClient._resolve = resolve_to_loopback  # type: ignore[method-assign]
     if os.environ.get("BENCH_DUE"):
-        app.Clock = Watched  # type: ignore[misc]
+        app.Clock = RecordingClock  # type: ignore[attr-defined]
     penstock()
 
 
-# ------------------------------------------------------------------------------------------------- vendor and receiver
+# ---------------------------------------------------------------------------------------------- provider and receiver
 
 
 @dataclass(slots=True)
-class World:
-    """What the vendor and the receiver saw, and when."""
+class Observations:
+    """What the provider and the receiver received, and when."""
 
     pause_seconds: float
-    film: bytes = field(default_factory=mp4)
+    video: bytes = field(default_factory=mp4)
     done: set[int] = field(default_factory=set)
-    made: int = 0
+    created: int = 0
     polls: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    arrived: dict[str, float] = field(default_factory=dict)
+    received: dict[str, float] = field(default_factory=dict)
 
-    def answer(self, method: bytes, path: bytes, headers: bytes) -> bytes:
+    def respond(self, method: bytes, path: bytes, headers: bytes) -> bytes:
         if path == b"/in":
-            name = re.search(rb"\nwebhook-id: (\S+)", headers)
-            assert name is not None
-            self.arrived.setdefault(name[1].decode(), time.monotonic())
-            return _reply(b"")
+            message_id = re.search(rb"\nwebhook-id: (\S+)", headers)
+            assert message_id is not None
+            self.received.setdefault(message_id[1].decode(), time.monotonic())
+            return _response(b"")
         if method == b"POST":
-            self.made += 1
-            return self._shown(self.made)
+            self.created += 1
+            return self._job_response(self.created)
         number = int(path.split(b"/")[3])
         if path.endswith(b"/content"):
-            return _reply(self.film, b"video/mp4")
+            return _response(self.video, b"video/mp4")
         self.polls[number].append(time.monotonic())
-        return self._shown(number)
+        return self._job_response(number)
 
-    def _shown(self, number: int) -> bytes:
+    def _job_response(self, number: int) -> bytes:
         status = "completed" if number in self.done else "in_progress"
         body = msgspec.json.encode({"id": str(number), "object": "video", "status": status, "progress": 10})
-        return _reply(body, hint_ms=round(self.pause_seconds * 1000))
+        return _response(body, poll_after_ms=round(self.pause_seconds * 1000))
 
 
-def _reply(body: bytes, kind: bytes = b"application/json", hint_ms: int = 0) -> bytes:
-    hint = b"openai-poll-after-ms: %d\r\n" % hint_ms if hint_ms else b""
-    return b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%bcontent-length: %d\r\n\r\n%b" % (kind, hint, len(body), body)
+def _response(body: bytes, content_type: bytes = b"application/json", poll_after_ms: int = 0) -> bytes:
+    poll_after = b"openai-poll-after-ms: %d\r\n" % poll_after_ms if poll_after_ms else b""
+    headers = b"content-type: %b\r\n%bcontent-length: %d\r\n" % (content_type, poll_after, len(body))
+    return b"HTTP/1.1 200 OK\r\n%b\r\n%b" % (headers, body)
 
 
-class Line(asyncio.Protocol):
-    """One connection: requests with their bodies in, answers out."""
+class Connection(asyncio.Protocol):
+    """One connection: reads requests with their bodies and responds to each."""
 
-    def __init__(self, world: World) -> None:
-        self._world, self._received = world, b""
+    def __init__(self, observed: Observations) -> None:
+        self._observed = observed
+        self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -136,7 +139,7 @@ class Line(asyncio.Protocol):
                 return
             method, path, _ = head.split(b" ", 2)
             self._received = self._received[size:]
-            self._transport.write(self._world.answer(method, path, head.lower()))  # type: ignore[attr-defined]
+            self._transport.write(self._observed.respond(method, path, head.lower()))  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------------------------------------------------- gateway
@@ -144,12 +147,12 @@ class Line(asyncio.Protocol):
 
 @dataclass(slots=True)
 class Bench:
-    """One run."""
+    """One run of the benchmark."""
 
     folder: Path
-    world: World
-    vendor_port: int
-    hook_port: int
+    observed: Observations
+    provider_port: int
+    receiver_port: int
     port: int = field(default_factory=unused_port)
     key: str = ""
 
@@ -162,16 +165,16 @@ class Bench:
         return self.folder / "due"
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def run_gateway(self) -> AsyncIterator[asyncio.subprocess.Process]:
         self.data.mkdir(exist_ok=True, mode=0o700)
         (self.data / "penstock.toml").write_text(
-            f"""[providers.studio]
+            f"""[providers.lab]
 speaks = "openai"
-base_url = "http://127.0.0.1:{self.vendor_port}/v1"
+base_url = "http://127.0.0.1:{self.provider_port}/v1"
 key_env = "BENCH_KEY"
-[[providers.studio.models]]
-id = "film"
-upstream = "film-1"
+[[providers.lab.models]]
+id = "video-model"
+upstream = "video-1"
 task = "video"
 price = {{ unit = "second", usd = "0.1" }}
 """
@@ -185,13 +188,13 @@ price = {{ unit = "second", usd = "0.1" }}
             "PENSTOCK_LOG_LEVEL": "warning",
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         }
-        words = (sys.executable, "-m", "bench.videos", "serve", "--port", str(self.port), "--data", str(self.data))
-        process = await asyncio.create_subprocess_exec(*words, env=environ, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+        command = (sys.executable, "-m", "bench.videos", "serve", "--port", str(self.port), "--data", str(self.data))
+        process = await asyncio.create_subprocess_exec(*command, env=environ, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         try:
             async with asyncio.timeout(120):
                 while not (line := (await process.stdout.readline()).decode()).startswith("Penstock listens"):
-                    assert line, "the gateway ended before it began"
+                    assert line, "the gateway ended before it listened"
                 while not self.key:
                     if found := re.match(r" +(pk_\S+)", (await process.stdout.readline()).decode()):
                         self.key = found[1]
@@ -202,18 +205,18 @@ price = {{ unit = "second", usd = "0.1" }}
             await process.wait()
 
     async def create(self, count: int) -> None:
-        """Ask for so many, some at a time."""
-        left = iter(range(count))
+        """Create so many videos by several callers."""
+        remaining = iter(range(count))
 
         async def caller() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            for _ in left:
+            for _ in remaining:
                 body = msgspec.json.encode(
                     {
-                        "model": "film",
+                        "model": "video-model",
                         "prompt": "a train crosses a bridge",
                         "seconds": 4,
-                        "webhook_url": f"https://{HOST}:{self.hook_port}/in",
+                        "webhook_url": f"https://{HOST}:{self.receiver_port}/in",
                     }
                 )
                 writer.write(
@@ -229,7 +232,7 @@ price = {{ unit = "second", usd = "0.1" }}
 
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
 
-    def rows(self, sql: str) -> list[tuple[str, int]]:
+    def select(self, sql: str) -> list[tuple[str, int]]:
         connection = apsw.Connection(str(self.data / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             return list(connection.execute(sql))
@@ -237,129 +240,137 @@ price = {{ unit = "second", usd = "0.1" }}
             connection.close()
 
     def poll_lags(self) -> list[float]:
-        """For each moment that a poll was due, how long after it the vendor heard of it."""
-        numbers = dict(self.rows("SELECT request_id, CAST(upstream_id AS INTEGER) FROM attempts"))
+        """Return for each poll the seconds between the moment it was due and its arrival at the provider."""
+        numbers = dict(self.select("SELECT request_id, CAST(upstream_id AS INTEGER) FROM attempts"))
         lags = []
         for line in self.due.read_text().splitlines():
             name, _, due = line.partition(" ")
-            heard = self.world.polls[numbers[name]]
-            place = bisect_left(heard, float(due) - EARLY_SECONDS)
-            if place < len(heard):  # else the process was killed in between
-                lags.append(max(0.0, heard[place] - float(due)))
+            polled_at = self.observed.polls[numbers[name]]
+            position = bisect_left(polled_at, float(due) - EARLY_SECONDS)
+            if position < len(polled_at):  # otherwise the process was killed before it polled
+                lags.append(max(0.0, polled_at[position] - float(due)))
         return lags
 
     async def watch_ends(self, committed: dict[str, float]) -> None:
-        """When each end was first to be seen in the database."""
+        """Record when the message about the end of each video is first seen in the database."""
         connection = apsw.Connection(str(self.data / "penstock.db"), flags=apsw.SQLITE_OPEN_READONLY)
         last = 0
         while True:
-            found = list(connection.execute("SELECT rowid, id FROM messages WHERE rowid > ?", (last,)))
-            committed.update({name: time.monotonic() for _, name in found})
-            last = max([last, *(number for number, _ in found)])
+            messages = list(connection.execute("SELECT rowid, id FROM messages WHERE rowid > ?", (last,)))
+            committed.update({name: time.monotonic() for _, name in messages})
+            last = max([last, *(number for number, _ in messages)])
             await asyncio.sleep(WATCH_SECONDS)
 
 
 # ------------------------------------------------------------------------------------------------------------ measuring
 
 
-def centile(values: list[float], part: float) -> float:
+def percentile(values: list[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def spread(values: list[float]) -> str:
-    half, most = centile(values, 0.5), centile(values, 0.99)
-    return f"p50 {half * 1000:.0f} ms, p99 {most * 1000:.0f} ms, most {max(values) * 1000:.0f} ms"
+    p50 = percentile(values, 0.5)
+    p99 = percentile(values, 0.99)
+    return f"p50 {p50 * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms, max {max(values) * 1000:.0f} ms"
 
 
-async def until(met: Callable[[], bool], seconds: float) -> float:
-    """How long it took."""
-    begun = time.monotonic()
-    while not met():
-        assert time.monotonic() - begun < seconds, "not in time"
+async def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition was not met in time"
         await asyncio.sleep(0.02)
-    return time.monotonic() - begun
 
 
-def say(what: str, figure: str) -> None:
-    print(f"{what:<44} {figure}", flush=True)
+def print_figure(label: str, figure: str) -> None:
+    print(f"{label:<44} {figure}", flush=True)
 
 
 async def measure(bench: Bench, videos: int, finish_seconds: float) -> None:
-    world, pause = bench.world, bench.world.pause_seconds
+    observed = bench.observed
+    pause = observed.pause_seconds
     limit = 60 + videos / 20
-    async with bench.serving() as process:
-        watched = psutil.Process(process.pid)
-        await bench.create(100)  # so that what is loaded once is loaded
-        await until(lambda: len(world.polls) == 100, limit)
-        empty = watched.memory_info().rss
-        begun = time.monotonic()
+    async with bench.run_gateway() as process:
+        measured = psutil.Process(process.pid)
+        await bench.create(100)  # loads modules that are imported late
+        await wait_until(lambda: len(observed.polls) == 100, limit)
+        empty = measured.memory_info().rss
+        started = time.monotonic()
         await bench.create(videos - 100)
-        say(f"{videos} videos accepted and submitted", f"{(videos - 100) / (time.monotonic() - begun):.0f} a second")
-        await until(lambda: len(world.polls) == videos, limit)
+        print_figure(
+            f"{videos} videos accepted and submitted", f"{(videos - 100) / (time.monotonic() - started):.0f} a second"
+        )
+        await wait_until(lambda: len(observed.polls) == videos, limit)
         await asyncio.sleep(pause)
-        busy = sum(watched.cpu_times()[:2])
+        busy = sum(measured.cpu_times()[:2])
         await asyncio.sleep(2 * pause)
-        load = (sum(watched.cpu_times()[:2]) - busy) / (2 * pause)
-        full = watched.memory_info().rss
-        say("memory for each in flight", f"{(full - empty) / (videos - 100) / 1024:.1f} KiB (of {full >> 20} MiB)")
-        say(f"polls, {videos / pause:.0f} a second", f"{spread(bench.poll_lags())} late; {load:.0%} of a core")
+        load = (sum(measured.cpu_times()[:2]) - busy) / (2 * pause)
+        full = measured.memory_info().rss
+        print_figure("memory for each video", f"{(full - empty) / (videos - 100) / 1024:.1f} KiB (of {full >> 20} MiB)")
+        print_figure(f"polls, {videos / pause:.0f} a second", f"{spread(bench.poll_lags())} late; {load:.0%} of a core")
         process.send_signal(signal.SIGKILL)
         await process.wait()
-    before = {number: len(heard) for number, heard in world.polls.items()}
+    before = {number: len(times) for number, times in observed.polls.items()}
     bench.due.unlink()
-    begun = time.monotonic()
-    async with bench.serving() as process:
-        listening = time.monotonic() - begun
-        taken = "SELECT COUNT(*), MIN(lease_token) FROM generations WHERE lease_token > 1"
-        await until(lambda: bench.rows(taken)[0][0] == videos, limit)  # type: ignore[comparison-overlap]
-        driven = time.monotonic() - begun
-        await until(lambda: all(len(world.polls[number]) > count for number, count in before.items()), limit)
-        asked = time.monotonic() - begun
-        say("killed; until all are driven again", f"{driven:.1f} s ({listening:.1f} s until it listens)")
-        say("until the vendor was asked about each", f"{asked:.1f} s")
+    started = time.monotonic()
+    async with bench.run_gateway() as process:
+        listening = time.monotonic() - started
+        leased = "SELECT COUNT(*), MIN(lease_token) FROM generations WHERE lease_token > 1"
+        await wait_until(lambda: bench.select(leased)[0][0] == videos, limit)  # type: ignore[comparison-overlap]
+        resumed = time.monotonic() - started
+        await wait_until(lambda: all(len(observed.polls[number]) > count for number, count in before.items()), limit)
+        polled = time.monotonic() - started
+        print_figure(
+            "after the kill, until all videos are resumed", f"{resumed:.1f} s ({listening:.1f} s until it listens)"
+        )
+        print_figure("until each was polled", f"{polled:.1f} s")
         numbers = iter(sorted(before))
-        watched = psutil.Process(process.pid)
+        measured = psutil.Process(process.pid)
         committed: dict[str, float] = {}
         watching = asyncio.create_task(bench.watch_ends(committed))
-        begun, busy = time.monotonic(), sum(watched.cpu_times()[:2])
-        while len(world.done) < videos:
-            wanted = round(videos * (time.monotonic() - begun) / finish_seconds)
-            world.done.update(islice(numbers, max(0, wanted - len(world.done))))
+        started = time.monotonic()
+        busy = sum(measured.cpu_times()[:2])
+        while len(observed.done) < videos:
+            wanted = round(videos * (time.monotonic() - started) / finish_seconds)
+            observed.done.update(islice(numbers, max(0, wanted - len(observed.done))))
             await asyncio.sleep(0.05)
-        await until(lambda: len(world.arrived) == videos, limit + 2 * pause)
-        took, busy = time.monotonic() - begun, sum(watched.cpu_times()[:2]) - busy
-        say("from the first finished to the last delivered", f"{took:.1f} s; {busy / took:.0%} of a core")
-        await until(lambda: len(committed) == videos, limit)
+        await wait_until(lambda: len(observed.received) == videos, limit + 2 * pause)
+        took = time.monotonic() - started
+        busy = sum(measured.cpu_times()[:2]) - busy
+        print_figure("from the first finished to the last delivered", f"{took:.1f} s; {busy / took:.0%} of a core")
+        await wait_until(lambda: len(committed) == videos, limit)
         watching.cancel()
-        lags = [max(0.0, world.arrived[name] - at) for name, at in committed.items()]
-        say("webhooks", f"{spread(lags)} after the end was committed")
+        lags = [max(0.0, observed.received[name] - at) for name, at in committed.items()]
+        print_figure("webhooks", f"{spread(lags)} after the end was committed")
 
 
 async def main(videos: int, pause_seconds: float, finish_seconds: float) -> None:
-    loop, world = asyncio.get_running_loop(), World(pause_seconds)
+    loop = asyncio.get_running_loop()
+    observed = Observations(pause_seconds)
     authority = trustme.CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(HOST).configure_cert(tls)
-    vendor = await loop.create_server(lambda: Line(world), "127.0.0.1", 0, backlog=4096)
-    receiver = await loop.create_server(lambda: Line(world), "127.0.0.1", 0, ssl=tls, backlog=4096)
+    provider = await loop.create_server(lambda: Connection(observed), "127.0.0.1", 0, backlog=4096)
+    receiver = await loop.create_server(lambda: Connection(observed), "127.0.0.1", 0, ssl=tls, backlog=4096)
     with tempfile.TemporaryDirectory() as folder:
         authority.cert_pem.write_to_path(Path(folder) / "ca.pem")
-        ports = [server.sockets[0].getsockname()[1] for server in (vendor, receiver)]
-        await measure(Bench(Path(folder), world, *ports), videos, finish_seconds)
-    vendor.close()
+        ports = [server.sockets[0].getsockname()[1] for server in (provider, receiver)]
+        await measure(Bench(Path(folder), observed, *ports), videos, finish_seconds)
+    provider.close()
     receiver.close()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
-        gateway()
+        run_gateway()
         sys.exit()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--videos", type=int, default=10_000)
     parser.add_argument("--pause", type=float, default=20.0, help="seconds between polls of one video")
-    parser.add_argument("--finish", type=float, default=60.0, help="seconds in which the vendor finishes all")
+    parser.add_argument("--finish", type=float, default=60.0, help="seconds in which the provider finishes all")
     parser.add_argument("--short", action="store_true", help="two hundred videos, in a few seconds")
-    asked = parser.parse_args()
-    if asked.short:
-        asked.videos, asked.pause, asked.finish = 200, 2.0, 1.0
-    uvloop.run(main(asked.videos, asked.pause, asked.finish))
+    options = parser.parse_args()
+    if options.short:
+        uvloop.run(main(200, 2.0, 1.0))
+    else:
+        uvloop.run(main(options.videos, options.pause, options.finish))

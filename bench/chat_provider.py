@@ -1,6 +1,6 @@
-"""The provider that every contender talks to: answers chat at once, whole or streamed, as fast as a loop can.
+"""A chat provider for the benchmarks, which responds to every request at once, whole or streamed.
 
-python -m bench.upstream PORT [PIECES PAUSE_SECONDS]
+python -m bench.chat_provider PORT [CHUNKS PAUSE_SECONDS]
 """
 
 import asyncio
@@ -13,7 +13,7 @@ _BODY = (
     _HEAD + b'"choices":[{"index":0,"message":{"role":"assistant","content":"Hello! How can I help you today?"},'
     b'"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
 )
-_WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BODY) + _BODY
+_RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_BODY) + _BODY
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -26,13 +26,13 @@ def _event(delta: bytes, finish: bytes = b"null") -> bytes:
 
 
 class Provider(asyncio.Protocol):
-    """Reads requests by their Content-Length and answers each."""
+    """One connection: reads requests by their Content-Length and responds to each."""
 
     transport: asyncio.Transport
-    pieces, pause_seconds = 10, 0.02
+    chunks = 10
+    pause_seconds = 0.02
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport) or transport
         self.transport = transport  # type: ignore[assignment]
         self.received = b""
 
@@ -40,8 +40,8 @@ class Provider(asyncio.Protocol):
         self.received += data
         while (end := self.received.find(b"\r\n\r\n")) >= 0:
             head = self.received[:end].lower()
-            mark = head.find(b"content-length:")
-            length = int(head[mark + 15 :].split(b"\r\n")[0]) if mark >= 0 else 0
+            position = head.find(b"content-length:")
+            length = int(head[position + 15 :].split(b"\r\n")[0]) if position >= 0 else 0
             if len(self.received) < end + 4 + length:
                 return
             body = self.received[end + 4 : end + 4 + length]
@@ -49,11 +49,11 @@ class Provider(asyncio.Protocol):
             if b'"stream":true' in body.replace(b" ", b""):
                 asyncio.get_running_loop().create_task(self.stream())
             else:
-                self.transport.write(_WHOLE)
+                self.transport.write(_RESPONSE)
 
     async def stream(self) -> None:
         self.transport.write(_STREAM_HEAD + _event(b'{"role":"assistant","content":""}'))
-        for _ in range(self.pieces):
+        for _ in range(self.chunks):
             await asyncio.sleep(self.pause_seconds)
             self.transport.write(_event(b'{"content":"hello "}'))
         self.transport.write(_event(b"{}", b'"stop"') + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
@@ -66,5 +66,6 @@ async def main(port: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        Provider.pieces, Provider.pause_seconds = int(sys.argv[2]), float(sys.argv[3])
+        Provider.chunks = int(sys.argv[2])
+        Provider.pause_seconds = float(sys.argv[3])
     uvloop.run(main(int(sys.argv[1])))

@@ -1,10 +1,10 @@
-"""What a request through the wire costs in processor time, beside the bare HTTP library under it.
+"""Measure the processor time of a request by the HTTP client, and compare it with the bare HTTP library.
 
-    python bench/wire.py [--rounds 15]
+    python -m bench.http_client [--rounds 15]
 
-A server in another process answers; 64 calls are under way at a time. `loop` is time of the event loop's thread, which
-is what limits a gateway; `all` adds the library's own thread. Rounds alternate between the ways of sending, and the
-median of them is shown, because other work on the machine disturbs single rounds.
+A server in another process responds; 64 requests are under way at a time. `loop` is the time of the event loop's
+thread, which limits a gateway; `all` includes the library's own thread. Rounds alternate between the ways of sending,
+and the median is shown, because other work on the machine disturbs single rounds.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from penstock.net.client import HttpClient
 from penstock.net.guard import EgressRules
 from penstock.providers.spec import HttpRequest
 
-AT_A_TIME = 64
+CONCURRENCY = 64
 SERVER = r"""
 import asyncio, uvloop
 
@@ -34,24 +34,24 @@ HEAD = (
     b"date: Sun, 15 Nov 2026 01:52:40 GMT\r\n"
 )
 
-def known(body):
+def with_length(body):
     return HEAD + b"content-length: %d\r\n\r\n" % len(body) + body
 
 def chunked(body, times):
     return HEAD + b"transfer-encoding: chunked\r\n\r\n" + (b"%x\r\n%b\r\n" % (len(body), body)) * times + b"0\r\n\r\n"
 
-REPLIES = {b"/small": known(SMALL), b"/chunked": chunked(SMALL, 1), b"/large": known(LARGE)}
+RESPONSES = {b"/small": with_length(SMALL), b"/chunked": chunked(SMALL, 1), b"/large": with_length(LARGE)}
 
-class Answer(asyncio.Protocol):
+class Server(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
 
     def data_received(self, data):
         if data.startswith((b"POST ", b"GET ")):
-            self.transport.write(REPLIES[data.split(b" ", 2)[1]])
+            self.transport.write(RESPONSES[data.split(b" ", 2)[1]])
 
 async def main():
-    server = await asyncio.get_running_loop().create_server(Answer, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.sleep(3600)
 
@@ -60,16 +60,18 @@ uvloop.run(main())
 BODY = b'{"model":"m","messages":[{"role":"user","content":"How are you doing today, my friend?"}]}'
 HEADERS = {"authorization": "Bearer sk-0123456789", "content-type": "application/json"}
 
-Way = Callable[[], Awaitable[object]]
+Call = Callable[[], Awaitable[object]]
 
 
-class Nowhere:
+class NullWriter:
+    """Drops what it is given."""
+
     def write(self, data: bytes) -> None:
         pass
 
 
-def ways(origin: str, wire: HttpClient) -> dict[str, tuple[Way, int]]:
-    """Each way of sending, and how many calls make a round."""
+def ways_to_send(origin: str, client: HttpClient) -> dict[str, tuple[Call, int]]:
+    """Each way of sending by its label, and how many requests make a round."""
     bare = ClientBuilder().no_proxy().follow_redirects(False).default_headers({"accept-encoding": "identity"}).build()
     limit = timedelta(seconds=60)
 
@@ -78,78 +80,73 @@ def ways(origin: str, wire: HttpClient) -> dict[str, tuple[Way, int]]:
         return await (await request.send()).bytes()
 
     async def send(path: str) -> object:
-        return await wire.send(HttpRequest("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
-
-    async def send_limited(path: str) -> object:
-        outgoing = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
-        return await wire.send(outgoing, timeout_seconds=60, first_byte_seconds=30)
+        return await client.send(HttpRequest("POST", f"{origin}{path}", HEADERS, BODY), timeout_seconds=60)
 
     async def stream(path: str) -> None:
-        outgoing = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
-        async with wire.stream(outgoing, read_timeout_seconds=30, timeout_seconds=60) as reply:
-            async for _ in reply:
+        request = HttpRequest("POST", f"{origin}{path}", HEADERS, BODY)
+        async with client.stream(request, read_timeout_seconds=30, timeout_seconds=60) as response:
+            async for _ in response:
                 pass
 
     async def fetch(path: str) -> object:
-        return await wire.fetch(
+        return await client.fetch(
             f"{origin}{path}",
             egress=EgressRules(("127.0.0.0/8",)),
             max_bytes=2**30,
             timeout_seconds=60,
-            writer=Nowhere(),
+            writer=NullWriter(),
         )
 
     return {
         "library, small": (lambda: library("/small"), 3200),
         "send, small": (lambda: send("/small"), 3200),
-        "send, small, first byte limited": (lambda: send_limited("/small"), 3200),
         "library, chunked": (lambda: library("/chunked"), 3200),
         "send, chunked": (lambda: send("/chunked"), 3200),
         "stream, one chunk": (lambda: stream("/chunked"), 3200),
         "fetch, small": (lambda: fetch("/small"), 1280),
         "library, 2.7 MB": (lambda: library("/large"), 128),
         "send, 2.7 MB": (lambda: send("/large"), 128),
-        "fetch to a sink, 2.7 MB": (lambda: fetch("/large"), 128),
+        "fetch to a writer, 2.7 MB": (lambda: fetch("/large"), 128),
     }
 
 
-async def measured(way: Way, calls: int) -> tuple[float, float, float]:
-    """Microseconds of the loop's thread, of the process and of the wall, for each call."""
+async def measure(call: Call, calls: int) -> tuple[float, float, float]:
+    """Return the microseconds for each call: of the event loop's thread, of the whole process, and of wall time."""
 
     async def repeat() -> None:
-        for _ in range(calls // at_a_time):
-            await way()
+        for _ in range(calls // concurrency):
+            await call()
 
-    at_a_time = min(AT_A_TIME, calls // 16)
+    concurrency = min(CONCURRENCY, calls // 16)
     started = time.thread_time(), time.process_time(), time.perf_counter()
-    await asyncio.gather(*(repeat() for _ in range(at_a_time)))
+    await asyncio.gather(*(repeat() for _ in range(concurrency)))
     ended = time.thread_time(), time.process_time(), time.perf_counter()
     loop, whole, wall = ((after - before) / calls * 1e6 for before, after in zip(started, ended, strict=True))
     return loop, whole, wall
 
 
 async def main(origin: str, rounds: int) -> None:
-    wire = HttpClient()
-    every = ways(origin, wire)
-    results: dict[str, list[tuple[float, float, float]]] = {name: [] for name in every}
+    client = HttpClient()
+    ways = ways_to_send(origin, client)
+    results: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for number in range(rounds + 1):
-        for name, (way, calls) in every.items():
-            result = await measured(way, calls)
+        for name, (call, calls) in ways.items():
+            result = await measure(call, calls)
             if number:  # the first round opens connections
                 results[name].append(result)
     print(f"{'µs a call':34}{'loop':>9}{'all':>9}{'wall':>9}")
-    for name, found in results.items():
-        print(f"{name:34}" + "".join(f"{statistics.median(column):9.1f}" for column in zip(*found, strict=True)))
-    await wire.close()
+    for name, rows in results.items():
+        print(f"{name:34}" + "".join(f"{statistics.median(column):9.1f}" for column in zip(*rows, strict=True)))
+    await client.close()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         try:
-            uvloop.run(main(f"http://127.0.0.1:{server.stdout.readline().strip()}", chosen.rounds))
+            uvloop.run(main(f"http://127.0.0.1:{server.stdout.readline().strip()}", options.rounds))
         finally:
             server.kill()

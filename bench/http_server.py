@@ -1,4 +1,7 @@
-"""What the edge costs: CPU time of an empty authenticated JSON POST beyond what uvicorn takes for itself."""
+"""Measure the processor time of an empty authenticated JSON POST, compared with uvicorn alone.
+
+python -m bench.http_server [--short]
+"""
 
 import asyncio
 import os
@@ -16,11 +19,11 @@ import uvloop
 
 CALLS = 20_000
 ROUNDS = 3
-PIPES = 8
+CONNECTIONS = 8
 
 
-class Bare:
-    """The least an ASGI application can do with the same request: read it, answer as many bytes."""
+class MinimalApp:
+    """The least that an ASGI application can do: read the request and respond with as many bytes."""
 
     draining = False
 
@@ -31,11 +34,11 @@ class Bare:
         await send({"type": "http.response.body", "body": b'{"made":true}'})
 
 
-async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
+async def serve(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
     from penstock.accounts.orgs import create_org
     from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
-    from penstock.api.server import serve as serve_edge
+    from penstock.api.server import serve as serve_app
     from penstock.app import opened_gateway
     from penstock.schema import Call, Response
     from penstock.settings import Settings
@@ -49,18 +52,19 @@ async def serve(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
         gateway = await stack.enter_async_context(opened_gateway(settings, environ={}))
         org = await create_org(gateway.store, gateway.clock, "bench", "prepaid")
         key = (await gateway.keys.create_key(org.id)).key
-        told.put(key)
+        keys.put(key)
         if kind == "uvicorn":
-            config = uvicorn.Config(Bare(), lifespan="off", log_level="critical", access_log=False, http="httptools")
+            app = MinimalApp()
+            config = uvicorn.Config(app, lifespan="off", log_level="critical", access_log=False, http="httptools")
             await uvicorn.Server(config).serve(sockets=[listener])
         else:
             route = Route("POST", "/compat/v1/bench", endpoint, "Bench", takes="json", generation=True, drains=True)
-            app = Bare() if kind == "protocol" else AsgiApp(gateway, [route])
-            await serve_edge(app, settings, lambda: None, listener=listener)
+            measured = MinimalApp() if kind == "protocol" else AsgiApp(gateway, [route])
+            await serve_app(measured, settings, lambda: None, listener=listener)
 
 
-def run(kind: str, listener: socket.socket, told: "Queue[Any]") -> None:
-    uvloop.run(serve(kind, listener, told))
+def run_server(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
+    uvloop.run(serve(kind, listener, keys))
 
 
 async def load(port: int, key: str, calls: int) -> None:
@@ -71,15 +75,15 @@ async def load(port: int, key: str, calls: int) -> None:
         b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: 2\r\n\r\n" + body
     )
 
-    async def one() -> None:
+    async def send_requests() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for _ in range(calls // PIPES):
+        for _ in range(calls // CONNECTIONS):
             writer.write(request)
-            answer = await reader.readuntil(b"}")
-            assert answer.startswith(b"HTTP/1.1 200"), answer
+            response = await reader.readuntil(b"}")
+            assert response.startswith(b"HTTP/1.1 200"), response
         writer.close()
 
-    await asyncio.gather(*(one() for _ in range(PIPES)))
+    await asyncio.gather(*(send_requests() for _ in range(CONNECTIONS)))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -88,29 +92,30 @@ def cpu_seconds(pid: int) -> float:
 
 
 def measure(kind: str, rounds: int) -> float:
-    """Microseconds of CPU in the serving process for one call: the best of some rounds."""
+    """Return the microseconds of processor time of the server for one call, in the best of some rounds."""
     listener = socket.create_server(("127.0.0.1", 0))
-    told: Queue[Any] = Queue()
-    process = Process(target=run, args=(kind, listener, told), daemon=True)
+    keys: Queue[Any] = Queue()
+    process = Process(target=run_server, args=(kind, listener, keys), daemon=True)
     process.start()
-    port, key = listener.getsockname()[1], told.get(timeout=30)
+    port = listener.getsockname()[1]
+    key = keys.get(timeout=30)
     time.sleep(0.5)
-    found = []
+    results = []
     for _ in range(rounds):
         before = cpu_seconds(process.pid or 0)
         uvloop.run(load(port, key, CALLS))
-        found.append((cpu_seconds(process.pid or 0) - before) / CALLS * 1e6)
+        results.append((cpu_seconds(process.pid or 0) - before) / CALLS * 1e6)
     process.terminate()
     process.join()
-    return min(found)
+    return min(results)
 
 
 def main(rounds: int) -> None:
     plain = measure("uvicorn", rounds)
-    print(f"uvicorn alone        {plain:6.1f} µs a call")
-    for kind in ("protocol", "edge"):
+    print(f"uvicorn alone         {plain:6.1f} µs a call")
+    for kind in ("protocol", "application"):
         took = measure(kind, rounds)
-        print(f"with our {kind:<11} {took:6.1f} µs a call, {took - plain:+.1f}")
+        print(f"with our {kind:<12} {took:6.1f} µs a call, {took - plain:+.1f}")
 
 
 if __name__ == "__main__":
