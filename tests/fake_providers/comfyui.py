@@ -125,7 +125,7 @@ class Comfy(FakeProvider):
 
     def _outputs(self, job: Job) -> dict[str, Any]:
         graph = job.fields["graph"]
-        size = graph.get("canvas", {}).get("inputs", {})
+        size = graph.get("latent", {}).get("inputs", {})
         film = graph["result"]["class_type"] == "SaveVideo"
         data = mp4() if film else png(size.get("width", 96) // 8, size.get("height", 64) // 8)
         names = [self.new_id("penstock_") + (".mp4" if film else ".png") for _ in range(size.get("batch_size", 1))]

@@ -28,7 +28,7 @@ class Replicate(FakeProvider):
         return Ware(
             {
                 "id": name,
-                "name": "picture.png",
+                "name": "image.png",
                 "content_type": "image/png",
                 "size": len(data),
                 "etag": "x",

@@ -18,8 +18,8 @@ async def test_pictures(open_gateway: OpenGateway) -> None:
         record = await image(running, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30)
         assert (record["status"], str(record["cost"])) == ("completed", "0")
     (graph,) = graphs(comfy)
-    assert graph["canvas"]["inputs"] == {"width": 512, "height": 256, "batch_size": 2}
-    assert (graph["words"]["inputs"]["text"], graph["unwanted"]["inputs"]["text"]) == ("a pear", "rain")
+    assert graph["latent"]["inputs"] == {"width": 512, "height": 256, "batch_size": 2}
+    assert (graph["prompt"]["inputs"]["text"], graph["negative_prompt"]["inputs"]["text"]) == ("a pear", "rain")
     assert graph["sampler"]["inputs"]["steps"] == 30
     assert len(comfy.heard("view")) == 2
 
@@ -52,10 +52,10 @@ async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
     masked, whole = graphs(comfy)
     assert masked["sampler"]["inputs"]["latent_image"] == ["masked", 0]
     assert masked["sampler"]["inputs"]["denoise"] == 0.9
-    assert ("masked" in whole, whole["sampler"]["inputs"]["latent_image"]) == (False, ["canvas", 0])
-    hole = comfy.pictures[str(masked["hole"]["inputs"]["image"])]
+    assert ("masked" in whole, whole["sampler"]["inputs"]["latent_image"]) == (False, ["latent", 0])
+    hole = comfy.pictures[str(masked["mask_image"]["inputs"]["image"])]
     assert mask_seen(hole) == ("RGBA", (0, 0, 0, 0), (255, 255, 255, 255)), "transparent is edited, there as here"
-    assert comfy.pictures[str(whole["picture"]["inputs"]["image"])] == png(64, 48)
+    assert comfy.pictures[str(whole["input_image"]["inputs"]["image"])] == png(64, 48)
 
 
 @pytest.mark.parametrize(("factor", "share"), [(4, 1.0), (2, 0.5), (None, 1.0)])
@@ -63,7 +63,7 @@ async def test_enlarging(open_gateway: OpenGateway, factor: int | None, share: f
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await edit(running, model="comfyui/upscale", prompt=None, scale_factor=factor))["status"] == "completed"
-    assert graphs(comfy)[0]["fitted"]["inputs"]["scale_by"] == share
+    assert graphs(comfy)[0]["scaled"]["inputs"]["scale_by"] == share
 
 
 async def test_films(open_gateway: OpenGateway) -> None:
@@ -72,8 +72,8 @@ async def test_films(open_gateway: OpenGateway) -> None:
         video = await film(running, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": PICTURE}])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0"
-    canvas = graphs(comfy)[0]["canvas"]["inputs"]
-    assert (canvas["length"], canvas["start_image"], "seconds" in canvas) == (73, ["start", 0], False)
+    canvas = graphs(comfy)[0]["latent"]["inputs"]
+    assert (canvas["length"], canvas["start_image"], "seconds" in canvas) == (73, ["first_image", 0], False)
 
 
 @pytest.mark.parametrize("state", ["pending", "in_progress"])
@@ -110,7 +110,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fate", "words"),
+    ("fate", "message"),
     [
         (
             {"status": "failed", "execution_error": {"exception_message": "Out of memory."}, "outputs": {}},
@@ -120,9 +120,9 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
         ({"status": "completed", "outputs": {}}, "success without a file"),
     ],
 )
-async def test_jobs_that_come_to_nothing(open_gateway: OpenGateway, fate: object, words: str) -> None:
+async def test_jobs_that_come_to_nothing(open_gateway: OpenGateway, fate: object, message: str) -> None:
     comfy = Comfy()
     comfy.fates.append(("pending", fate))
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await image(running, model="comfyui/flux-schnell")
-        assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)
+        assert (record["status"], message in record["error_message"]) == ("upstream_failure", True)

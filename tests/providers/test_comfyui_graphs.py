@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from penstock.providers.comfyui import graphs
-from penstock.providers.comfyui.graphs import Graph, filled
+from penstock.providers.comfyui.graphs import Graph, fill
 
 EVERY = {
     "sdxl": graphs.SDXL,
     "edit": graphs.SDXL_EDIT,
     "flux": graphs.FLUX_SCHNELL,
-    "enlarged": graphs.ENLARGED,
+    "upscale": graphs.UPSCALE,
     "wan": graphs.WAN,
 }
 
@@ -29,39 +29,44 @@ def test_links_lead_to_nodes_and_every_node_is_used(graph: Graph) -> None:
 
 
 def test_values_go_into_their_nodes() -> None:
-    made = filled(graphs.SDXL, {"words": {"text": "a fox"}, "canvas": {"width": 64}})
-    assert made["words"]["inputs"]["text"] == "a fox"
-    assert made["canvas"]["inputs"] == {"width": 64, "height": 1024, "batch_size": 1}
-    assert made["unwanted"] == graphs.SDXL["unwanted"]
+    made = fill(graphs.SDXL, {"prompt": {"text": "a fox"}, "latent": {"width": 64}})
+    assert made["prompt"]["inputs"]["text"] == "a fox"
+    assert made["latent"]["inputs"] == {"width": 64, "height": 1024, "batch_size": 1}
+    assert made["negative_prompt"] == graphs.SDXL["negative_prompt"]
 
 
 def test_nodes_that_nobody_knows_are_left_out() -> None:
-    assert filled(graphs.SDXL, {"evil": {"text": "x"}}).keys() == graphs.SDXL.keys()
+    assert fill(graphs.SDXL, {"evil": {"text": "x"}}).keys() == graphs.SDXL.keys()
 
 
 def test_a_mask_comes_between_canvas_and_sampler() -> None:
-    made = filled(graphs.SDXL_EDIT, {"hole": {"image": "m.png"}, "picture": {"image": "p.png"}})
+    made = fill(graphs.SDXL_EDIT, {"mask_image": {"image": "m.png"}, "input_image": {"image": "p.png"}})
     assert made["sampler"]["inputs"]["latent_image"] == ("masked", 0)
-    assert made["masked"]["inputs"] == {"samples": ("canvas", 0), "mask": ("hole", 1)}
-    assert made["hole"]["inputs"] == {"image": "m.png"}
+    assert made["masked"]["inputs"] == {"samples": ("latent", 0), "mask": ("mask_image", 1)}
+    assert made["mask_image"]["inputs"] == {"image": "m.png"}
     assert links(made) <= made.keys()
 
 
 def test_a_film_may_begin_with_a_picture() -> None:
-    made = filled(graphs.WAN, {"start": {"image": "p.png"}})
-    assert made["canvas"]["inputs"]["start_image"] == ("start", 0)
-    assert "start" not in filled(graphs.WAN, {})
+    made = fill(graphs.WAN, {"first_image": {"image": "p.png"}})
+    assert made["latent"]["inputs"]["start_image"] == ("first_image", 0)
+    assert "first_image" not in fill(graphs.WAN, {})
 
 
 @pytest.mark.parametrize(("seconds", "frames"), [(1, 25), (5, 121)])
 def test_seconds_are_counted_in_frames(seconds: int, frames: int) -> None:
-    canvas = filled(graphs.WAN, {"canvas": {"seconds": seconds}})["canvas"]["inputs"]
+    canvas = fill(graphs.WAN, {"latent": {"seconds": seconds}})["latent"]["inputs"]
     assert (canvas["length"], (canvas["length"] - 1) % 4, "seconds" in canvas) == (frames, 0, False)
 
 
 def test_templates_stay_as_they_are() -> None:
-    told: dict[str, dict[str, Any]] = {"canvas": {"seconds": 2}, "hole": {"image": "m"}, "start": {"image": "s"}}
-    before, again = copy.deepcopy(EVERY), copy.deepcopy(told)
+    values: dict[str, dict[str, Any]] = {
+        "latent": {"seconds": 2},
+        "mask_image": {"image": "m"},
+        "first_image": {"image": "s"},
+    }
+    graphs_before = copy.deepcopy(EVERY)
+    values_before = copy.deepcopy(values)
     for graph in EVERY.values():
-        filled(graph, told)
-    assert (before, told) == (EVERY, again)
+        fill(graph, values)
+    assert (EVERY, values) == (graphs_before, values_before)

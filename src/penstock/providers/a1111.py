@@ -1,4 +1,4 @@
-"""AUTOMATIC1111's web UI, and SD.Next and Forge, which speak its language: whatever your server has loaded."""
+"""AUTOMATIC1111's web UI, SD.Next and Forge, which share an API: the checkpoint that your server has loaded."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -15,92 +15,104 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Task,
+    complete_table,
     converted,
     emulated,
     fixed,
     passthrough,
     refused,
     renamed,
-    complete_table,
 )
 from penstock.values import Frame, InputImage
 
+# Fields with which callers could change the server's settings and files or other users' jobs.
+REFUSED = refused(
+    "override_settings",
+    "override_settings_restore_afterwards",
+    "script_name",
+    "script_args",
+    "alwayson_scripts",
+    "save_images",
+    "send_images",
+    "do_not_save_samples",
+    "force_task_id",
+    "infotext",
+    "include_init_images",
+    "sd_model_checkpoint",
+    "refiner_checkpoint",
+)
 
-def read(reply: Reply) -> Result:
-    """Enlarging gives one picture alone. There is no grid among them where nothing is saved."""
-    answer = reply.json
-    made = answer["images"] if "images" in answer else [answer["image"]]
-    return Result(files=tuple(File(data=one) for one in made if one))
+
+def read_images(reply: Reply) -> Result:
+    """Read a list of images, or one image from an upscaler. A grid is not among them, because nothing is saved."""
+    response = reply.json
+    images = response["images"] if "images" in response else [response["image"]]
+    return Result(files=tuple(File(data=image) for image in images if image))
 
 
-def error(reply: Reply) -> str | None:
-    """Of an exception: its words, or its kind; what is malformed is told as FastAPI does."""
-    told = reply.json
-    detail = told.get("detail") or told.get("errors") or told["error"]
+def error_message(reply: Reply) -> str | None:
+    """The message or the name of an exception, or FastAPI's first validation error."""
+    error = reply.json
+    detail = error.get("detail") or error.get("errors") or error["error"]
     return detail if isinstance(detail, str) else detail[0]["msg"]
 
 
-def basic(key: str) -> Mapping[str, str]:
-    """For servers started with --api-auth, whose `key_env` then holds `user:password`."""
+def basic_auth(key: str) -> Mapping[str, str]:
+    """For servers started with --api-auth, if penstock.toml sets a `key_env` that holds `user:password`."""
     return {"authorization": f"Basic {b64encode(key.encode()).decode()}"} if key else {}
 
 
-def begun(found: Sequence[InputImage]) -> tuple[list[str], int, int]:
-    """Its own default is 512 x 512, whatever goes in."""
-    return [plain_base64(found[0])], *FIT(Frame(found[0].width, found[0].height))
+def image_and_size(images: Sequence[InputImage]) -> tuple[list[str], int, int]:
+    """The image to edit and its size; the server's default size is always 512 x 512."""
+    return [plain_base64(images[0])], *FIT_SIZE(Frame(images[0].width, images[0].height))
 
 
-def does(task: Task, *rows: Param, **more: Any) -> Operation:
-    """What would reach into the server, its files or other people's jobs is not for callers."""
+def add_upscaler(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"upscaler_1": "R-ESRGAN 4x+", "upscaling_resize": 2, **fields}
+
+
+def operation(task: Task, *rows: Param, **fields: Any) -> Operation:
     return Operation(
         task=task,
         send="POST /sdapi/v1/{model}",
-        read=read,
+        read=read_images,
         safe_to_resubmit=True,
-        **more,
-        params=complete_table(
-            task,
-            *rows,
-            *refused(
-                "override_settings",
-                "override_settings_restore_afterwards",
-                "script_name",
-                "script_args",
-                "alwayson_scripts",
-                "save_images",
-                "send_images",
-                "do_not_save_samples",
-                "force_task_id",
-                "infotext",
-                "include_init_images",
-                "sd_model_checkpoint",
-                "refiner_checkpoint",
-            ),
-        ),
+        params=complete_table(task, *rows, *REFUSED),
+        **fields,
     )
 
 
-FIT = pixels(multiple=8, min_side=64, max_side=2048)
-DRAW = (
+FIT_SIZE = pixels(multiple=8, min_side=64, max_side=2048)
+SHARED = (
     passthrough("prompt", required=True),
     passthrough("negative_prompt"),
-    emulated("n", "n_iter", high=4),
+    emulated("n", to="n_iter", high=4),
     passthrough("steps", low=1, high=150),
     fixed("save_images", False),
 )
-SIZE = converted("frame", ("width", "height"), FIT)
-EDIT = (
-    converted("images", ("init_images", "width", "height"), begun, required=True, max_items=1),
-    *DRAW,
-    converted("mask", "mask", plain_base64),
-    fixed("inpainting_fill", 1),  # begin with what was there
+IMAGE = operation("image", *SHARED, converted("frame", to=("width", "height"), convert=FIT_SIZE))
+EDIT = operation(
+    "edit",
+    converted(
+        "images",
+        to=("init_images", "width", "height"),
+        convert=image_and_size,
+        required=True,
+        max_items=1,
+    ),
+    *SHARED,
+    converted("mask", to="mask", convert=plain_base64),
+    fixed("inpainting_fill", 1),  # start from the original content
     passthrough("denoising_strength", low=0, high=1),
+    settings={"mask": "white"},
 )
-ENLARGE = (
-    converted("images", "image", first_image(plain_base64), required=True, max_items=1),
+UPSCALE = operation(
+    "upscale",
+    converted("images", to="image", convert=first_image(plain_base64), required=True, max_items=1),
     fixed("resize_mode", 0),
-    renamed("scale_factor", "upscaling_resize", low=1, high=8, default=2),
+    renamed("scale_factor", to="upscaling_resize", low=1, high=8, default=2),
     passthrough("upscaler_1"),
+    adjust_body=add_upscaler,
 )
 FREE = (Price(unit="image", usd="0", note="your own hardware"),)
 PROVIDER = Provider(
@@ -109,20 +121,11 @@ PROVIDER = Provider(
     docs="https://github.com/AUTOMATIC1111/stable-diffusion-webui/wiki/API",
     base_url="http://127.0.0.1:7860",
     base_url_env="A1111_URL",
-    auth=basic,
-    error_message=error,
+    auth=basic_auth,
+    error_message=error_message,
     models=(
-        Model(id="a1111/loaded", upstream="txt2img", op=does("image", *DRAW, SIZE), prices=FREE),
-        Model(id="a1111/loaded", upstream="img2img", op=does("edit", *EDIT, settings={"mask": "white"}), prices=FREE),
-        Model(
-            id="a1111/upscale",
-            upstream="extra-single-image",
-            prices=FREE,
-            op=does(
-                "upscale",
-                *ENLARGE,
-                adjust_body=lambda fields: {"upscaler_1": "R-ESRGAN 4x+", "upscaling_resize": 2, **fields},
-            ),
-        ),
+        Model(id="a1111/loaded", upstream="txt2img", op=IMAGE, prices=FREE),
+        Model(id="a1111/loaded", upstream="img2img", op=EDIT, prices=FREE),
+        Model(id="a1111/upscale", upstream="extra-single-image", op=UPSCALE, prices=FREE),
     ),
 )

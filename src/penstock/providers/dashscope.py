@@ -1,12 +1,13 @@
-"""DashScope: Alibaba's Wan films, whose newer models take pictures as a list and older ones by a field for each."""
+"""DashScope: Alibaba's Wan videos; newer models take a list of images, older ones have a field for each image."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import data_uri, first_image, closest_label
+from penstock.providers.convert import closest_label, data_uri, first_image
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -16,16 +17,17 @@ from penstock.providers.spec import (
     Result,
     Status,
     bearer,
+    complete_table,
     converted,
     duration,
+    frame,
     price_list,
     renamed,
-    frame,
-    complete_table,
 )
 from penstock.values import InputImage
 
-# A task that it no longer finds is UNKNOWN, and was perhaps made: no verdict, so it is asked about until time is up.
+# UNKNOWN is left out on purpose: a task that DashScope does not find may have been made. It is polled until its time is
+# up.
 STATUS: dict[str, Status] = {
     "PENDING": "queued",
     "SUSPENDED": "queued",
@@ -36,121 +38,134 @@ STATUS: dict[str, Status] = {
 }
 
 
-def read(reply: Reply) -> Result:
-    """A refusal may come with status 200, and then has no task."""
-    answer = reply.json
-    if "output" not in answer and answer.get("code"):
-        return Result(status="failed", failure_kind=blame(answer["code"]) or "broken", message=answer.get("message"))
-    return read_later(reply)
+def read_submission(reply: Reply) -> Result:
+    """Read a new task, or a refusal, which may have status 200."""
+    response = reply.json
+    if "output" not in response and response.get("code"):
+        kind = code_kind(response["code"]) or "broken"
+        return Result(status="failed", failure_kind=kind, message=response.get("message"))
+    return read_task(reply)
 
 
-def read_later(reply: Reply) -> Result:
-    """An answer without a task is none to the question, which is asked again."""
-    task, used = reply.json["output"], reply.json.get("usage") or {}
-    url, seconds = task.get("video_url"), used.get("duration")
+def read_task(reply: Reply) -> Result:
+    """Read a task. A reply without one raises KeyError: it counts as malformed, and is asked again."""
+    task = reply.json["output"]
+    url = task.get("video_url")
+    seconds = (reply.json.get("usage") or {}).get("duration")
     return Result(
         status=STATUS[task["task_status"]],
         ref={"id": task["task_id"]},
         upstream_id=task["task_id"],
-        files=(File(url, None, "video/mp4", task.get("actual_prompt")),) if url else (),
-        failure_kind=blame(task.get("code") or "") or "broken",
+        files=(File(url=url, content_type="video/mp4", revised_prompt=task.get("actual_prompt")),) if url else (),
+        failure_kind=code_kind(task.get("code") or "") or "broken",
         message=task.get("message"),
         usage={} if seconds is None else {"second": seconds},
     )
 
 
-def blame(code: str) -> FailureKind | None:
+def code_kind(code: str) -> FailureKind | None:
     if "DataInspection" in code or code == "IPInfringementSuspect":
         return "refused"
-    is_down = code.startswith(("Arrearage", "AccessDenied", "InternalError"))
-    return "busy" if code.startswith("Throttling") else "broken" if is_down else None
+    if code.startswith("Throttling"):
+        return "busy"
+    return "broken" if code.startswith(("Arrearage", "AccessDenied", "InternalError")) else None
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    return blame(reply.json["code"])
+def failure_kind(reply: Reply) -> FailureKind | None:
+    return code_kind(reply.json["code"])
 
 
-def parted(fields: dict[str, Any]) -> dict[str, Any]:
-    """What no row speaks of is a parameter."""
-    words, told = fields.pop("input"), fields.pop("parameters")
-    return {"input": words, "parameters": {**fields, **told}}
+def build_body(fields: dict[str, Any]) -> dict[str, Any]:
+    """Put the fields where DashScope expects them; fields without a row are parameters."""
+    inputs = fields.pop("input")
+    parameters = fields.pop("parameters")
+    return {"input": inputs, "parameters": {**fields, **parameters}}
 
 
-def media(found: list[InputImage]) -> list[dict[str, str]]:
-    """One or two pictures begin and end the film; more are things to be seen in it."""
-    roles = ("first_frame", "last_frame") if len(found) <= 2 else ("reference_image",) * len(found)
-    return [{"type": role, "url": data_uri(one)} for one, role in zip(found, roles, strict=False)]
+def media_list(images: Sequence[InputImage]) -> list[dict[str, str]]:
+    """One or two images are the first and the last frame; more are references."""
+    roles = ("first_frame", "last_frame") if len(images) <= 2 else ("reference_image",) * len(images)
+    return [{"type": role, "url": data_uri(image)} for image, role in zip(images, roles, strict=False)]
 
 
-usd = price_list("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
-SMALL = ("1280x720", "720x1280", "960x960", "1088x832", "832x1088")
-LARGE = ("1920x1080", "1080x1920", "1440x1440", "1632x1248", "1248x1632")
-STARRED = {size: size.replace("x", "*") for size in SMALL + LARGE}
-NOT = renamed("negative_prompt", "input.negative_prompt", max_length=500)
-RATIOS, PATH = "16:9 9:16 1:1 4:3 3:4", "/api/v1/services/aigc/video-generation/video-synthesis"
-FILM = Operation(
+VIDEO = Operation(
     task="video",
-    send=f"POST {PATH}",
+    send="POST /api/v1/services/aigc/video-generation/video-synthesis",
     poll="GET /api/v1/tasks/{id}",
     cancel="POST /api/v1/tasks/{id}/cancel",
-    read=read,
-    read_poll=read_later,
-    adjust_body=parted,
+    read=read_submission,
+    read_poll=read_task,
+    adjust_body=build_body,
     params=(),
     poll_seconds=15.0,
 )
+RATIOS = "16:9 9:16 1:1 4:3 3:4"
+SIZES_720P = ("1280x720", "720x1280", "960x960", "1088x832", "832x1088")
+SIZES_1080P = ("1920x1080", "1080x1920", "1440x1440", "1632x1248", "1248x1632")
+SIZE_LABELS = {size: size.replace("x", "*") for size in SIZES_720P + SIZES_1080P}
+SIZE = converted("frame", to="parameters.size", convert=closest_label(SIZE_LABELS), default="16:9")
+NEGATIVE_PROMPT = renamed("negative_prompt", to="input.negative_prompt", max_length=500)
+FIRST_IMAGE = converted(
+    "input_reference", to="input.img_url", convert=first_image(data_uri), required=True, max_items=1
+)
 
 
-def lasts(*seconds: int) -> Param:
+def wan_duration(*seconds: int) -> Param:
     return duration(*seconds, to="parameters.duration", default=5)
 
 
-def sized(ratios: str, *tiers: str) -> Param:
-    return frame(ratios, *tiers, to=("parameters.ratio", "parameters.resolution"))
+def wan_frame(ratios: str, *resolutions: str) -> Param:
+    return frame(ratios, *resolutions, to=("parameters.ratio", "parameters.resolution"))
 
 
-def pictures(most: int, *, required: bool = True) -> Param:
-    return converted("input_reference", "input.media", media, required=required, max_items=most)
+def images_row(max_images: int, *, required: bool = True) -> Param:
+    return converted("input_reference", to="input.media", convert=media_list, required=required, max_items=max_images)
 
 
-def cost(usual: str, **tiers: str) -> tuple[Price, ...]:
-    return (*(usd(one, **{"parameters.resolution": f"{name[1:]}P"}) for name, one in tiers.items()), usd(usual))
+def prices_by_resolution(usd: str, others: dict[str, str]) -> tuple[Price, ...]:
+    """Dollars per second: of the default resolution, and of the others by name."""
+    return (*(price(other, **{"parameters.resolution": name}) for name, other in others.items()), price(usd))
 
 
-def wan(name: str, upstream: str, longest: int, prices: tuple[Price, ...], *rows: Param) -> Model:
-    words = renamed("prompt", "input.prompt", required=True, max_length=longest)
-    return Model(
-        id=name, upstream=upstream, op=replace(FILM, params=complete_table("video", words, *rows)), prices=prices
-    )
+def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *rows: Param) -> Model:
+    prompt = renamed("prompt", to="input.prompt", required=True, max_length=max_prompt)
+    op = replace(VIDEO, params=complete_table("video", prompt, *rows))
+    return Model(id=name, upstream=upstream, op=op, prices=prices)
 
 
-OLD, NEW, THREE = (lasts(5, 10, 15), NOT), (lasts(*range(2, 16)), NOT), lasts(*range(2, 31))
-SIZE = converted("frame", "parameters.size", closest_label(STARRED), default="16:9")
-BY_SIZE = (*(usd("0.15", **{"parameters.size": STARRED[one]}) for one in LARGE), usd("0.10"))
-IMAGE = converted("input_reference", "input.img_url", first_image(data_uri), required=True, max_items=1)
-ALL = (sized(RATIOS, "720P", "480P", "1080P"), THREE, pictures(10, required=False))
-CHEAP = cost("0.10", _1080="0.15")
+price = price_list("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
+PRICES_BY_SIZE = (*(price("0.15", **{"parameters.size": SIZE_LABELS[size]}) for size in SIZES_1080P), price("0.10"))
+PRICES_2 = prices_by_resolution("0.10", {"1080P": "0.15"})
+PRICES_3 = prices_by_resolution("0.10", {"480P": "0.05", "1080P": "0.20"})
+PRICES_3_PRIME = prices_by_resolution("0.14", {"480P": "0.068", "1080P": "0.28"})
+FIXED_DURATIONS = (wan_duration(5, 10, 15), NEGATIVE_PROMPT)
+ANY_DURATION = (wan_duration(*range(2, 16)), NEGATIVE_PROMPT)
+WAN_3 = (
+    wan_frame(RATIOS, "720P", "480P", "1080P"),
+    wan_duration(*range(2, 31)),
+    images_row(10, required=False),
+)
 PROVIDER = Provider(
-    # A key is good for one region; those of others have their address in `[providers.dashscope]`.
     slug="dashscope",
     name="DashScope",
     docs="https://www.alibabacloud.com/help/en/model-studio",
     auth=bearer,
+    # A key works in one region. Set `base_url` in `[providers.dashscope]` for other regions.
     base_url="https://dashscope-intl.aliyuncs.com",
     key_env="DASHSCOPE_API_KEY",
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     headers={"x-dashscope-async": "enable"},
     models=(
-        wan("wan-2.6", "wan2.6-t2v", 1500, BY_SIZE, SIZE, *OLD),
-        wan("wan-2.6", "wan2.6-i2v", 1500, CHEAP, sized("", "720P", "1080P"), IMAGE, *NEW),
-        wan("wan-2.7", "wan2.7-t2v", 5000, CHEAP, sized(RATIOS, "720P", "1080P"), *NEW),
-        wan("wan-2.7", "wan2.7-i2v", 5000, CHEAP, sized("", "720P", "1080P"), pictures(2), *NEW),
-        wan("wan-3", "wan3.0-video", 5000, cost("0.10", _480="0.05", _1080="0.20"), *ALL),
-        wan("wan-3-prime", "wan3.0-video-prime", 5000, cost("0.14", _480="0.068", _1080="0.28"), *ALL),
+        wan("wan-2.6", "wan2.6-t2v", 1500, PRICES_BY_SIZE, SIZE, *FIXED_DURATIONS),
+        wan("wan-2.6", "wan2.6-i2v", 1500, PRICES_2, wan_frame("", "720P", "1080P"), FIRST_IMAGE, *ANY_DURATION),
+        wan("wan-2.7", "wan2.7-t2v", 5000, PRICES_2, wan_frame(RATIOS, "720P", "1080P"), *ANY_DURATION),
+        wan("wan-2.7", "wan2.7-i2v", 5000, PRICES_2, wan_frame("", "720P", "1080P"), images_row(2), *ANY_DURATION),
+        wan("wan-3", "wan3.0-video", 5000, PRICES_3, *WAN_3),
+        wan("wan-3-prime", "wan3.0-video-prime", 5000, PRICES_3_PRIME, *WAN_3),
     ),
 )

@@ -1,11 +1,12 @@
-"""Google's Gemini Omni: films as the outcome of an interaction, which may end with words instead."""
+"""Google Gemini Omni: videos as the output of an interaction, which may end with text instead."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import each_image, plain_base64, with_unit
-from penstock.providers.openai_compatible import failure_kind, error_message
+from penstock.providers.openai_compatible import error_message, failure_kind
 from penstock.providers.spec import (
     File,
     Model,
@@ -15,17 +16,18 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Status,
+    complete_table,
     converted,
-    fixed,
-    header,
     duration,
+    fixed,
+    frame,
+    header,
     passthrough,
     renamed,
-    frame,
-    complete_table,
 )
 from penstock.values import InputImage
 
+# All other states are failures: incomplete, over budget, or waiting for an action of the user.
 STATUS: dict[str, Status] = {
     "queued": "queued",
     "in_progress": "in_progress",
@@ -33,79 +35,100 @@ STATUS: dict[str, Status] = {
     "completed": "completed",
     "cancelled": "cancelled",
 }
-FORM = "response_format"
-PRICED = frozenset("generation_config response_format tools input previous_interaction_id".split())
+REFUSAL = re.compile(r"safety|policy|prohibited|blocked", re.IGNORECASE)
+RESOLUTION_FIELD = "response_format.resolution"
 
 
-def picture(reference: InputImage) -> dict[str, str]:
-    return {"type": "image", "data": plain_base64(reference), "mime_type": reference.content_type}
+def image_object(image: InputImage) -> dict[str, str]:
+    return {"type": "image", "data": plain_base64(image), "mime_type": image.content_type}
 
 
-def order(fields: dict[str, Any]) -> dict[str, Any]:
-    """One picture is where the film begins; several are what it is about."""
-    pictures, prompt = fields.pop("pictures", []), fields.pop("prompt")
-    task = "text_to_video" if not pictures else "image_to_video" if len(pictures) == 1 else "reference_to_video"
+def build_input(fields: dict[str, Any]) -> dict[str, Any]:
+    """Put the prompt and the images into one list. One image is the first frame; several are references."""
+    images = fields.pop("input", {}).get("images", [])
+    prompt = fields.pop("prompt")
+    task = "text_to_video" if not images else "image_to_video" if len(images) == 1 else "reference_to_video"
     config = {**fields.get("generation_config", {}), "video_config": {"task": task}}
-    return {**fields, "input": [{"type": "text", "text": prompt}, *pictures], "generation_config": config}
+    return {**fields, "input": [{"type": "text", "text": prompt}, *images], "generation_config": config}
 
 
-def read(reply: Reply) -> Result:
-    """What it says instead of making a film is why it would not."""
+def read_interaction(reply: Reply) -> Result:
+    """Read an interaction. If it ends with a text and no video, the text says why it was refused."""
     job = reply.json
     steps = [step for step in job.get("steps") or () if step["type"] == "model_output"]
     parts = [part for step in steps for part in step.get("content") or ()]
-    films = tuple(film(part) for part in parts if part["type"] == "video")
-    said = " ".join(part["text"] for part in parts if part["type"] == "text")
-    told = " ".join(one.get("message") or "" for one in job.get("errors") or ())
-    status = STATUS.get(job["status"], "failed")  # incomplete, over budget, or in need of somebody to act
-    refused = said or re.search(r"safety|policy|prohibited|blocked", told, re.IGNORECASE)
+    videos = tuple(video_file(part) for part in parts if part["type"] == "video")
+    text = " ".join(part["text"] for part in parts if part["type"] == "text")
+    errors = " ".join(error.get("message") or "" for error in job.get("errors") or ())
+    status = STATUS.get(job["status"], "failed")
     return Result(
-        status="failed" if status == "completed" and not films else status,
-        files=films,
+        status="failed" if status == "completed" and not videos else status,
+        files=videos,
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        failure_kind="refused" if refused else "broken",
-        message=told or said or None,
+        failure_kind="refused" if text or REFUSAL.search(errors) else "broken",
+        message=errors or text or None,
     )
 
 
-def film(part: dict[str, Any]) -> File:
-    """A file is fetched by its name, whatever else its address says; a small film may come along at once."""
-    kind = part.get("mime_type")
+def video_file(part: Mapping[str, Any]) -> File:
+    """A video in the response, or one that is downloaded by the name of its file."""
+    content_type = part.get("mime_type")
     if part.get("data"):
-        return File(data=part["data"], content_type=kind)
+        return File(data=part["data"], content_type=content_type)
     name = re.search(r"files/([a-z0-9]+)", part["uri"])
-    return File(url=f"/files/{name[1]}:download?alt=media" if name else part["uri"], private=True, content_type=kind)
+    url = f"/files/{name[1]}:download?alt=media" if name else part["uri"]
+    return File(url=url, private=True, content_type=content_type)
 
 
-def model(name: str, longest: int, pictures: int, *prices: Price) -> Model:
+def video_model(name: str, *prices: Price, max_seconds: int, max_images: int) -> Model:
     op = Operation(
         task="video",
         send="POST /interactions",
         poll="GET /interactions/{id}",
         cancel="POST /interactions/{id}/cancel",
-        read=read,
-        adjust_body=order,
-        priced_extras=PRICED,
+        read=read_interaction,
+        adjust_body=build_input,
+        priced_extras=frozenset("generation_config response_format tools input previous_interaction_id".split()),
         params=complete_table(
             "video",
             passthrough("prompt", required=True),
-            duration(*range(3, longest + 1), to=f"{FORM}.duration", convert=with_unit("s"), default=8),
-            frame("16:9 9:16", "720p", "360p", "1080p", "4k", to=(f"{FORM}.aspect_ratio", f"{FORM}.resolution")),
-            converted("input_reference", "pictures", each_image(picture), max_items=pictures),
-            renamed("seed", "generation_config.seed"),
-            *(fixed(*told) for told in ((f"{FORM}.type", "video"), (f"{FORM}.delivery", "uri"))),
-            *(fixed(*told) for told in (("background", True), ("store", True))),
+            duration(*range(3, max_seconds + 1), to="response_format.duration", convert=with_unit("s"), default=8),
+            frame(
+                "16:9 9:16",
+                "720p",
+                "360p",
+                "1080p",
+                "4k",
+                to=("response_format.aspect_ratio", RESOLUTION_FIELD),
+            ),
+            converted("input_reference", to="input.images", convert=each_image(image_object), max_items=max_images),
+            renamed("seed", to="generation_config.seed"),
+            fixed("response_format.type", "video"),
+            fixed("response_format.delivery", "uri"),
+            fixed("background", True),
+            fixed("store", True),
         ),
     )
     return Model(id=name, upstream=name, op=op, prices=prices)
 
 
-def by_second(note: str, usd: str, others: dict[str, str]) -> tuple[Price, ...]:
-    row = Price(unit="second", usd=usd, note=note)
-    return (*(replace(row, usd=one, when={f"sent.{FORM}.resolution": size}) for size, one in others.items()), row)
+def prices_by_resolution(note: str, usd: str, others: Mapping[str, str]) -> tuple[Price, ...]:
+    """Dollars per second: of 720p, and of the other resolutions by name."""
+    base = Price(unit="second", usd=usd, note=note)
+    return (
+        *(replace(base, usd=other, when={f"sent.{RESOLUTION_FIELD}": name}) for name, other in others.items()),
+        base,
+    )
 
 
+PRICES_1_2 = prices_by_resolution(
+    "resellers' lists, 2026-11", "0.0695", {"360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"}
+)
+# 17.50 dollars per million tokens; a second takes 5792 tokens at 720p. Text and thinking tokens are not counted.
+PRICES_1_1 = prices_by_resolution(
+    "public price table, 2026-11", "0.10136", {"360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"}
+)
 PROVIDER = Provider(
     slug="gemini-omni",
     name="Google Gemini Omni",
@@ -116,21 +139,8 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        model(
-            "gemini-omni-1.2-flash",
-            15,
-            6,
-            *by_second("resellers' lists, 2026-11", "0.0695", {"360p": "0.0232", "1080p": "0.1043", "4k": "0.2085"}),
-        ),
-        # 17.50 dollars per million tokens, of which a second takes 5792 at 720p. Words and thoughts are not counted.
-        model(
-            "gemini-omni-1.1-flash",
-            10,
-            3,
-            *by_second(
-                "public price table, 2026-11", "0.10136", {"360p": "0.03379", "1080p": "0.15204", "4k": "0.30408"}
-            ),
-        ),
+        video_model("gemini-omni-1.2-flash", *PRICES_1_2, max_seconds=15, max_images=6),
+        video_model("gemini-omni-1.1-flash", *PRICES_1_1, max_seconds=10, max_images=3),
     ),
     retired={"gemini-omni-flash-preview": "gemini-omni-1.1-flash"},
 )

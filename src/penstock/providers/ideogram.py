@@ -1,12 +1,12 @@
-"""Ideogram: pictures with legible words, edits within a mask that is black, and remixes without one."""
+"""Ideogram: images with legible text, edits with a black mask, and remixes without a mask."""
 
 from typing import Any
 
-from penstock.providers.convert import closest, first_image, on_off, closest_label, lookup
+from penstock.providers.convert import closest, closest_label, first_image, lookup, on_off
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -15,101 +15,81 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Task,
+    complete_table,
     converted,
     emulated,
     header,
     passthrough,
     price_list,
     renamed,
-    complete_table,
 )
 
 
-def read(reply: Reply) -> Result:
-    """Pictures that failed its check are listed without an address."""
-    made = reply.json["data"]
-    fine = [one for one in made if one.get("url") and one.get("is_image_safe", True)]
-    if made and not fine:
-        return Result(status="failed", failure_kind="refused", message="The picture failed the safety check.")
+def read_images(reply: Reply) -> Result:
+    """Read images; those that failed the safety check have no URL."""
+    images = reply.json["data"]
+    safe = [image for image in images if image.get("url") and image.get("is_image_safe", True)]
+    if images and not safe:
+        return Result(status="failed", failure_kind="refused", message="The image failed the safety check.")
     return Result(
-        files=tuple(File(url=one["url"], revised_prompt=one.get("prompt")) for one in fine),
+        files=tuple(File(url=image["url"], revised_prompt=image.get("prompt")) for image in safe),
         upstream_id=reply.json.get("request_id"),
     )
 
 
-def error(reply: Reply) -> str | None:
-    told = reply.json.get("error") or reply.json.get("message") or reply.json["detail"]
-    return told if isinstance(told, str) else None
+def error_message(reply: Reply) -> str | None:
+    error = reply.json.get("error") or reply.json.get("message") or reply.json["detail"]
+    return error if isinstance(error, str) else None
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    """What is malformed gets 400; this is for prompts and pictures that failed its check."""
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """Prompts and images that fail the safety check get status 422; malformed requests get 400."""
     return "refused" if reply.status == 422 else None
 
 
-def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **more: Any) -> Model:
+def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **fields: Any) -> Model:
     op = Operation(
         task=task,
         send="POST /v1/{model}",
-        read=read,
+        read=read_images,
         body="form",
         params=complete_table(task, *rows, SPEED),
         priced_extras=frozenset({"rendering_speed", "character_reference_images"}),
-        **more,
+        **fields,
     )
     return Model(id=name, upstream=path, op=op, prices=prices)
 
 
-usd = price_list("ideogram.ai/features/api-pricing, read 2026-11-15")
 SPEEDS = {"low": "TURBO", "medium": "DEFAULT", "standard": "DEFAULT", "high": "QUALITY", "hd": "QUALITY"}
-SPEED = converted("quality", "rendering_speed", lookup(SPEEDS))
-PROMPT, N = passthrough("prompt", required=True, max_length=10_000), emulated("n", "num_images", high=8)
-MAGIC = converted("prompt_enhancement", "magic_prompt", on_off("ON", "OFF"))
+SPEED = converted("quality", to="rendering_speed", convert=lookup(SPEEDS))
+PROMPT = passthrough("prompt", required=True, max_length=10_000)
+N = emulated("n", to="num_images", high=8)
+ENHANCEMENT = converted("prompt_enhancement", to="magic_prompt", convert=on_off("ON", "OFF"))
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 2:1 1:2 3:1 1:3 16:10 10:16".split()
-SHAPE = converted("frame", "aspect_ratio", closest_label({ratio: ratio.replace(":", "x") for ratio in RATIOS}))
-PICTURE = converted("images", "image", first_image(form_file), required=True, max_items=1)
-MASK = converted("mask", "mask", form_file, required=True)
-# Where only words are given they are always expanded, whatever a caller says of it.
+RATIO = converted(
+    "frame", to="aspect_ratio", convert=closest_label({ratio: ratio.replace(":", "x") for ratio in RATIOS})
+)
+INPUT_IMAGE = converted("images", to="image", convert=first_image(form_file), required=True, max_items=1)
+MASK = converted("mask", to="mask", convert=form_file, required=True)
+V4_SIZES = """1024x1024 2048x2048 1440x2880 2880x1440 1664x2496 2496x1664 1792x2240 2240x1792 1440x2560 2560x1440
+    1600x2560 2560x1600 1728x2304 2304x1728 1296x3168 3168x1296 1152x2944 2944x1152 1248x3328 3328x1248 1280x3072
+    3072x1280"""
+# V4 always enhances a text prompt; callers cannot switch it off.
 V4 = (
-    renamed("prompt", "text_prompt", required=True, max_length=10_000),
-    converted(
-        "frame",
-        "resolution",
-        closest(
-            "1024x1024",
-            "2048x2048",
-            "1440x2880",
-            "2880x1440",
-            "1664x2496",
-            "2496x1664",
-            "1792x2240",
-            "2240x1792",
-            "1440x2560",
-            "2560x1440",
-            "1600x2560",
-            "2560x1600",
-            "1728x2304",
-            "2304x1728",
-            "1296x3168",
-            "3168x1296",
-            "1152x2944",
-            "2944x1152",
-            "1248x3328",
-            "3328x1248",
-            "1280x3072",
-            "3072x1280",
-        ),
-    ),
+    renamed("prompt", to="text_prompt", required=True, max_length=10_000),
+    converted("frame", to="resolution", convert=closest(*V4_SIZES.split())),
 )
-V3_USD = (
-    usd("0.03", "image", rendering_speed="TURBO"),
-    usd("0.09", "image", rendering_speed="QUALITY"),
-    usd("0.06", "image"),
+
+price = price_list("ideogram.ai/features/api-pricing, read 2026-11-15")
+V3_PRICES = (
+    price("0.03", "image", rendering_speed="TURBO"),
+    price("0.09", "image", rendering_speed="QUALITY"),
+    price("0.06", "image"),
 )
-V4_USD = (
-    usd("0.03", "image", rendering_speed="TURBO"),
-    usd("0.10", "image", rendering_speed="QUALITY"),
-    usd("0.06", "image"),
+V4_PRICES = (
+    price("0.03", "image", rendering_speed="TURBO"),
+    price("0.10", "image", rendering_speed="QUALITY"),
+    price("0.06", "image"),
 )
 PROVIDER = Provider(
     slug="ideogram",
@@ -118,20 +98,20 @@ PROVIDER = Provider(
     base_url="https://api.ideogram.ai",
     key_env="IDEOGRAM_API_KEY",
     auth=header("api-key"),
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     models=(
-        model("ideogram-v3", "ideogram-v3/generate", "image", (PROMPT, N, SHAPE, MAGIC), V3_USD),
-        model("ideogram-v3", "ideogram-v3/remix", "edit", (PROMPT, N, SHAPE, MAGIC, PICTURE), V3_USD),
+        model("ideogram-v3", "ideogram-v3/generate", "image", (PROMPT, N, RATIO, ENHANCEMENT), V3_PRICES),
+        model("ideogram-v3", "ideogram-v3/remix", "edit", (PROMPT, N, RATIO, ENHANCEMENT, INPUT_IMAGE), V3_PRICES),
         model(
             "ideogram-v3",
             "ideogram-v3/edit",
             "edit",
-            (PROMPT, N, MAGIC, PICTURE, MASK),
-            V3_USD,
+            (PROMPT, N, ENHANCEMENT, INPUT_IMAGE, MASK),
+            V3_PRICES,
             settings={"mask": "black"},
             modes=("inpainting",),
         ),
-        model("ideogram-v4", "ideogram-v4/generate", "image", V4, V4_USD),
+        model("ideogram-v4", "ideogram-v4/generate", "image", V4, V4_PRICES),
     ),
 )

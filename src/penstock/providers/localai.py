@@ -1,10 +1,10 @@
-"""LocalAI, and sd-server of stable-diffusion.cpp: OpenAI's shapes on your own machine, with quirks of their own."""
+"""LocalAI, and the sd-server of stable-diffusion.cpp: OpenAI-compatible images on your own machine."""
 
 from dataclasses import replace
 from typing import Any
 
-from penstock.providers.convert import each_image, first_image, size_text, pixels, plain_base64
-from penstock.providers.openai_compatible import read_images, form_file
+from penstock.providers.convert import each_image, first_image, pixels, plain_base64, size_text
+from penstock.providers.openai_compatible import form_file, read_images
 from penstock.providers.spec import (
     Model,
     Operation,
@@ -14,113 +14,109 @@ from penstock.providers.spec import (
     Reply,
     Task,
     bearer_if_set,
+    complete_table,
     converted,
     emulated,
     fixed,
     passthrough,
     refused,
     renamed,
-    complete_table,
 )
 
 
-def error(reply: Reply) -> str | None:
-    """One has OpenAI's envelope, the other a word and sometimes a sentence."""
-    told = reply.json
-    if isinstance(told["error"], dict):
-        return str(told["error"]["message"])
-    return str(told.get("message") or told["error"])
+def error_message(reply: Reply) -> str | None:
+    """The message of an error response: LocalAI has OpenAI's error object, sd-server a code and perhaps a message."""
+    response = reply.json
+    if isinstance(response["error"], dict):
+        return str(response["error"]["message"])
+    return str(response.get("message") or response["error"])
 
 
-def plain(prompt: str) -> str:
-    """A bar begins what is not wanted, and a tag holds orders to the server; callers have other ways for the former."""
+def safe_prompt(prompt: str) -> str:
+    """The prompt without what LocalAI and sd-server read as commands: a bar (negative prompt) and the tag `sd_cpp`."""
     return prompt.replace("|", ",").replace("sd_cpp", "sd-cpp")
 
 
-def barred(fields: dict[str, Any]) -> dict[str, Any]:
-    unwanted = fields.pop("negative_prompt", None)
-    return {**fields, "prompt": f"{fields['prompt']}|{unwanted}"} if unwanted else fields
+def join_prompts(fields: dict[str, Any]) -> dict[str, Any]:
+    """Append the negative prompt to the prompt, after a bar."""
+    negative = fields.pop("negative_prompt", None)
+    return {**fields, "prompt": f"{fields['prompt']}|{negative}"} if negative else fields
 
 
-def does(task: Task, path: str, *rows: Param, **more: Any) -> Operation:
+def operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
     return Operation(
         task=task,
         send=f"POST /v1/images/{path}",
         read=read_images,
         safe_to_resubmit=True,
         params=complete_table(task, *rows),
-        **more,
+        **fields,
     )
 
 
-PROMPT, N, INLINE = (
-    converted("prompt", "prompt", plain, required=True),
-    emulated("n", "n", high=4),
-    fixed("response_format", "b64_json"),
-)
-SIZE = converted("frame", "size", size_text(pixels(multiple=64, min_side=64, max_side=2048)))
-PICTURE = converted("images", "image", first_image(form_file), required=True, max_items=1)
-MASK = converted("mask", "mask", form_file, required=True)
-UNWANTED = converted("negative_prompt", "negative_prompt", plain)
-WHITE: dict[str, Any] = {"body": "form", "settings": {"mask": "white"}}
+PROMPT = converted("prompt", to="prompt", convert=safe_prompt, required=True)
+NEGATIVE_PROMPT = converted("negative_prompt", to="negative_prompt", convert=safe_prompt)
+N = emulated("n", to="n", high=4)
+SIZE = converted("frame", to="size", convert=size_text(pixels(multiple=64, min_side=64, max_side=2048)))
+BASE64 = fixed("response_format", "b64_json")
+PNG = fixed("output_format", "png")
 STEPS = passthrough("step", low=1, high=150)
-DRAW = does(
-    "image",
-    "generations",
-    PROMPT,
-    UNWANTED,
-    N,
-    SIZE,
-    INLINE,
-    STEPS,
-    *refused("file", "files", "ref_images"),
-    adjust_body=barred,
-)
-GUIDED = does(
+INPUT_IMAGE = converted("images", to="image", convert=first_image(form_file), required=True, max_items=1)
+MASK = converted("mask", to="mask", convert=form_file, required=True)
+WHITE_MASK: dict[str, Any] = {"body": "form", "settings": {"mask": "white"}}
+SHARED = (PROMPT, NEGATIVE_PROMPT, N, SIZE, BASE64, STEPS)
+IMAGE = operation("image", "generations", *SHARED, *refused("file", "files", "ref_images"), adjust_body=join_prompts)
+REFERENCE_EDIT = operation(
     "edit",
     "generations",
-    PROMPT,
-    UNWANTED,
-    N,
-    SIZE,
-    INLINE,
-    STEPS,
+    *SHARED,
     *refused("file", "files"),
-    converted("images", "ref_images", each_image(plain_base64), required=True, max_items=4),
-    adjust_body=barred,
+    converted("images", to="ref_images", convert=each_image(plain_base64), required=True, max_items=4),
+    adjust_body=join_prompts,
 )
-INPAINT = does("edit", "inpainting", PROMPT, PICTURE, MASK, **WHITE)
-ENLARGE = does("upscale", "upscale", PICTURE, renamed("scale_factor", "scale", one_of=(2, 4), default=2), body="form")
-SD_DRAW = does("image", "generations", PROMPT, N, SIZE, fixed("output_format", "png"))
-SD_EDIT = does(
+INPAINT = operation("edit", "inpainting", PROMPT, INPUT_IMAGE, MASK, **WHITE_MASK)
+UPSCALE = operation(
+    "upscale",
+    "upscale",
+    INPUT_IMAGE,
+    renamed("scale_factor", to="scale", one_of=(2, 4), default=2),
+    body="form",
+)
+SD_SERVER_IMAGE = operation("image", "generations", PROMPT, N, SIZE, PNG)
+SD_SERVER_EDIT = operation(
     "edit",
     "edits",
     PROMPT,
     N,
     SIZE,
-    converted("images", "image[]", each_image(form_file), required=True, max_items=4),
+    converted("images", to="image[]", convert=each_image(form_file), required=True, max_items=4),
     replace(MASK, required=False),
-    fixed("output_format", "png"),
-    **WHITE,
+    PNG,
+    **WHITE_MASK,
 )
-FREE = (Price(unit="image", usd="0", note="your own hardware"),)
+
+
+def free_model(name: str, upstream: str, op: Operation) -> Model:
+    return Model(id=name, upstream=upstream, op=op, prices=(Price(unit="image", usd="0", note="your own hardware"),))
+
+
 PROVIDER = Provider(
     slug="localai",
     name="LocalAI",
     docs="https://localai.io/features/image-generation",
-    error_message=error,
+    error_message=error_message,
     base_url="http://127.0.0.1:8080",
     base_url_env="LOCALAI_URL",
     auth=bearer_if_set,
-    models=(  # by the names that they have in its documents and its gallery
-        Model(id="localai/stablediffusion", upstream="stablediffusion", op=DRAW, prices=FREE),
-        Model(id="localai/stablediffusion", upstream="stablediffusion", op=INPAINT, prices=FREE),
-        Model(id="localai/flux.1-schnell", upstream="flux.1-schnell", op=DRAW, prices=FREE),
-        Model(id="localai/flux.2-klein-4b", upstream="flux.2-klein-4b", op=DRAW, prices=FREE),
-        Model(id="localai/flux.2-klein-4b", upstream="flux.2-klein-4b", op=GUIDED, prices=FREE),
-        Model(id="localai/upscale", upstream="stable-diffusion-x4-upscaler", op=ENLARGE, prices=FREE),
-        # sd-server has one model, whatever it is, and calls it this.
-        Model(id="localai/sd-server", upstream="sd-cpp-local", op=SD_DRAW, prices=FREE),
-        Model(id="localai/sd-server", upstream="sd-cpp-local", op=SD_EDIT, prices=FREE),
+    models=(  # the names in LocalAI's documentation and gallery
+        free_model("localai/stablediffusion", "stablediffusion", IMAGE),
+        free_model("localai/stablediffusion", "stablediffusion", INPAINT),
+        free_model("localai/flux.1-schnell", "flux.1-schnell", IMAGE),
+        free_model("localai/flux.2-klein-4b", "flux.2-klein-4b", IMAGE),
+        free_model("localai/flux.2-klein-4b", "flux.2-klein-4b", REFERENCE_EDIT),
+        free_model("localai/upscale", "stable-diffusion-x4-upscaler", UPSCALE),
+        # sd-server has one model and gives it this name.
+        free_model("localai/sd-server", "sd-cpp-local", SD_SERVER_IMAGE),
+        free_model("localai/sd-server", "sd-cpp-local", SD_SERVER_EDIT),
     ),
 )

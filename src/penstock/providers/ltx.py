@@ -1,13 +1,13 @@
-"""LTX: Lightricks' films, each kind of job with a path of its own, in one of eight sizes."""
+"""LTX: Lightricks' videos, with an endpoint for text and one for images, in one of eight sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import closest, data_uri, first_and_last
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -17,11 +17,11 @@ from penstock.providers.spec import (
     Result,
     Status,
     bearer,
+    complete_table,
     converted,
     duration,
     passthrough,
     price_list,
-    complete_table,
 )
 from penstock.values import InputImage
 
@@ -31,7 +31,7 @@ STATUS: dict[str, Status] = {
     "completed": "completed",
     "failed": "failed",
 }
-TYPES: dict[str, FailureKind] = {
+FAILURE_KINDS: dict[str, FailureKind] = {
     "content_filtered_error": "refused",
     "invalid_request_error": "rejected",
     "insufficient_funds_error": "broken",
@@ -46,63 +46,89 @@ SIZES = {
 }
 
 
-def read(reply: Reply) -> Result:
-    """A new job has a name, and no status yet."""
+def read_job(reply: Reply) -> Result:
+    """Read a job; a new one has no status."""
     job = reply.json
-    problem, url = job.get("error") or {}, (job.get("result") or {}).get("video_url")
+    error = job.get("error") or {}
+    url = (job.get("result") or {}).get("video_url")
     return Result(
         status=STATUS[job.get("status", "pending")],
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=(File(url=url, content_type="video/mp4"),) if url else (),
-        failure_kind=TYPES.get(problem.get("type") or "", "broken"),
-        message=problem.get("message"),
+        failure_kind=FAILURE_KINDS.get(error.get("type") or "", "broken"),
+        message=error.get("message"),
     )
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["error"]["message"])
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    return TYPES.get(reply.json["error"]["type"])
+def failure_kind(reply: Reply) -> FailureKind | None:
+    return FAILURE_KINDS.get(reply.json["error"]["type"])
 
 
-def pictures(found: list[InputImage]) -> tuple[Any, ...]:
-    return (*first_and_last(data_uri)(found), found[0].height > found[0].width)
+def images_and_orientation(images: Sequence[InputImage]) -> tuple[Any, ...]:
+    """The first image, the last image or None, and whether the first is in portrait format."""
+    return (*first_and_last(data_uri)(images), images[0].height > images[0].width)
 
 
-def turned(fields: dict[str, Any]) -> dict[str, Any]:
-    """A film is as upright as the picture that it begins with."""
-    wide, tall = sorted(map(int, fields["resolution"].split("x")), reverse=True)
-    size = f"{tall}x{wide}" if fields.pop("upright") else f"{wide}x{tall}"
+def orient_video(fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn the size of the video to portrait or landscape, as the first image is."""
+    long, short = sorted(map(int, fields["resolution"].split("x")), reverse=True)
+    size = f"{short}x{long}" if fields.pop("portrait") else f"{long}x{short}"
     return {**fields, "resolution": size}
 
 
-# Those of 2.5-fast between the smallest and the largest are a reseller's, less the tenth that it adds elsewhere.
-usd = price_list("LTX's price list as others recorded it, 2026-11-15; not read there")
 PROMPT = passthrough("prompt", required=True, max_length=5000)
-WORDS = Operation(task="video", send="POST /v2/text-to-video", poll="GET /v2/text-to-video/{id}", read=read, params=())
-MOVES = replace(WORDS, send="POST /v2/image-to-video", poll="GET /v2/image-to-video/{id}", adjust_body=turned)
-BEGINS = converted("input_reference", ("image_uri", "last_frame_uri", "upright"), pictures, required=True, max_items=2)
+IMAGES = converted(
+    "input_reference",
+    to=("image_uri", "last_frame_uri", "portrait"),
+    convert=images_and_orientation,
+    required=True,
+    max_items=2,
+)
+TEXT_TO_VIDEO = Operation(
+    task="video",
+    send="POST /v2/text-to-video",
+    poll="GET /v2/text-to-video/{id}",
+    read=read_job,
+    params=(),
+)
+IMAGE_TO_VIDEO = replace(
+    TEXT_TO_VIDEO,
+    send="POST /v2/image-to-video",
+    poll="GET /v2/image-to-video/{id}",
+    adjust_body=orient_video,
+)
 
 
-def films(name: str, upstream: str, seconds: Param, **usd_each: str) -> Iterator[Model]:
-    """Dollars for a second of each size that it has, the usual one first."""
-    tiers = {tier.removeprefix("at_"): one for tier, one in usd_each.items()}
-    sizes = [size for tier in tiers for size in SIZES[tier]]
-    rows = (PROMPT, seconds, converted("frame", "resolution", closest(*sizes), default="16:9"))
-    by_size: list[Price] = [usd(one, resolution=size) for tier, one in tiers.items() for size in SIZES[tier]]
+def video_models(name: str, upstream: str, seconds: Param, usd: Mapping[str, str]) -> tuple[Model, ...]:
+    """A model with the dollars per second of each resolution that it has, the default first."""
+    sizes = [size for resolution in usd for size in SIZES[resolution]]
+    rows = (PROMPT, seconds, converted("frame", to="resolution", convert=closest(*sizes), default="16:9"))
+    by_size: list[Price] = [
+        price(amount, resolution=size) for resolution, amount in usd.items() for size in SIZES[resolution]
+    ]
     prices = (*by_size[2:], replace(by_size[0], when={}))
-    for op in (
-        replace(WORDS, params=complete_table("video", *rows)),
-        replace(MOVES, params=complete_table("video", *rows, BEGINS)),
-    ):
-        yield Model(id=name, upstream=upstream, op=op, prices=prices)
+    operations = (
+        replace(TEXT_TO_VIDEO, params=complete_table("video", *rows)),
+        replace(IMAGE_TO_VIDEO, params=complete_table("video", *rows, IMAGES)),
+    )
+    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in operations)
 
 
-# The larger the picture, the shorter the longest film; what is too long is refused there, and costs nothing.
-LONG, ANY = duration(6, 8, 10, 12, 14, 16, 18, 20, default=6), duration(2, 3, 4, 5, 6, *range(8, 21, 2), default=5)
+# Of ltx-2.5-fast, the prices of 1080p and 1440p are a reseller's, less the tenth that it adds to other prices.
+price = price_list("LTX's price list as others recorded it, 2026-11-15; not read there")
+# The limit is lower for larger sizes. LTX refuses what is too long, which costs nothing.
+UP_TO_20 = duration(2, 3, 4, 5, 6, *range(8, 21, 2), default=5)
+SIX_TO_20 = duration(6, 8, 10, 12, 14, 16, 18, 20, default=6)
+SIX_TO_10 = duration(6, 8, 10, default=6)
+FAST_25 = {"720p": "0.09", "1080p": "0.13", "1440p": "0.19", "2160p": "0.30"}
+PRO_25 = {"720p": "0.12", "1080p": "0.17"}
+FAST_23 = {"1080p": "0.06", "720p": "0.03", "1440p": "0.12", "2160p": "0.24"}
+PRO_23 = {"1080p": "0.08", "1440p": "0.16", "2160p": "0.32"}
 PROVIDER = Provider(
     slug="ltx",
     name="LTX",
@@ -110,20 +136,13 @@ PROVIDER = Provider(
     base_url="https://api.ltx.video",
     key_env="LTX_API_KEY",
     auth=bearer,
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     models=(
-        *films("ltx-2.5-fast", "ltx-2-5-fast", ANY, at_720p="0.09", at_1080p="0.13", at_1440p="0.19", at_2160p="0.30"),
-        *films("ltx-2.5-pro", "ltx-2-5-pro", ANY, at_720p="0.12", at_1080p="0.17"),
-        *films("ltx-2.3-fast", "ltx-2-3-fast", LONG, at_1080p="0.06", at_720p="0.03", at_1440p="0.12", at_2160p="0.24"),
-        *films(
-            "ltx-2.3-pro",
-            "ltx-2-3-pro",
-            duration(6, 8, 10, default=6),
-            at_1080p="0.08",
-            at_1440p="0.16",
-            at_2160p="0.32",
-        ),
+        *video_models("ltx-2.5-fast", "ltx-2-5-fast", UP_TO_20, FAST_25),
+        *video_models("ltx-2.5-pro", "ltx-2-5-pro", UP_TO_20, PRO_25),
+        *video_models("ltx-2.3-fast", "ltx-2-3-fast", SIX_TO_20, FAST_23),
+        *video_models("ltx-2.3-pro", "ltx-2-3-pro", SIX_TO_10, PRO_23),
     ),
     retired={"ltx-2": "ltx-2.3-fast", "ltx-2-fast": "ltx-2.3-fast", "ltx-2-pro": "ltx-2.3-pro"},
 )

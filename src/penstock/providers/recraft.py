@@ -1,4 +1,4 @@
-"""Recraft: pictures in OpenAI's shapes, edits and upscalers in its own, and what each call took in units."""
+"""Recraft: images with an OpenAI-compatible request, edits and upscalers; responses report the cost in units."""
 
 import re
 from decimal import Decimal
@@ -7,150 +7,130 @@ from typing import Any
 from penstock.providers.convert import closest, first_image
 from penstock.providers.openai_compatible import form_file
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
+    Price,
     Provider,
     Reply,
     Result,
     Task,
     bearer,
+    complete_table,
     converted,
     emulated,
     fixed,
     passthrough,
     price_list,
     refused,
-    complete_table,
 )
 
-# Not documented: a refusal is a 400 like any other, and is known by its words.
+# Refusals are not documented: they have status 400, as other errors, and are recognised by their message.
 REFUSAL = re.compile(r"moderat|content policy|prohibited|inappropriate|nsfw", re.IGNORECASE)
 UNITS_PER_USD = 1000
 
 
-def read(reply: Reply) -> Result:
-    """Tools that make one picture give it alone."""
-    answer = reply.json
-    made = answer["data"] if "data" in answer else [answer["image"]]
-    units = answer.get("credits")
+def read_images(reply: Reply) -> Result:
+    """Read a list of images, or the one image of an upscaler."""
+    response = reply.json
+    images = response["data"] if "data" in response else [response["image"]]
+    units = response.get("credits")
     return Result(
-        files=tuple(File(url=one["url"]) for one in made if one.get("url")),
-        upstream_id=made[0].get("image_id") if made else None,
+        files=tuple(File(url=image["url"]) for image in images if image.get("url")),
+        upstream_id=images[0].get("image_id") if images else None,
         cost_usd=None if units is None else f"{Decimal(str(units)) / UNITS_PER_USD:f}",
     )
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> FailureKind | None:
+def failure_kind(reply: Reply) -> FailureKind | None:
     return "refused" if reply.status == 400 and REFUSAL.search(f"{reply.json}") else None
 
 
-def altered(fields: dict[str, Any]) -> dict[str, Any]:
-    """How far from the picture is not optional there, and here it is."""
+def add_default_strength(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add the field `strength`, which Recraft requires and callers may leave out."""
     return {"strength": 0.5, **fields}
 
 
-def does(task: Task, path: str, *rows: Param, **more: Any) -> Operation:
-    return Operation(task=task, send=f"POST /images/{path}", read=read, params=complete_table(task, *rows), **more)
+def operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
+    return Operation(
+        task=task,
+        send=f"POST /images/{path}",
+        read=read_images,
+        params=complete_table(task, *rows),
+        **fields,
+    )
 
 
-def makes(longest: int, *sizes: str) -> Operation:
-    return does(
+def image_operation(max_prompt: int, sizes: str) -> Operation:
+    return operation(
         "image",
         "generations",
-        passthrough("prompt", required=True, max_length=longest),
+        passthrough("prompt", required=True, max_length=max_prompt),
         N,
-        PNG,
-        converted("frame", "size", closest(*sizes)),
+        fixed("image_format", "png"),
+        converted("frame", to="size", convert=closest(*sizes.split())),
     )
 
 
-def enlarges(path: str) -> Operation:
-    return does(
-        "upscale",
-        path,
-        converted("images", "file", first_image(form_file), required=True, max_items=1),
-        *refused("scale_factor"),
-        body="form",
-        model_field=None,
-    )
-
-
-usd = price_list("recraft.ai/docs/api-reference/pricing, read 2026-11-15")
-N, PNG = emulated("n", "n", high=6), fixed("image_format", "png")
-V4 = makes(
+N = emulated("n", to="n", high=6)
+V4 = image_operation(
     10_000,
-    "1024x1024",
-    "1536x768",
-    "768x1536",
-    "1280x832",
-    "832x1280",
-    "1216x896",
-    "896x1216",
-    "1152x896",
-    "896x1152",
-    "832x1344",
-    "1280x896",
-    "896x1280",
-    "1344x768",
-    "768x1344",
+    """1024x1024 1536x768 768x1536 1280x832 832x1280 1216x896 896x1216 1152x896 896x1152 832x1344 1280x896 896x1280
+    1344x768 768x1344""",
 )
-V4_PRO = makes(
+V4_PRO = image_operation(
     10_000,
-    "2048x2048",
-    "3072x1536",
-    "1536x3072",
-    "2560x1664",
-    "1664x2560",
-    "2432x1792",
-    "1792x2432",
-    "2304x1792",
-    "1792x2304",
-    "1664x2688",
-    "2560x1792",
-    "1792x2560",
-    "2688x1536",
-    "1536x2688",
+    """2048x2048 3072x1536 1536x3072 2560x1664 1664x2560 2432x1792 1792x2432 2304x1792 1792x2304 1664x2688 2560x1792
+    1792x2560 2688x1536 1536x2688""",
 )
-V3 = makes(
+V3 = image_operation(
     1000,
-    "1024x1024",
-    "1365x1024",
-    "1024x1365",
-    "1536x1024",
-    "1024x1536",
-    "1820x1024",
-    "1024x1820",
-    "2048x1024",
-    "1024x2048",
-    "1434x1024",
-    "1024x1434",
-    "1280x1024",
-    "1024x1280",
-    "1707x1024",
-    "1024x1707",
+    """1024x1024 1365x1024 1024x1365 1536x1024 1024x1536 1820x1024 1024x1820 2048x1024 1024x2048 1434x1024 1024x1434
+    1280x1024 1024x1280 1707x1024 1024x1707""",
 )
-EDIT = (
+EDIT_ROWS = (
     passthrough("prompt", required=True, max_length=1000),
     N,
-    converted("images", "image", first_image(form_file), required=True, max_items=1),
+    converted("images", to="image", convert=first_image(form_file), required=True, max_items=1),
 )
-REMAKE = does("edit", "imageToImage", *EDIT, passthrough("strength", low=0, high=1), body="form", adjust_body=altered)
-INPAINT = does(
+EDIT = operation(
+    "edit",
+    "imageToImage",
+    *EDIT_ROWS,
+    passthrough("strength", low=0, high=1),
+    body="form",
+    adjust_body=add_default_strength,
+)
+INPAINT = operation(
     "edit",
     "inpaint",
-    *EDIT,
-    converted("mask", "mask", form_file, required=True),
+    *EDIT_ROWS,
+    converted("mask", to="mask", convert=form_file, required=True),
     body="form",
     settings={"mask": "white"},
     modes=("inpainting",),
 )
+UPSCALE = operation(
+    "upscale",
+    "{model}",
+    converted("images", to="file", convert=first_image(form_file), required=True, max_items=1),
+    *refused("scale_factor"),
+    body="form",
+    model_field=None,
+)
+
+
+def model(name: str, upstream: str, op: Operation, price: Price, title: str = "") -> Model:
+    return Model(id=name, upstream=upstream, op=op, prices=(price,), name=title)
+
+
+price = price_list("recraft.ai/docs/api-reference/pricing, read 2026-11-15")
 PROVIDER = Provider(
     slug="recraft",
     name="Recraft",
@@ -158,23 +138,16 @@ PROVIDER = Provider(
     base_url="https://external.api.recraft.ai/v1",
     key_env="RECRAFT_API_TOKEN",
     auth=bearer,
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     models=(
-        Model(id="recraft-v4", upstream="recraftv4_1", op=V4, prices=(usd("0.035", "image"),), name="Recraft V4.1"),
-        Model(id="recraft-v4-pro", upstream="recraftv4_1_pro", op=V4_PRO, prices=(usd("0.21", "image"),)),
-        Model(id="recraft/v4-flash", upstream="recraftv4_1_flash", op=V4, prices=(usd("0.007", "image"),)),
-        Model(id="recraft-v3", upstream="recraftv3", op=V3, prices=(usd("0.04", "image"),)),
-        Model(id="recraft-v3", upstream="recraftv3", op=REMAKE, prices=(usd("0.04", "image"),)),
-        Model(id="recraft-v3", upstream="recraftv3", op=INPAINT, prices=(usd("0.04", "image"),)),
-        Model(
-            id="recraft-crisp-upscale", upstream="crispUpscale", op=enlarges("{model}"), prices=(usd("0.004", "image"),)
-        ),
-        Model(
-            id="recraft-creative-upscale",
-            upstream="creativeUpscale",
-            op=enlarges("{model}"),
-            prices=(usd("0.25", "image"),),
-        ),
+        model("recraft-v4", "recraftv4_1", V4, price("0.035", "image"), title="Recraft V4.1"),
+        model("recraft-v4-pro", "recraftv4_1_pro", V4_PRO, price("0.21", "image")),
+        model("recraft/v4-flash", "recraftv4_1_flash", V4, price("0.007", "image")),
+        model("recraft-v3", "recraftv3", V3, price("0.04", "image")),
+        model("recraft-v3", "recraftv3", EDIT, price("0.04", "image")),
+        model("recraft-v3", "recraftv3", INPAINT, price("0.04", "image")),
+        model("recraft-crisp-upscale", "crispUpscale", UPSCALE, price("0.004", "image")),
+        model("recraft-creative-upscale", "creativeUpscale", UPSCALE, price("0.25", "image")),
     ),
 )

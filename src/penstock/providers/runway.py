@@ -1,14 +1,14 @@
-"""Runway: its own films and pictures, and Google's films; tasks tell what they cost in credits of a cent."""
+"""Runway: its own videos and images, and Google's Veo videos; tasks report their cost in credits of a cent."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.providers.convert import both, data_uri, closest_label
+from penstock.providers.convert import both, closest_label, data_uri, each_image
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -18,13 +18,13 @@ from penstock.providers.spec import (
     Result,
     Status,
     bearer,
+    complete_table,
     converted,
     duration,
+    frame,
     passthrough,
     price_list,
     renamed,
-    frame,
-    complete_table,
 )
 from penstock.values import Frame, InputImage
 
@@ -38,8 +38,8 @@ STATUS: dict[str, Status] = {
 }
 
 
-def read(reply: Reply) -> Result:
-    """A new task has no status yet. What it cost is known at the end, and may be less than was estimated."""
+def read_task(reply: Reply) -> Result:
+    """Read a task. A new one has no status; a finished one has its cost, which may be less than the estimate."""
     task = reply.json
     credits = (task.get("cost") or {}).get("credits")
     return Result(
@@ -47,97 +47,118 @@ def read(reply: Reply) -> Result:
         ref={"id": task["id"]},
         upstream_id=task["id"],
         files=tuple(File(url=url) for url in task.get("output") or ()),
-        failure_kind=blame(task.get("failureCode") or ""),
+        failure_kind=code_kind(task.get("failureCode") or ""),
         message=task.get("failure"),
         cost_usd=None if credits is None else str(Decimal(str(credits)) / 100),
         progress=task.get("progress"),
     )
 
 
-def blame(code: str) -> FailureKind:
-    """`SAFETY.INPUT.TEXT` and `INPUT_PREPROCESSING.SAFETY.TEXT` are about content, whatever the other parts say."""
+def code_kind(code: str) -> FailureKind:
+    """Codes with the part `SAFETY` are about content: `SAFETY.INPUT.TEXT`, `INPUT_PREPROCESSING.SAFETY.TEXT`."""
     if "SAFETY" in code.split("."):
         return "refused"
     return "rejected" if code.startswith(("INPUT_PREPROCESSING", "ASSET")) else "broken"
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["error"])
 
 
-def pixels(*sizes: str) -> dict[str, str]:
-    """Sizes are written like proportions: `1280:720`."""
-    return {size: size.replace("x", ":") for size in sizes}
+def size_labels(sizes: str) -> dict[str, str]:
+    """Runway's labels for sizes: `1280:720` for 1280x720."""
+    return {size: size.replace("x", ":") for size in sizes.split()}
 
 
-def moved(sizes: dict[str, str], most: int) -> Param:
-    """The first picture begins the film and lends it its shape, the second ends it."""
-    pick = closest_label(sizes)
-
-    def images(found: list[InputImage]) -> list[dict[str, str]]:
-        places = zip(found, ("first", "last"), strict=False)
-        return [{"uri": data_uri(one), "position": place} for one, place in places]
-
-    shape = both(images, lambda found: pick(Frame(found[0].width, found[0].height)))
-    return converted("input_reference", ("promptImage", "ratio"), shape, required=True, max_items=most)
+def frame_images(images: Sequence[InputImage]) -> list[dict[str, str]]:
+    """The image that the video begins with, and the one that it ends with if there are two."""
+    return [
+        {"uri": data_uri(image), "position": position}
+        for image, position in zip(images, ("first", "last"), strict=False)
+    ]
 
 
-def references(found: list[InputImage]) -> list[dict[str, str]]:
-    return [{"uri": data_uri(one)} for one in found]
+def input_images(labels: Mapping[str, str], max_images: int) -> Param:
+    """The row for input images; the first one also decides the size of the video."""
+    pick = closest_label(dict(labels))
+
+    def size_of_first(images: Sequence[InputImage]) -> str:
+        return pick(Frame(images[0].width, images[0].height))
+
+    return converted(
+        "input_reference",
+        to=("promptImage", "ratio"),
+        convert=both(frame_images, size_of_first),
+        required=True,
+        max_items=max_images,
+    )
 
 
-def loud(fields: dict[str, Any]) -> dict[str, Any]:
-    """As Google's own service does it."""
+def image_object(image: InputImage) -> dict[str, str]:
+    return {"uri": data_uri(image)}
+
+
+def sound_by_default(fields: dict[str, Any]) -> dict[str, Any]:
+    """Ask for sound unless the caller says otherwise, as Google's own service does."""
     return {"audio": True, **fields}
 
 
-usd = price_list("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
-GEN = pixels("1280x720", "720x1280", "1104x832", "832x1104", "960x960", "1584x672")
-GEN_TEXT = pixels("1280x720", "720x1280")
-VEO = pixels("1280x720", "720x1280", "1920x1080", "1080x1920")
-IMAGE = pixels(
-    *"""1024x1024 1280x720 720x1280 720x720 960x720 720x960 1680x720 1080x1080 1440x1080 1080x1440
-    1920x1080 1080x1920 1168x880 1360x768 1808x768 2112x912""".split()
-)
-PROMPT, TEN = renamed("prompt", "promptText", required=True, max_length=1000), duration(*range(2, 11), default=5)
-EIGHT = (
-    duration(4, 6, 8, default=8),
-    renamed("negative_prompt", "negativePrompt"),
-    passthrough("audio", one_of=(True, False)),
-)
-FILM = Operation(
+VIDEO = Operation(
     task="video",
     send="POST /text_to_video",
     poll="GET /tasks/{id}",
     cancel="DELETE /tasks/{id}",
-    read=read,
+    read=read_task,
     params=(),
     poll_seconds=6.0,
     priced_extras=frozenset({"outputFormat", "proresProfile"}),
 )
-STILL = replace(FILM, task="image", send="POST /text_to_image", poll_seconds=2.0)
-MOVE = replace(FILM, send="POST /image_to_video")
+IMAGE_TO_VIDEO = replace(VIDEO, send="POST /image_to_video")
+IMAGE = replace(VIDEO, task="image", send="POST /text_to_image", poll_seconds=2.0)
+PROMPT = renamed("prompt", to="promptText", required=True, max_length=1000)
+GEN_DURATION = duration(*range(2, 11), default=5)
+GEN_TEXT_SIZES = size_labels("1280x720 720x1280")
+GEN_SIZES = size_labels("1280x720 720x1280 1104x832 832x1104 960x960 1584x672")
+VEO_SIZES = size_labels("1280x720 720x1280 1920x1080 1080x1920")
+VEO_ROWS = (
+    duration(4, 6, 8, default=8),
+    renamed("negative_prompt", to="negativePrompt"),
+    passthrough("audio", one_of=(True, False)),
+)
+IMAGE_SIZES = size_labels(
+    """1024x1024 1280x720 720x1280 720x720 960x720 720x960 1680x720 1080x1080 1440x1080 1080x1440 1920x1080 1080x1920
+    1168x880 1360x768 1808x768 2112x912"""
+)
+SIZE = converted("frame", to="ratio", convert=closest_label(IMAGE_SIZES))
+REFERENCES = converted("images", to="referenceImages", convert=each_image(image_object), required=True, max_items=3)
+TEXT_TO_IMAGE = replace(IMAGE, params=complete_table("image", PROMPT, SIZE))
+EDIT = replace(IMAGE, task="edit", params=complete_table("edit", PROMPT, SIZE, REFERENCES))
 
 
-def films(
-    name: str,
-    upstream: str,
-    sizes: tuple[dict[str, str], dict[str, str]],
-    most: int,
-    rows: tuple[Param, ...],
-    *prices: Price,
-    **more: Any,
-) -> Iterator[Model]:
-    shape = converted("frame", "ratio", closest_label(sizes[0]), default="16:9")
-    words = replace(FILM, params=complete_table("video", PROMPT, shape, *rows), **more)
-    moves = replace(MOVE, params=complete_table("video", PROMPT, frame(), moved(sizes[1], most), *rows), **more)
-    for op in (words, moves):
-        yield Model(id=name, upstream=upstream, op=op, prices=prices, priority=20 if name.startswith("veo") else 0)
+def text_to_video(labels: Mapping[str, str], *rows: Param, **fields: Any) -> Operation:
+    size = converted("frame", to="ratio", convert=closest_label(dict(labels)), default="16:9")
+    return replace(VIDEO, params=complete_table("video", PROMPT, size, *rows), **fields)
 
 
-SIZE = converted("frame", "ratio", closest_label(IMAGE))
-LIKE = converted("images", "referenceImages", references, required=True, max_items=3)
-EDIT = replace(STILL, task="edit", params=complete_table("edit", PROMPT, SIZE, LIKE))
+def image_to_video(images: Param, *rows: Param, **fields: Any) -> Operation:
+    return replace(IMAGE_TO_VIDEO, params=complete_table("video", PROMPT, frame(), images, *rows), **fields)
+
+
+def veo_models(name: str, upstream: str, *prices: Price) -> tuple[Model, ...]:
+    images = input_images(VEO_SIZES, 2)
+    operations = (
+        text_to_video(VEO_SIZES, *VEO_ROWS, adjust_body=sound_by_default),
+        image_to_video(images, *VEO_ROWS, adjust_body=sound_by_default),
+    )
+    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices, priority=20) for op in operations)
+
+
+def model(name: str, upstream: str, op: Operation, price: Price) -> Model:
+    return Model(id=name, upstream=upstream, op=op, prices=(price,))
+
+
+price = price_list("docs.dev.runwayml.com/guides/pricing as litellm 1.108.4 and others quote it, looked up 2026-11-15")
+GEN_IMAGE_TO_VIDEO = image_to_video(input_images(GEN_SIZES, 1), GEN_DURATION)
 PROVIDER = Provider(
     slug="runway",
     name="Runway",
@@ -146,27 +167,16 @@ PROVIDER = Provider(
     key_env="RUNWAYML_API_SECRET",
     auth=bearer,
     headers={"x-runway-version": "2024-11-06"},
-    error_message=error,
+    error_message=error_message,
     models=(
-        *films("gen-4.5", "gen4.5", (GEN_TEXT, GEN), 1, (TEN,), usd("0.12")),
-        Model(
-            id="runway/gen4-turbo",
-            upstream="gen4_turbo",
-            prices=(usd("0.05"),),
-            op=replace(MOVE, params=complete_table("video", PROMPT, frame(), moved(GEN, 1), TEN)),
-        ),
-        *films("veo-3.1", "veo3.1", (VEO, VEO), 2, EIGHT, usd("0.20", audio=False), usd("0.40"), adjust_body=loud),
-        *films(
-            "veo-3.1-fast", "veo3.1_fast", (VEO, VEO), 2, EIGHT, usd("0.10", audio=False), usd("0.15"), adjust_body=loud
-        ),
-        # 5 credits at 720p, 8 at 1080p: the task itself tells which.
-        Model(
-            id="runway/gen4-image",
-            upstream="gen4_image",
-            op=replace(STILL, params=complete_table("image", PROMPT, SIZE)),
-            prices=(usd("0.08", "image"),),
-        ),
-        Model(id="runway/gen4-image", upstream="gen4_image", op=EDIT, prices=(usd("0.08", "image"),)),
-        Model(id="runway/gen4-image-turbo", upstream="gen4_image_turbo", op=EDIT, prices=(usd("0.02", "image"),)),
+        model("gen-4.5", "gen4.5", text_to_video(GEN_TEXT_SIZES, GEN_DURATION), price("0.12")),
+        model("gen-4.5", "gen4.5", GEN_IMAGE_TO_VIDEO, price("0.12")),
+        model("runway/gen4-turbo", "gen4_turbo", GEN_IMAGE_TO_VIDEO, price("0.05")),
+        *veo_models("veo-3.1", "veo3.1", price("0.20", audio=False), price("0.40")),
+        *veo_models("veo-3.1-fast", "veo3.1_fast", price("0.10", audio=False), price("0.15")),
+        # 5 credits at 720p and 8 at 1080p; the task reports which.
+        model("runway/gen4-image", "gen4_image", TEXT_TO_IMAGE, price("0.08", "image")),
+        model("runway/gen4-image", "gen4_image", EDIT, price("0.08", "image")),
+        model("runway/gen4-image-turbo", "gen4_image_turbo", EDIT, price("0.02", "image")),
     ),
 )

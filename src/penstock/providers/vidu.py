@@ -1,13 +1,13 @@
-"""Vidu: Q3's films, with an endpoint for each number of pictures; tasks tell what they cost in credits."""
+"""Vidu: Q3 videos, with a separate endpoint for zero, one and two images; tasks report their cost in credits."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
 from penstock.providers.convert import data_uri, each_image
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -16,13 +16,13 @@ from penstock.providers.spec import (
     Reply,
     Result,
     Status,
+    complete_table,
     converted,
-    header,
     duration,
+    frame,
+    header,
     passthrough,
     price_list,
-    frame,
-    complete_table,
 )
 
 STATUS: dict[str, Status] = {
@@ -34,95 +34,110 @@ STATUS: dict[str, Status] = {
     "cancelled": "cancelled",
     "canceled": "cancelled",
 }
-REFUSED = ("AuditSubmitIllegal", "CreationPolicyViolation")  # of what goes in, and of what came out
-CREDIT_USD = Decimal("0.005")
+REFUSALS = ("AuditSubmitIllegal", "CreationPolicyViolation")  # of the input, and of the output
+USD_PER_CREDIT = Decimal("0.005")
 
 
-def read(reply: Reply) -> Result:
-    """A new task is named `task_id`; asked about, it says nothing of its name."""
+def read_task(reply: Reply) -> Result:
+    """Read a task. Only the response to the submission has its id, as `task_id`."""
     task = reply.json
-    name, credits = task.get("task_id"), task.get("credits")
+    task_id = task.get("task_id")
+    credits = task.get("credits")
     return Result(
         status=STATUS[task["state"]],
-        ref={"id": name} if name else {},
-        upstream_id=name,
-        files=tuple(File(url=one["url"], content_type="video/mp4") for one in task.get("creations") or ()),
-        failure_kind="refused" if task.get("err_code") in REFUSED else "broken",
+        ref={"id": task_id} if task_id else {},
+        upstream_id=task_id,
+        files=tuple(File(url=video["url"], content_type="video/mp4") for video in task.get("creations") or ()),
+        failure_kind="refused" if task.get("err_code") in REFUSALS else "broken",
         message=task.get("err_code"),
-        cost_usd=str(credits * CREDIT_USD) if isinstance(credits, int) else None,
+        cost_usd=str(credits * USD_PER_CREDIT) if isinstance(credits, int) else None,
     )
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["message"])
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    """Whoever has no credits left cannot be served by coming back later."""
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """An account without credits gets 429, but a later call would fail too."""
     reason = reply.json["reason"]
-    return "refused" if reason in REFUSED else "broken" if reason == "CreditInsufficient" else None
+    return "refused" if reason in REFUSALS else "broken" if reason == "CreditInsufficient" else None
 
 
-def cost(small: str, usual: str, large: str) -> tuple[Price, ...]:
-    """Credits for a second at 540p, 720p and 1080p."""
-    rows = [str(CREDIT_USD * int(credits)) for credits in (small, large, usual)]
-    return usd(rows[0], resolution="540p"), usd(rows[1], resolution="1080p"), usd(rows[2])
+def task_id_body(ref: Mapping[str, str]) -> dict[str, str]:
+    return {"id": ref["id"]}
 
 
-usd = price_list("Vidu's price list as others recorded it, 2026-11-15, at half a cent for a credit; not read there")
-PROMPT, LONG = passthrough("prompt", required=True, max_length=5000), duration(*range(1, 17), default=5)
-TIERS = ("720p", "540p", "1080p")
-SHAPE = frame("16:9 9:16 1:1 4:3 3:4", *TIERS)
-WORDS = Operation(
+PROMPT = passthrough("prompt", required=True, max_length=5000)
+SECONDS = duration(*range(1, 17), default=5)
+RESOLUTIONS = ("720p", "540p", "1080p")
+FRAME = frame("16:9 9:16 1:1 4:3 3:4", *RESOLUTIONS)
+IMAGE_FRAME = frame("", *RESOLUTIONS)  # a video that begins with an image has the image's aspect ratio
+TEXT_TO_VIDEO = Operation(
     task="video",
     send="POST /text2video",
     poll="GET /tasks/{id}/creations",
-    read=read,
+    read=read_task,
     cancel="POST /tasks/{id}/cancel",
-    cancel_body=lambda ref: {"id": ref["id"]},
-    params=complete_table("video", PROMPT, LONG, SHAPE),
+    cancel_body=task_id_body,
+    params=complete_table("video", PROMPT, SECONDS, FRAME),
     callback_field="callback_url",
-    # Off the peak it is half the price, and perhaps two days later.
+    # `off_peak` costs half, but may take two days.
     priced_extras=frozenset({"off_peak", "images", "subjects", "videos"}),
 )
 
 
-def pictured(path: str, least: int, most: int, *rows: Param) -> Operation:
-    pictures = converted(
-        "input_reference", "images", each_image(data_uri), required=True, min_items=least, max_items=most
+def image_to_video(path: str, min_images: int, max_images: int, *rows: Param) -> Operation:
+    images = converted(
+        "input_reference",
+        to="images",
+        convert=each_image(data_uri),
+        required=True,
+        min_items=min_images,
+        max_items=max_images,
     )
-    return replace(WORDS, send=f"POST /{path}", params=complete_table("video", PROMPT, pictures, *rows))
+    return replace(TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", PROMPT, images, *rows))
 
 
-def q3(name: str, upstream: str, *credits: str) -> Iterator[Model]:
-    """A film has the shape of the picture that it begins with."""
-    begun, ended = (
-        pictured("img2video", 1, 1, LONG, frame("", *TIERS)),
-        pictured("start-end2video", 2, 2, LONG, frame("", *TIERS)),
+ONE_IMAGE = image_to_video("img2video", 1, 1, SECONDS, IMAGE_FRAME)
+TWO_IMAGES = image_to_video("start-end2video", 2, 2, SECONDS, IMAGE_FRAME)
+REFERENCES = image_to_video("reference2video", 1, 7, duration(*range(3, 17), default=5), FRAME)
+
+
+def credit_prices(per_second_540p: int, per_second_720p: int, per_second_1080p: int) -> tuple[Price, ...]:
+    """Prices from credits per second."""
+    return (
+        price(str(USD_PER_CREDIT * per_second_540p), resolution="540p"),
+        price(str(USD_PER_CREDIT * per_second_1080p), resolution="1080p"),
+        price(str(USD_PER_CREDIT * per_second_720p)),
     )
-    for op in (WORDS, begun, ended):
-        yield Model(id=name, upstream=upstream, op=op, prices=cost(*credits))
 
 
+def q3_models(name: str, upstream: str, prices: tuple[Price, ...]) -> tuple[Model, ...]:
+    operations = (TEXT_TO_VIDEO, ONE_IMAGE, TWO_IMAGES)
+    return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in operations)
+
+
+price = price_list("Vidu's price list as others recorded it, 2026-11-15, at half a cent for a credit; not read there")
 PROVIDER = Provider(
-    # Its callbacks sign headers and not the body, so that one would have to ask anyway.
+    # No callback key: Vidu signs only the headers of a callback, not its body, so the job is polled in any case.
     slug="vidu",
     name="Vidu",
     docs="https://platform.vidu.com/docs",
     base_url="https://api.vidu.com/ent/v2",
     key_env="VIDU_API_KEY",
     auth=header("authorization", "Token "),
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     models=(
-        *q3("vidu-q3", "viduq3-pro", "9", "20", "24"),
-        *q3("vidu-q3-turbo", "viduq3-turbo", "7", "11", "13"),
+        *q3_models("vidu-q3", "viduq3-pro", credit_prices(9, 20, 24)),
+        *q3_models("vidu-q3-turbo", "viduq3-turbo", credit_prices(7, 11, 13)),
         Model(
             id="vidu/q3-reference",
             upstream="viduq3",
-            prices=cost("7", "12", "15"),
             name="Vidu Q3 Reference",
-            op=pictured("reference2video", 1, 7, duration(*range(3, 17), default=5), SHAPE),
+            op=REFERENCES,
+            prices=credit_prices(7, 12, 15),
         ),
     ),
 )

@@ -1,27 +1,16 @@
-"""ComfyUI 0.7 or later on your own machine, with well-known models that it must have in its folders."""
+"""ComfyUI 0.7 or later on your own machine, with well-known models that must be in its folders."""
 
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
+from penstock.providers.comfyui import graphs
 from penstock.providers.convert import first_image, pixels
-from penstock.providers.comfyui.graphs import (
-    ENLARGED,
-    ESRGAN_FILE,
-    FLUX_FILE,
-    FLUX_SCHNELL,
-    SDXL,
-    SDXL_EDIT,
-    SDXL_FILE,
-    WAN,
-    WAN_FILE,
-    Graph,
-    filled,
-)
 from penstock.providers.spec import (
-    ImageUpload,
-    File,
     FailureKind,
+    File,
+    ImageUpload,
     Model,
     Operation,
     Param,
@@ -34,11 +23,11 @@ from penstock.providers.spec import (
     Unit,
     Upload,
     bearer_if_set,
-    converted,
-    emulated,
-    duration,
-    renamed,
     complete_table,
+    converted,
+    duration,
+    emulated,
+    renamed,
 )
 from penstock.values import InputImage
 
@@ -51,107 +40,142 @@ STATUS: dict[str, Status] = {
 }
 
 
-def read(reply: Reply) -> Result:
-    """A place in the queue, or a job. Nodes name what they made by its folder, films among `images`, too."""
+def read_job(reply: Reply) -> Result:
+    """Read a new job, which has only an id, or the state of a job. Nodes list their files, also videos as `images`."""
     job = reply.json
     if "prompt_id" in job:
         return Result(status="queued", ref={"id": job["prompt_id"]}, upstream_id=job["prompt_id"])
-    lists = [made for node in (job.get("outputs") or {}).values() for made in node.values()]
-    named = [one for made in lists for one in made if isinstance(one, dict) and "filename" in one]
-    places = [{name: one.get(name, "") for name in ("filename", "subfolder", "type")} for one in named]
+    lists = [outputs for node in (job.get("outputs") or {}).values() for outputs in node.values()]
+    files = [output for outputs in lists for output in outputs if isinstance(output, dict) and "filename" in output]
+    queries = [urlencode({name: file.get(name, "") for name in ("filename", "subfolder", "type")}) for file in files]
     return Result(
         status=STATUS[job["status"]],
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        files=tuple(File(url=f"/view?{urlencode(place)}", private=True) for place in places),
+        files=tuple(File(url=f"/view?{query}", private=True) for query in queries),
         message=(job.get("execution_error") or {}).get("exception_message"),
     )
 
 
-def error(reply: Reply) -> str | None:
-    """What a graph was turned down for, without the list of everything that the machine has."""
-    told = reply.json["error"]
-    if isinstance(told, str):
-        return told
+def error_message(reply: Reply) -> str | None:
+    """The message of an error response and of each node, without the lists of the server's files."""
+    error = reply.json["error"]
+    if isinstance(error, str):
+        return error
     nodes = (reply.json.get("node_errors") or {}).values()
-    wrong = [f"{node['class_type']}: {one['message']}" for node in nodes for one in node["errors"]]
-    return f"{told['message']}. {'; '.join(wrong)}".strip()
+    node_messages = [f"{node['class_type']}: {problem['message']}" for node in nodes for problem in node["errors"]]
+    return f"{error['message']}. {'; '.join(node_messages)}".strip()
 
 
-def kind(reply: Reply) -> FailureKind | None:
-    """The graphs are ours: one that it cannot run is no fault of the caller's."""
+def failure_kind(reply: Reply) -> FailureKind | None:
+    """A graph that the server cannot run is not the caller's mistake: the graphs are the gateway's."""
     return "broken" if reply.status == 400 else None
 
 
-def left(reference: InputImage) -> tuple[tuple[str, str | Upload], ...]:
-    """Among what is swept away when it starts anew, by a name that only the same picture has."""
-    name = f"penstock-{sha256(reference.data).hexdigest()[:32]}.{reference.content_type.split('/')[1]}"
-    return ("image", Upload(reference.data, reference.content_type, name)), ("type", "temp"), ("overwrite", "true")
+def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
+    """A temporary file, which the server deletes when it restarts; its name depends only on the image."""
+    filename = f"penstock-{sha256(image.data).hexdigest()[:32]}.{image.content_type.split('/')[1]}"
+    return ("image", Upload(image.data, image.content_type, filename)), ("type", "temp"), ("overwrite", "true")
 
 
-def model(name: str, file: str, task: Task, graph: Graph, *rows: Param, unit: Unit = "image", **more: Any) -> Model:
-    """Nothing that a caller says has a place in a graph, unless a row puts it there."""
+def read_upload(reply: Reply) -> str:
+    """The name that nodes use for an uploaded file."""
+    return "{name} [{type}]".format(**reply.json)
+
+
+def uploaded_name(image: InputImage) -> str:
+    """The name of an uploaded image, which `read_upload` has found."""
+    return image.name
+
+
+def cancel_body(ref: Mapping[str, str]) -> dict[str, Any]:
+    """One body for both endpoints: `delete` for a waiting job, `prompt_id` for a running one."""
+    return {"delete": [ref["id"]], "prompt_id": ref["id"]}
+
+
+def fill_graph(graph: graphs.Graph) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A function for `adjust_body` that sends the graph with its values, and nothing else from the caller."""
+    return lambda fields: {"prompt": graphs.fill(graph, fields["graph"])}
+
+
+def model(
+    name: str,
+    file: str,
+    task: Task,
+    graph: graphs.Graph,
+    *rows: Param,
+    unit: Unit = "image",
+    poll_seconds: float = 1.0,
+) -> Model:
     op = Operation(
         task=task,
         send="POST /prompt",
         model_field=None,
         poll="GET /api/jobs/{id}",
-        read=read,
-        adjust_body=lambda fields: {"prompt": filled(graph, fields["graph"])},
+        read=read_job,
+        adjust_body=fill_graph(graph),
         params=complete_table(task, *rows),
-        image_upload=ImageUpload(send="POST /upload/image", form=left, read=lambda reply: NAME.format(**reply.json)),
-        cancel=("POST /queue", "POST /interrupt"),  # for jobs that wait, and for the one that runs
-        cancel_body=lambda ref: {"delete": [ref["id"]], "prompt_id": ref["id"]},
-        **{"poll_seconds": 1.0, **more},
+        image_upload=ImageUpload(send="POST /upload/image", form=upload_form, read=read_upload),
+        cancel=("POST /queue", "POST /interrupt"),  # for a waiting job, and for a running one
+        cancel_body=cancel_body,
+        poll_seconds=poll_seconds,
     )
     return Model(id=name, upstream=file, op=op, prices=(Price(unit=unit, usd="0", note="your own hardware"),))
 
 
-def size(*limits: int, **more: Any) -> Param:
-    return converted("frame", ("graph.canvas.width", "graph.canvas.height"), pixels(*limits), **more)
+def size(short_side: int, multiple: int, min_side: int, max_side: int, default: str | None = None) -> Param:
+    convert = pixels(short_side, multiple, min_side, max_side)
+    return converted("frame", to=("graph.latent.width", "graph.latent.height"), convert=convert, default=default)
 
 
-def named(row: str, to: str, **more: Any) -> Param:
-    return converted(row, to, first_image(lambda one: one.name), max_items=1, **more)
+def scale_after_upscaler(factor: float) -> float:
+    """The upscaler's factor is 4; the result is scaled to the factor that the caller wants."""
+    return factor / 4
 
 
-NAME = "{name} [{type}]"  # as its nodes speak of a file
-WORDS = (
-    renamed("prompt", "graph.words.text", required=True),
-    renamed("steps", "graph.sampler.steps", low=1, high=150),
-    converted("random_seed", "graph.sampler.seed", int),
-    renamed("seed", "graph.sampler.seed", low=0, high=2**53),
+SHARED = (
+    renamed("prompt", to="graph.prompt.text", required=True),
+    renamed("steps", to="graph.sampler.steps", low=1, high=150),
+    converted("random_seed", to="graph.sampler.seed", convert=int),  # used unless the caller gives a seed
+    renamed("seed", to="graph.sampler.seed", low=0, high=2**53),
 )
-UNWANTED, N = renamed("negative_prompt", "graph.unwanted.text"), emulated("n", "graph.canvas.batch_size", high=4)
-PICTURE = named("images", "graph.picture.image", required=True)
-MASK = converted("mask", "graph.hole.image", lambda one: one.name)
-HOW_FAR = renamed("strength", "graph.sampler.denoise", low=0, high=1)
-FACTOR = converted("scale_factor", "graph.fitted.scale_by", lambda factor: factor / 4, low=1, high=4, default=4)
-SECONDS = duration(1, 2, 3, 4, 5, to="graph.canvas.seconds", default=5)
+NEGATIVE_PROMPT = renamed("negative_prompt", to="graph.negative_prompt.text")
+N = emulated("n", to="graph.latent.batch_size", high=4)
+INPUT_IMAGE = converted(
+    "images", to="graph.input_image.image", convert=first_image(uploaded_name), max_items=1, required=True
+)
+FIRST_IMAGE = converted(
+    "input_reference", to="graph.first_image.image", convert=first_image(uploaded_name), max_items=1
+)
+MASK = converted("mask", to="graph.mask_image.image", convert=uploaded_name)
+STRENGTH = renamed("strength", to="graph.sampler.denoise", low=0, high=1)
+FACTOR = converted("scale_factor", to="graph.scaled.scale_by", convert=scale_after_upscaler, low=1, high=4, default=4)
+SECONDS = duration(1, 2, 3, 4, 5, to="graph.latent.seconds", default=5)
+SDXL_SIZE = size(1024, multiple=8, min_side=256, max_side=2048)
+FLUX_SIZE = size(1024, multiple=16, min_side=256, max_side=2048)
+WAN_SIZE = size(704, multiple=32, min_side=256, max_side=1280, default="16:9")
+SDXL_EDIT_ROWS = (*SHARED, NEGATIVE_PROMPT, INPUT_IMAGE, MASK, STRENGTH)
+WAN_ROWS = (*SHARED, NEGATIVE_PROMPT, SECONDS, FIRST_IMAGE, WAN_SIZE)
 PROVIDER = Provider(
     slug="comfyui",
     name="ComfyUI",
     docs="https://docs.comfy.org/development/comfyui-server/comms_routes",
     base_url="http://127.0.0.1:8188",
     base_url_env="COMFYUI_URL",
-    error_message=error,
-    failure_kind=kind,
+    error_message=error_message,
+    failure_kind=failure_kind,
     auth=bearer_if_set,
     models=(
-        model("comfyui/sdxl", SDXL_FILE, "image", SDXL, *WORDS, UNWANTED, N, size(1024, 8, 256, 2048)),
-        model("comfyui/sdxl", SDXL_FILE, "edit", SDXL_EDIT, *WORDS, UNWANTED, PICTURE, MASK, HOW_FAR),
-        model("comfyui/flux-schnell", FLUX_FILE, "image", FLUX_SCHNELL, *WORDS, N, size(1024, 16, 256, 2048)),
-        model("comfyui/upscale", ESRGAN_FILE, "upscale", ENLARGED, PICTURE, FACTOR),
+        model("comfyui/sdxl", graphs.SDXL_FILE, "image", graphs.SDXL, *SHARED, NEGATIVE_PROMPT, N, SDXL_SIZE),
+        model("comfyui/sdxl", graphs.SDXL_FILE, "edit", graphs.SDXL_EDIT, *SDXL_EDIT_ROWS),
+        model("comfyui/flux-schnell", graphs.FLUX_FILE, "image", graphs.FLUX_SCHNELL, *SHARED, N, FLUX_SIZE),
+        model("comfyui/upscale", graphs.ESRGAN_FILE, "upscale", graphs.UPSCALE, INPUT_IMAGE, FACTOR),
         model(
             "comfyui/wan-2.2-5b",
-            WAN_FILE,
+            graphs.WAN_FILE,
             "video",
-            WAN,
-            *WORDS,
-            UNWANTED,
-            SECONDS,
-            named("input_reference", "graph.start.image"),
-            size(704, 32, 256, 1280, default="16:9"),
+            graphs.WAN,
+            *WAN_ROWS,
             unit="second",
             poll_seconds=3.0,
         ),

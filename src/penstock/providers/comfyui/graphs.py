@@ -1,65 +1,68 @@
-"""Small graphs of ComfyUI's built-in nodes, in the form its API takes, and a way to fill in what a caller wants."""
+"""Small graphs of ComfyUI's built-in nodes, in the form of its API, and a function that fills in values."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Node = Mapping[str, Any]
 Graph = Mapping[str, Node]
-Link = tuple[str, int]  # the name of another node, and which of its outputs
+Link = tuple[str, int]  # the name of another node, and the number of its output
 
 FRAMES_PER_SECOND = 24
 
 
-def node(kind: str, **inputs: Any) -> Node:
-    return {"class_type": kind, "inputs": inputs}
+def node(class_type: str, **inputs: Any) -> Node:
+    return {"class_type": class_type, "inputs": inputs}
 
 
-def filled(graph: Graph, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Node]:
-    """The graph with values put into its nodes, by the node's name and its input's. Two names stand for nodes that are
-    only there when they are spoken of, and one is no input but is counted in frames.
+def fill(graph: Graph, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Node]:
+    """A copy of the graph with values for the inputs of its nodes, by node and input name.
+
+    Values for nodes that the graph does not have are ignored, with these exceptions:
+    - `mask_image` adds a mask: only the transparent part of this image is changed.
+    - `first_image` adds the image that a video begins with.
+    - `seconds` of `latent` is converted to a number of frames.
     """
-    nodes, values = dict(graph), {name: dict(inputs) for name, inputs in told.items()}
-    if "hole" in values:  # a picture whose transparent part is to be painted
-        nodes |= {
-            "hole": node("LoadImage"),
-            "masked": node("SetLatentNoiseMask", samples=("canvas", 0), mask=("hole", 1)),
-        }
-        values.setdefault("sampler", {})["latent_image"] = ("masked", 0)
-    if "start" in values:  # a picture that a film begins with
-        nodes |= {"start": node("LoadImage")}
-        values.setdefault("canvas", {})["start_image"] = ("start", 0)
-    seconds = values.get("canvas", {}).pop("seconds", None)
+    nodes = dict(graph)
+    inputs = {name: dict(node_values) for name, node_values in values.items()}
+    if "mask_image" in inputs:
+        nodes["mask_image"] = node("LoadImage")
+        nodes["masked"] = node("SetLatentNoiseMask", samples=("latent", 0), mask=("mask_image", 1))
+        inputs.setdefault("sampler", {})["latent_image"] = ("masked", 0)
+    if "first_image" in inputs:
+        nodes["first_image"] = node("LoadImage")
+        inputs.setdefault("latent", {})["start_image"] = ("first_image", 0)
+    seconds = inputs.get("latent", {}).pop("seconds", None)
     if seconds is not None:
-        values["canvas"]["length"] = FRAMES_PER_SECOND * seconds + 1
-    return {name: {**one, "inputs": {**one["inputs"], **values.get(name, {})}} for name, one in nodes.items()}
+        inputs["latent"]["length"] = FRAMES_PER_SECOND * seconds + 1
+    return {name: {**part, "inputs": {**part["inputs"], **inputs.get(name, {})}} for name, part in nodes.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------- parts
 
 
-def sampled(model: Link, clip: Link, vae: Link, canvas: Node, **sampler: Any) -> Graph:
-    """What pictures and films have in common: words, a canvas, a sampler, and the way back to pixels."""
+def sampled(model: Link, clip: Link, vae: Link, latent: Node, **sampler: Any) -> Graph:
+    """The nodes that images and videos share: prompts, a latent image, a sampler and a decoder."""
     return {
-        "words": node("CLIPTextEncode", text="", clip=clip),
-        "unwanted": node("CLIPTextEncode", text="", clip=clip),
-        "canvas": canvas,
+        "prompt": node("CLIPTextEncode", text="", clip=clip),
+        "negative_prompt": node("CLIPTextEncode", text="", clip=clip),
+        "latent": latent,
         "sampler": node(
             "KSampler",
             model=model,
-            positive=("words", 0),
-            negative=("unwanted", 0),
-            latent_image=("canvas", 0),
+            positive=("prompt", 0),
+            negative=("negative_prompt", 0),
+            latent_image=("latent", 0),
             **{"seed": 0, "denoise": 1.0, **sampler},
         ),
         "pixels": node("VAEDecode", samples=("sampler", 0), vae=vae),
     }
 
 
-def drawn(checkpoint: str, canvas: Node, **sampler: Any) -> Graph:
-    """By a checkpoint that holds everything. A preview is swept away when the server starts anew."""
+def image_graph(checkpoint: str, latent: Node, **sampler: Any) -> Graph:
+    """An image from one checkpoint file. The output is a preview, which the server deletes when it restarts."""
     return {
         "model": node("CheckpointLoaderSimple", ckpt_name=checkpoint),
-        **sampled(("model", 0), ("model", 1), ("model", 2), canvas, **sampler),
+        **sampled(("model", 0), ("model", 1), ("model", 2), latent, **sampler),
         "result": node("PreviewImage", images=("pixels", 0)),
     }
 
@@ -71,21 +74,22 @@ FLUX_FILE = "flux1-schnell-fp8.safetensors"
 ESRGAN_FILE = "RealESRGAN_x4plus.pth"
 WAN_FILE = "wan2.2_ti2v_5B_fp16.safetensors"
 
-_BLANK = node("EmptyLatentImage", width=1024, height=1024, batch_size=1)
-_CAREFUL = {"steps": 25, "cfg": 7.0, "sampler_name": "dpmpp_2m", "scheduler": "karras"}
+_EMPTY = node("EmptyLatentImage", width=1024, height=1024, batch_size=1)
+_SDXL_SAMPLER = {"steps": 25, "cfg": 7.0, "sampler_name": "dpmpp_2m", "scheduler": "karras"}
+_ENCODED_INPUT = node("VAEEncode", pixels=("input_image", 0), vae=("model", 2))
 
-SDXL = drawn(SDXL_FILE, _BLANK, **_CAREFUL)
+SDXL = image_graph(SDXL_FILE, _EMPTY, **_SDXL_SAMPLER)
 SDXL_EDIT = {
-    "picture": node("LoadImage"),
-    **drawn(SDXL_FILE, node("VAEEncode", pixels=("picture", 0), vae=("model", 2)), **_CAREFUL, denoise=0.75),
+    "input_image": node("LoadImage"),
+    **image_graph(SDXL_FILE, _ENCODED_INPUT, **_SDXL_SAMPLER, denoise=0.75),
 }
-FLUX_SCHNELL = drawn(FLUX_FILE, _BLANK, steps=4, cfg=1.0, sampler_name="euler", scheduler="simple")
-ENLARGED = {
+FLUX_SCHNELL = image_graph(FLUX_FILE, _EMPTY, steps=4, cfg=1.0, sampler_name="euler", scheduler="simple")
+UPSCALE = {
     "model": node("UpscaleModelLoader", model_name=ESRGAN_FILE),
-    "picture": node("LoadImage"),
-    "large": node("ImageUpscaleWithModel", upscale_model=("model", 0), image=("picture", 0)),
-    "fitted": node("ImageScaleBy", image=("large", 0), upscale_method="lanczos", scale_by=1.0),
-    "result": node("PreviewImage", images=("fitted", 0)),
+    "input_image": node("LoadImage"),
+    "upscaled": node("ImageUpscaleWithModel", upscale_model=("model", 0), image=("input_image", 0)),
+    "scaled": node("ImageScaleBy", image=("upscaled", 0), upscale_method="lanczos", scale_by=1.0),
+    "result": node("PreviewImage", images=("scaled", 0)),
 }
 WAN = {
     "unet": node("UNETLoader", unet_name=WAN_FILE, weight_dtype="default"),
@@ -102,7 +106,7 @@ WAN = {
         sampler_name="uni_pc",
         scheduler="simple",
     ),
-    "film": node("CreateVideo", images=("pixels", 0), fps=float(FRAMES_PER_SECOND)),
-    # Films have no preview: they stay in the server's output folder until somebody sweeps it.
-    "result": node("SaveVideo", video=("film", 0), filename_prefix="video/penstock", format="mp4", codec="h264"),
+    "video": node("CreateVideo", images=("pixels", 0), fps=float(FRAMES_PER_SECOND)),
+    # There is no preview of videos: they stay in the server's output folder until somebody deletes them.
+    "result": node("SaveVideo", video=("video", 0), filename_prefix="video/penstock", format="mp4", codec="h264"),
 }

@@ -1,4 +1,4 @@
-"""fal: models of many makers behind one queue, whose finished jobs tell only with the result whether they went well."""
+"""fal: models of many providers behind one queue; only the result of a finished job says whether it failed."""
 
 from penstock.providers.fal import images, queue, videos
 from penstock.providers.spec import Provider, header
@@ -10,10 +10,10 @@ PROVIDER = Provider(
     base_url="https://queue.fal.run",
     key_env="FAL_KEY",
     auth=header("authorization", "Key "),
-    error_message=queue.error,
-    failure_kind=queue.kind,
+    error_message=queue.error_message,
+    failure_kind=queue.failure_kind,
     models=(*images.MODELS, *videos.MODELS),
-    # Files are copied as soon as they are made; fal need not keep them for longer than a day. Its callbacks are signed
-    # with Ed25519 (keys at rest.fal.ai): request id, user id, timestamp and the body's SHA-256 in hex, a line each.
+    # The gateway stores files at once, so fal may delete them after a day.
     headers={"x-fal-object-lifecycle-preference": '{"expiration_duration_seconds": 86400}'},
+    # No callback key: fal signs callbacks with Ed25519 and keys from rest.fal.ai, not as Standard Webhooks.
 )

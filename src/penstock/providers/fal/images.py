@@ -1,102 +1,144 @@
-"""Pictures on fal: makers, editors and upscalers."""
+"""Images on fal: models that make, edit and upscale them."""
 
-from penstock.providers.convert import data_uri, each_image, first_image, on_off, pixels, lookup
-from penstock.providers.fal.queue import PROMPT, hearsay, listed, model, usd
-from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, passthrough, renamed, frame
+from penstock.providers.convert import data_uri, each_image, first_image, lookup, on_off, pixels
+from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_price, stored_price
+from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, passthrough, renamed
 
-PNG, N = fixed("output_format", "png"), emulated("n", "num_images", high=4)
-ONE_PICTURE = converted("images", "image_url", first_image(data_uri), required=True, max_items=1)
+PNG = fixed("output_format", "png")
+N = emulated("n", to="num_images", high=4)
+ONE_IMAGE = converted("images", to="image_url", convert=first_image(data_uri), required=True, max_items=1)
 RATIOS = "1:1 16:9 9:16 4:3 3:4 3:2 2:3 5:4 4:5 21:9"
-MP, PICTURE = "started_megapixel", "image"
+MP = "started_megapixel"
 
 
-def size(**limits: int) -> Param:
-    return converted("frame", ("image_size.width", "image_size.height"), pixels(**limits))
+def size(max_side: int, min_area: int = 1) -> Param:
+    return converted(
+        "frame",
+        to=("image_size.width", "image_size.height"),
+        convert=pixels(max_side=max_side, min_area=min_area),
+    )
 
 
-def stills(name: str, path: str, most: int, rows: tuple[Param, ...], *prices: Price) -> tuple[Model, ...]:
-    """One endpoint makes pictures; another, where there is one, edits so many of them."""
-    made = model(name, path, "image", (PROMPT, *rows), prices, poll_seconds=1.0)
-    if not most:
-        return (made,)
-    pictures = converted("images", "image_urls", each_image(data_uri), required=True, max_items=most)
-    edit = path.removesuffix("/text-to-image") + "/edit"
-    return made, model(name, edit, "edit", (PROMPT, pictures, *rows), prices, poll_seconds=1.0)
+def image_model(name: str, path: str, rows: tuple[Param, ...], *prices: Price) -> Model:
+    return model(name, path, "image", (PROMPT, *rows), prices, poll_seconds=1.0)
 
 
-def upscaler(name: str, path: str, price: Price, *rows: Param, largest: int) -> Model:
-    factor = renamed("scale_factor", "upscale_factor", low=1, high=largest, default=2)
-    return model(name, path, "upscale", (ONE_PICTURE, *rows, factor), (price,))
+def image_models(name: str, path: str, max_images: int, rows: tuple[Param, ...], *prices: Price) -> tuple[Model, ...]:
+    """A model with an endpoint that makes images and one that edits up to `max_images` of them."""
+    images = converted("images", to="image_urls", convert=each_image(data_uri), required=True, max_items=max_images)
+    edit_path = path.removesuffix("/text-to-image") + "/edit"
+    return (
+        image_model(name, path, rows, *prices),
+        model(name, edit_path, "edit", (PROMPT, images, *rows), prices, poll_seconds=1.0),
+    )
+
+
+def kontext_model(name: str, path: str, price: Price) -> Model:
+    rows = (
+        PROMPT,
+        ONE_IMAGE,
+        N,
+        PNG,
+        frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"),
+        converted("prompt_enhancement", to="enhance_prompt", convert=on_off(True, False)),
+    )
+    return model(name, path, "edit", rows, (price,))
+
+
+def upscale_model(name: str, path: str, price: Price, *rows: Param, max_factor: int) -> Model:
+    factor = renamed("scale_factor", to="upscale_factor", low=1, high=max_factor, default=2)
+    return model(name, path, "upscale", (ONE_IMAGE, *rows, factor), (price,))
 
 
 FLUX = (size(max_side=4096), N, PNG)
 FLUX_2 = (size(max_side=2048), PNG)
-KONTEXT = (
-    PROMPT,
-    ONE_PICTURE,
-    N,
-    PNG,
-    frame("1:1 16:9 9:16 4:3 3:4 3:2 2:3 21:9 9:21"),
-    converted("prompt_enhancement", "enhance_prompt", on_off(True, False)),
-)
-SEEDREAM_4 = (size(min_area=960 * 960, max_side=4096), N)
-SEEDREAM = (size(min_area=2560 * 1440, max_side=4096), N)
+SEEDREAM_4 = (size(max_side=4096, min_area=960 * 960), N)
+SEEDREAM = (size(max_side=4096, min_area=2560 * 1440), N)
 BANANA = (frame(RATIOS), N, PNG)
 BANANA_PRO = (frame(RATIOS, "1K", "2K", "4K"), N, PNG)
 BANANA_2 = (
     *BANANA_PRO,
-    converted("thinking", "thinking_level", lookup({"minimal": "minimal"}), one_of=("off", "minimal")),
+    converted(
+        "thinking",
+        to="thinking_level",
+        convert=lookup({"minimal": "minimal"}),
+        one_of=("off", "minimal"),
+    ),
 )
 IDEOGRAM = (
     size(max_side=1536),
     N,
-    converted("prompt_enhancement", "expand_prompt", on_off(True, False)),
-    converted("quality", "rendering_speed", lookup({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})),
+    converted("prompt_enhancement", to="expand_prompt", convert=on_off(True, False)),
+    converted("quality", to="rendering_speed", convert=lookup({"low": "TURBO", "hd": "QUALITY", "high": "QUALITY"})),
 )
 RECRAFT = (size(max_side=2048),)
 QWEN = (size(max_side=2048), N, PNG)
 
+SEEDREAM_PATH = "fal-ai/bytedance/seedream"
 MODELS = (
-    *stills("flux-schnell", "fal-ai/flux/schnell", 0, FLUX, usd("0.003", MP)),
-    *stills("flux-dev", "fal-ai/flux/dev", 0, FLUX, listed("0.025", MP)),
-    *stills("flux-2-pro", "fal-ai/flux-2-pro", 8, FLUX_2, usd("0.015", MP, "0.015", "0.015")),
-    *stills("flux-2-max", "fal-ai/flux-2-max", 8, FLUX_2, usd("0.03", MP, "0.03", "0.04")),
-    *stills("flux-2-flex", "fal-ai/flux-2-flex", 10, FLUX_2, usd("0.05", MP, "0.05")),
-    model("flux-kontext-pro", "fal-ai/flux-pro/kontext", "edit", KONTEXT, (usd("0.04", PICTURE),)),
-    model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", "edit", KONTEXT, (hearsay("0.08", PICTURE),)),
-    *stills("seedream-4", "fal-ai/bytedance/seedream/v4/text-to-image", 10, SEEDREAM_4, hearsay("0.03", PICTURE)),
-    *stills("seedream-4.5", "fal-ai/bytedance/seedream/v4.5/text-to-image", 10, SEEDREAM, hearsay("0.04", PICTURE)),
-    *stills("seedream-5", "bytedance/seedream/v5/lite/text-to-image", 10, SEEDREAM, usd("0.035", PICTURE)),
-    *stills("nano-banana", "fal-ai/nano-banana", 10, BANANA, listed("0.039", PICTURE)),
-    *stills(
+    image_model("flux-schnell", "fal-ai/flux/schnell", FLUX, stored_price("0.003", MP)),
+    image_model("flux-dev", "fal-ai/flux/dev", FLUX, litellm_price("0.025", MP)),
+    *image_models(
+        "flux-2-pro",
+        "fal-ai/flux-2-pro",
+        8,
+        FLUX_2,
+        stored_price("0.015", MP, input_usd="0.015", each_usd="0.015"),
+    ),
+    *image_models(
+        "flux-2-max",
+        "fal-ai/flux-2-max",
+        8,
+        FLUX_2,
+        stored_price("0.03", MP, input_usd="0.03", each_usd="0.04"),
+    ),
+    *image_models("flux-2-flex", "fal-ai/flux-2-flex", 10, FLUX_2, stored_price("0.05", MP, input_usd="0.05")),
+    kontext_model("flux-kontext-pro", "fal-ai/flux-pro/kontext", stored_price("0.04", "image")),
+    kontext_model("flux-kontext-max", "fal-ai/flux-pro/kontext/max", other_price("0.08", "image")),
+    *image_models("seedream-4", f"{SEEDREAM_PATH}/v4/text-to-image", 10, SEEDREAM_4, other_price("0.03", "image")),
+    *image_models("seedream-4.5", f"{SEEDREAM_PATH}/v4.5/text-to-image", 10, SEEDREAM, other_price("0.04", "image")),
+    *image_models(
+        "seedream-5",
+        "bytedance/seedream/v5/lite/text-to-image",
+        10,
+        SEEDREAM,
+        stored_price("0.035", "image"),
+    ),
+    *image_models("nano-banana", "fal-ai/nano-banana", 10, BANANA, litellm_price("0.039", "image")),
+    *image_models(
         "nano-banana-2",
         "fal-ai/nano-banana-2",
         14,
         BANANA_2,
-        listed("0.12", PICTURE, resolution="2K"),
-        listed("0.16", PICTURE, resolution="4K"),
-        listed("0.08", PICTURE),
+        litellm_price("0.12", "image", resolution="2K"),
+        litellm_price("0.16", "image", resolution="4K"),
+        litellm_price("0.08", "image"),
     ),
-    *stills(
+    *image_models(
         "nano-banana-pro",
         "fal-ai/nano-banana-pro",
         14,
         BANANA_PRO,
-        listed("0.30", PICTURE, resolution="4K"),
-        listed("0.15", PICTURE),
+        litellm_price("0.30", "image", resolution="4K"),
+        litellm_price("0.15", "image"),
     ),
-    *stills(
+    image_model(
         "ideogram-v3",
         "fal-ai/ideogram/v3",
-        0,
         IDEOGRAM,
-        usd("0.03", PICTURE, rendering_speed="TURBO"),
-        usd("0.09", PICTURE, rendering_speed="QUALITY"),
-        usd("0.06", PICTURE),
+        stored_price("0.03", "image", rendering_speed="TURBO"),
+        stored_price("0.09", "image", rendering_speed="QUALITY"),
+        stored_price("0.06", "image"),
     ),
-    *stills("recraft-v3", "fal-ai/recraft/v3/text-to-image", 0, RECRAFT, listed("0.04", PICTURE)),
-    *stills("recraft-v4", "fal-ai/recraft/v4.1/text-to-image", 0, RECRAFT, usd("0.035", PICTURE)),
-    *stills("qwen-image", "fal-ai/qwen-image", 0, QWEN, usd("0.02", MP)),
-    upscaler("clarity-upscaler", "fal-ai/clarity-upscaler", usd("0.03", MP), passthrough("prompt"), largest=4),
-    upscaler("seedvr-upscale", "fal-ai/seedvr/upscale/image", usd("0.001", MP), PNG, largest=10),
+    image_model("recraft-v3", "fal-ai/recraft/v3/text-to-image", RECRAFT, litellm_price("0.04", "image")),
+    image_model("recraft-v4", "fal-ai/recraft/v4.1/text-to-image", RECRAFT, stored_price("0.035", "image")),
+    image_model("qwen-image", "fal-ai/qwen-image", QWEN, stored_price("0.02", MP)),
+    upscale_model(
+        "clarity-upscaler",
+        "fal-ai/clarity-upscaler",
+        stored_price("0.03", MP),
+        passthrough("prompt"),
+        max_factor=4,
+    ),
+    upscale_model("seedvr-upscale", "fal-ai/seedvr/upscale/image", stored_price("0.001", MP), PNG, max_factor=10),
 )

@@ -1,10 +1,11 @@
-"""fal's queue: whatever the model, a job is submitted, asked after, fetched and read alike."""
+"""fal's queue: submitting, polling, fetching and reading jobs, the same for all models."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.providers.spec import (
-    File,
     FailureKind,
+    File,
     Model,
     Operation,
     Param,
@@ -13,61 +14,67 @@ from penstock.providers.spec import (
     Result,
     Status,
     Task,
+    complete_table,
     passthrough,
     price_list,
-    complete_table,
 )
 
 STATUS: dict[str, Status] = {"IN_QUEUE": "queued", "IN_PROGRESS": "in_progress", "COMPLETED": "completed"}
-GAVE_UP = ("request_timeout", "startup_timeout", "runner_", "internal_error")  # it could not run the model at all
+NOT_RUN = ("request_timeout", "startup_timeout", "runner_", "internal_error")  # fal could not run the model
 BROKEN = {"internal_server_error", "generation_timeout", "downstream_service_error", "downstream_service_unavailable"}
-
-
-def read(reply: Reply) -> Result:
-    """The queue speaks of a request and its status; a result is in the model's own words."""
-    answer = reply.json
-    if "request_id" not in answer:
-        return read_result(answer)
-    told = str(answer.get("error_type"))
-    status = "failed" if told.startswith(GAVE_UP) else STATUS[answer.get("status", "IN_QUEUE")]
-    return Result(
-        status="cancelled" if told == "client_cancelled" else status,
-        ref={name: answer[name] for name in ("status_url", "response_url", "cancel_url") if name in answer},
-        message=answer.get("error"),
-        upstream_id=answer["request_id"],
-    )
-
-
-def read_result(answer: Any) -> Result:
-    """What its checker objects to comes back as a black picture."""
-    made = [*(answer.get("images") or answer.get("videos") or ()), answer.get("image"), answer.get("video")]
-    flagged = answer.get("has_nsfw_concepts") or []
-    fine = [one for number, one in enumerate(made) if one and one.get("url") and not any(flagged[number : number + 1])]
-    if any(flagged) and not fine:
-        return Result(status="failed", failure_kind="refused", message="The safety checker objected to what was made.")
-    words = answer.get("revised_prompt")
-    return Result(files=tuple(File(one["url"], None, one.get("content_type"), words) for one in fine))
-
-
-def error(reply: Reply) -> str | None:
-    detail = reply.json["detail"]
-    return detail if isinstance(detail, str) else detail[0]["msg"]
-
-
-def kind(reply: Reply) -> FailureKind | None:
-    types = {one["type"] for one in reply.json["detail"]}
-    return "refused" if "content_policy_violation" in types else "broken" if types & BROKEN else None
-
-
+PROMPT = passthrough("prompt", required=True)
 PRICED = frozenset(
     """upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements
     voice_ids""".split()
 )
-PROMPT = passthrough("prompt", required=True)
 
 
-def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **more: Any) -> Model:
-    """One endpoint; several may go by one public name."""
+def read_job(reply: Reply) -> Result:
+    """Read the state of a job, which has a request id, or its result, whose form depends on the model."""
+    response = reply.json
+    if "request_id" not in response:
+        return read_result(response)
+    error_type = str(response.get("error_type"))
+    status = "failed" if error_type.startswith(NOT_RUN) else STATUS[response.get("status", "IN_QUEUE")]
+    return Result(
+        status="cancelled" if error_type == "client_cancelled" else status,
+        ref={name: response[name] for name in ("status_url", "response_url", "cancel_url") if name in response},
+        message=response.get("error"),
+        upstream_id=response["request_id"],
+    )
+
+
+def read_result(response: Mapping[str, Any]) -> Result:
+    """Read the outputs. An image that the safety checker refused is black, and flagged."""
+    several = response.get("images") or response.get("videos") or ()
+    outputs = [*several, response.get("image"), response.get("video")]
+    flags = response.get("has_nsfw_concepts") or []
+    allowed = [
+        output
+        for number, output in enumerate(outputs)
+        if output and output.get("url") and not any(flags[number : number + 1])
+    ]
+    if any(flags) and not allowed:
+        return Result(status="failed", failure_kind="refused", message="The safety checker refused the output.")
+    prompt = response.get("revised_prompt")
+    files = tuple(
+        File(url=output["url"], content_type=output.get("content_type"), revised_prompt=prompt) for output in allowed
+    )
+    return Result(files=files)
+
+
+def error_message(reply: Reply) -> str | None:
+    detail = reply.json["detail"]
+    return detail if isinstance(detail, str) else detail[0]["msg"]
+
+
+def failure_kind(reply: Reply) -> FailureKind | None:
+    types = {error["type"] for error in reply.json["detail"]}
+    return "refused" if "content_policy_violation" in types else "broken" if types & BROKEN else None
+
+
+def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tuple[Price, ...], **fields: Any) -> Model:
+    """One endpoint of fal; several endpoints may share a public model id."""
     op = Operation(
         task=task,
         params=complete_table(task, *rows),
@@ -75,15 +82,15 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
         poll="GET {status_url}",
         fetch="GET {response_url}",
         cancel="PUT {cancel_url}",
-        read=read,
+        read=read_job,
         priced_extras=PRICED,
         callback_field="?fal_webhook",
-        **more,
+        **fields,
     )
     return Model(id=name, upstream=path, op=op, prices=prices, priority=10)
 
 
-# How each price is known: none was read at fal itself.
-usd = price_list("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
-listed = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
-hearsay = price_list("tables in other projects, looked up 2026-11-15; not checked with fal")
+# No price was read at fal itself.
+stored_price = price_list("a stored copy of the model's llms.txt on fal.ai, looked up 2026-11-15")
+litellm_price = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with fal")
+other_price = price_list("tables in other projects, looked up 2026-11-15; not checked with fal")

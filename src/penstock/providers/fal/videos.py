@@ -1,179 +1,184 @@
-"""Films on fal, each from two endpoints: one takes words and a shape, the other moves the caller's picture."""
+"""Videos on fal; each model has an endpoint for text and one for images."""
 
 from typing import Any
 
 from penstock.providers.convert import data_uri, first_and_last, first_image, number_text, with_unit
-from penstock.providers.fal.queue import PROMPT, hearsay, listed, model, usd
-from penstock.providers.spec import Model, Param, Price, converted, duration, passthrough, renamed, frame
+from penstock.providers.fal.queue import PROMPT, litellm_price, model, other_price, stored_price
+from penstock.providers.spec import Model, Param, Price, converted, duration, frame, passthrough, renamed
 
-NOT, SOUND = passthrough("negative_prompt"), passthrough("generate_audio", one_of=(True, False))
-Shapes = tuple[Param, Param]  # of films made of words, and of pictures, which have a shape already
+Frames = tuple[Param, Param]  # for text, and for images, where the image decides the aspect ratio
 
 
-def films(
-    name: str, text: str, frames: Shapes, rows: tuple[Param, ...], image: Param, *prices: Price, **more: Any
+def video_models(
+    name: str, text_path: str, frames: Frames, rows: tuple[Param, ...], images: Param, *prices: Price, **fields: Any
 ) -> tuple[Model, Model]:
-    moving = text.removesuffix("/text-to-video") + "/image-to-video"
+    text_frame, image_frame = frames
+    image_path = text_path.removesuffix("/text-to-video") + "/image-to-video"
     return (
-        model(name, text, "video", (PROMPT, frames[0], *rows), prices, **more),
-        model(name, moving, "video", (PROMPT, frames[1], image, *rows), prices, **more),
+        model(name, text_path, "video", (PROMPT, text_frame, *rows), prices, **fields),
+        model(name, image_path, "video", (PROMPT, image_frame, images, *rows), prices, **fields),
     )
 
 
-def shapes(ratios: str, *tiers: str) -> Shapes:
-    return frame(ratios, *tiers), frame("", *tiers)
+def both_frames(ratios: str, *resolutions: str) -> Frames:
+    return frame(ratios, *resolutions), frame("", *resolutions)
 
 
-def begins(to: str) -> Param:
-    return converted("input_reference", to, first_image(data_uri), required=True, max_items=1)
+def first_and_last_images(first: str, last: str) -> Param:
+    return converted("input_reference", to=(first, last), convert=first_and_last(data_uri), required=True, max_items=2)
 
 
-def begins_and_ends(*to: str) -> Param:
-    return converted("input_reference", to, first_and_last(data_uri), required=True, max_items=2)
-
-
-def silent(fields: dict[str, Any]) -> dict[str, Any]:
-    """Unless asked for, as on Kling's own service: sound costs half as much again, or more."""
-    return {"generate_audio": False, **fields}
-
-
-def words(*seconds: float, default: float) -> Param:
-    """Most take the seconds as text."""
+def duration_text(*seconds: float, default: float) -> Param:
+    """The row for `seconds`, for models that take it as text."""
     return duration(*seconds, convert=number_text, default=default)
 
 
-KLING = shapes("16:9 9:16 1:1")
-VEO = (
-    shapes("16:9 9:16", "720p", "1080p", "4k"),
-    (duration(4, 6, 8, convert=with_unit("s"), default=8), NOT, SOUND),
-    begins("image_url"),
-)
-WAN = shapes("16:9 9:16 1:1 4:3 3:4", "720p", "1080p")
-SEEDANCE = shapes("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "480p", "1080p", "4k")
-VIDU = shapes("16:9 9:16 1:1 4:3 3:4", "720p", "540p", "1080p")
-GROK = shapes("16:9 9:16 1:1 4:3 3:4 3:2 2:3", "720p", "480p")
-START_AND_END = begins_and_ends("start_image_url", "end_image_url")
-IMAGE_AND_END = begins_and_ends("image_url", "end_image_url")
+def silent_by_default(fields: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a video without sound unless the caller wants sound, which costs half as much again or more."""
+    return {"generate_audio": False, **fields}
+
+
+NEGATIVE_PROMPT = passthrough("negative_prompt")
+SOUND = passthrough("generate_audio", one_of=(True, False))
+ONE_IMAGE = converted("input_reference", to="image_url", convert=first_image(data_uri), required=True, max_items=1)
+START_AND_END = first_and_last_images("start_image_url", "end_image_url")
+IMAGE_AND_END = first_and_last_images("image_url", "end_image_url")
+IMAGE_AND_TAIL = first_and_last_images("image_url", "tail_image_url")
+
+KLING_FRAMES = both_frames("16:9 9:16 1:1")
+KLING_4_FRAMES = both_frames("16:9 9:16 1:1 21:9", "720p", "1080p")
+VEO_FRAMES = both_frames("16:9 9:16", "720p", "1080p", "4k")
+WAN_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4", "720p", "1080p")
+SEEDANCE_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4 21:9", "720p", "480p", "1080p", "4k")
+VIDU_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4", "720p", "540p", "1080p")
+GROK_FRAMES = both_frames("16:9 9:16 1:1 4:3 3:4 3:2 2:3", "720p", "480p")
+NO_FRAMES = (frame(), frame())
+KLING_3_ROWS = (duration_text(*range(3, 16), default=5), NEGATIVE_PROMPT, SOUND)
+VEO_ROWS = (duration(4, 6, 8, convert=with_unit("s"), default=8), NEGATIVE_PROMPT, SOUND)
 
 MODELS = (
-    *films(
+    *video_models(
         "kling-2.5-turbo",
         "fal-ai/kling-video/v2.5-turbo/pro/text-to-video",
-        KLING,
-        (words(5, 10, default=5), NOT),
-        begins_and_ends("image_url", "tail_image_url"),
-        usd("0.07"),
+        KLING_FRAMES,
+        (duration_text(5, 10, default=5), NEGATIVE_PROMPT),
+        IMAGE_AND_TAIL,
+        stored_price("0.07"),
     ),
-    *films(
+    *video_models(
         "kling-2.6",
         "fal-ai/kling-video/v2.6/pro/text-to-video",
-        KLING,
-        (words(5, 10, default=5), NOT, SOUND),
+        KLING_FRAMES,
+        (duration_text(5, 10, default=5), NEGATIVE_PROMPT, SOUND),
         START_AND_END,
-        usd("0.14", generate_audio=True),
-        usd("0.07"),
-        adjust_body=silent,
+        stored_price("0.14", generate_audio=True),
+        stored_price("0.07"),
+        adjust_body=silent_by_default,
     ),
-    *films(
+    *video_models(
         "kling-3",
         "fal-ai/kling-video/v3/standard/text-to-video",
-        KLING,
-        (words(*range(3, 16), default=5), NOT, SOUND),
+        KLING_FRAMES,
+        KLING_3_ROWS,
         START_AND_END,
-        hearsay("0.126", generate_audio=True),
-        hearsay("0.084"),
-        adjust_body=silent,
+        other_price("0.126", generate_audio=True),
+        other_price("0.084"),
+        adjust_body=silent_by_default,
     ),
-    *films(
+    *video_models(
         "kling-3-pro",
         "fal-ai/kling-video/v3/pro/text-to-video",
-        KLING,
-        (words(*range(3, 16), default=5), NOT, SOUND),
+        KLING_FRAMES,
+        KLING_3_ROWS,
         START_AND_END,
-        hearsay("0.168", generate_audio=True),
-        hearsay("0.112"),
-        adjust_body=silent,
+        other_price("0.168", generate_audio=True),
+        other_price("0.112"),
+        adjust_body=silent_by_default,
     ),
-    *films(
+    *video_models(
         "kling-4",
         "kling/v4/text-to-video",
-        shapes("16:9 9:16 1:1 21:9", "720p", "1080p"),
+        KLING_4_FRAMES,
         (duration(*range(3, 31), default=5),),
         START_AND_END,
-        usd("0.235", resolution="1080p"),
-        usd("0.157"),
+        stored_price("0.235", resolution="1080p"),
+        stored_price("0.157"),
     ),
-    *films(
+    *video_models(
         "veo-3.1",
         "fal-ai/veo3.1",
-        *VEO,
-        usd("0.40", generate_audio=False, resolution="4k"),
-        usd("0.20", generate_audio=False),
-        usd("0.60", resolution="4k"),
-        usd("0.40"),
+        VEO_FRAMES,
+        VEO_ROWS,
+        ONE_IMAGE,
+        stored_price("0.40", generate_audio=False, resolution="4k"),
+        stored_price("0.20", generate_audio=False),
+        stored_price("0.60", resolution="4k"),
+        stored_price("0.40"),
     ),
-    *films(
+    *video_models(
         "veo-3.1-fast",
         "fal-ai/veo3.1/fast",
-        *VEO,
-        usd("0.30", generate_audio=False, resolution="4k"),
-        usd("0.10", generate_audio=False),
-        usd("0.35", resolution="4k"),
-        usd("0.15"),
+        VEO_FRAMES,
+        VEO_ROWS,
+        ONE_IMAGE,
+        stored_price("0.30", generate_audio=False, resolution="4k"),
+        stored_price("0.10", generate_audio=False),
+        stored_price("0.35", resolution="4k"),
+        stored_price("0.15"),
     ),
-    *films(
+    *video_models(
         "wan-2.6",
         "wan/v2.6/text-to-video",
-        WAN,
-        (words(5, 10, 15, default=5), NOT),
-        begins("image_url"),
-        usd("0.15", resolution="1080p"),
-        usd("0.10"),
+        WAN_FRAMES,
+        (duration_text(5, 10, 15, default=5), NEGATIVE_PROMPT),
+        ONE_IMAGE,
+        stored_price("0.15", resolution="1080p"),
+        stored_price("0.10"),
     ),
-    *films(
+    *video_models(
         "wan-2.7",
         "fal-ai/wan/v2.7/text-to-video",
-        WAN,
-        (duration(*range(2, 16), default=5), NOT),
+        WAN_FRAMES,
+        (duration(*range(2, 16), default=5), NEGATIVE_PROMPT),
         IMAGE_AND_END,
-        usd("0.10"),
+        stored_price("0.10"),
     ),
-    *films(
+    *video_models(
         "seedance-2",
         "bytedance/seedance-2.0/text-to-video",
-        SEEDANCE,
-        (words(*range(4, 16), default=5), renamed("user", "end_user_id")),
+        SEEDANCE_FRAMES,
+        (duration_text(*range(4, 16), default=5), renamed("user", to="end_user_id")),
         IMAGE_AND_END,
-        listed("0.1346", resolution="480p"),
-        listed("0.682", resolution="1080p"),
-        listed("1.5552", resolution="4k"),
-        listed("0.3034"),
+        litellm_price("0.1346", resolution="480p"),
+        litellm_price("0.682", resolution="1080p"),
+        litellm_price("1.5552", resolution="4k"),
+        litellm_price("0.3034"),
     ),
-    *films(
+    *video_models(
         "hailuo-2.3",
         "fal-ai/minimax/hailuo-2.3/standard/text-to-video",
-        (frame(), frame()),
-        (words(6, 10, default=6),),
-        begins("image_url"),
-        hearsay("0.56", "call", duration="10"),
-        hearsay("0.28", "call"),
+        NO_FRAMES,
+        (duration_text(6, 10, default=6),),
+        ONE_IMAGE,
+        other_price("0.56", "call", duration="10"),
+        other_price("0.28", "call"),
     ),
-    *films(
+    *video_models(
         "vidu-q3",
         "fal-ai/vidu/q3/text-to-video",
-        VIDU,
+        VIDU_FRAMES,
         (duration(*range(1, 17), default=5),),
         IMAGE_AND_END,
-        usd("0.07", resolution="540p"),
-        usd("0.154"),
+        stored_price("0.07", resolution="540p"),
+        stored_price("0.154"),
     ),
-    *films(
+    *video_models(
         "grok-imagine-video",
         "xai/grok-imagine-video/text-to-video",
-        GROK,
+        GROK_FRAMES,
         (duration(*range(1, 16), default=6),),
-        begins("image_url"),
-        usd("0.05", input_usd="0.002", resolution="480p"),
-        usd("0.07", input_usd="0.002"),
+        ONE_IMAGE,
+        stored_price("0.05", input_usd="0.002", resolution="480p"),
+        stored_price("0.07", input_usd="0.002"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Replicate: models of many makers, each with its own input; failures are told in words, outputs kept for an hour."""
+"""Replicate: models of many providers, each with its own input; failures have only a message, outputs last an hour."""
 
 from penstock.providers.replicate import images, predictions, videos
 from penstock.providers.spec import Provider, bearer
@@ -9,8 +9,8 @@ PROVIDER = Provider(
     docs="https://replicate.com/docs/reference/http",
     base_url="https://api.replicate.com/v1",
     key_env="REPLICATE_API_TOKEN",
-    callback_key_env="REPLICATE_WEBHOOK_SECRET",  # which GET /webhooks/default/secret tells
+    callback_key_env="REPLICATE_WEBHOOK_SECRET",  # GET /webhooks/default/secret returns it
     auth=bearer,
-    error_message=predictions.error,
+    error_message=predictions.error_message,
     models=(*images.MODELS, *videos.MODELS),
 )

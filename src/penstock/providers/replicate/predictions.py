@@ -1,13 +1,13 @@
-"""Replicate's predictions: whatever the model, a job is submitted, asked after and read alike."""
+"""Replicate's predictions: submitting, polling and reading jobs, the same for all models."""
 
 import re
 from dataclasses import replace
 from typing import Any
 
 from penstock.providers.spec import (
-    ImageUpload,
-    File,
     FailureKind,
+    File,
+    ImageUpload,
     Model,
     Operation,
     Param,
@@ -17,10 +17,10 @@ from penstock.providers.spec import (
     Status,
     Task,
     Upload,
+    complete_table,
+    nest_under,
     passthrough,
     price_list,
-    nest_under,
-    complete_table,
 )
 from penstock.values import InputImage
 
@@ -32,69 +32,79 @@ STATUS: dict[str, Status] = {
     "canceled": "cancelled",
     "aborted": "failed",
 }
-UNSAFE = re.compile(r"NSFW|flagged as sensitive|\(E005\)|content policy|safety", re.IGNORECASE)
-PERCENT = re.compile(r"(\d{1,3})%\|")  # a progress bar in the logs
+REFUSAL = re.compile(r"NSFW|flagged as sensitive|\(E005\)|content policy|safety", re.IGNORECASE)
+PROGRESS_BAR = re.compile(r"(\d{1,3})%\|")  # in the logs
 
 
-def read(reply: Reply) -> Result:
+def read_prediction(reply: Reply) -> Result:
     job = reply.json
-    output, words = job.get("output") or (), str(job.get("error") or "")
+    output = job.get("output") or ()
+    message = str(job.get("error") or "")
     urls = [output] if isinstance(output, str) else [url for url in output if isinstance(url, str)]
-    bars = PERCENT.findall(job.get("logs") or "")
+    percents = PROGRESS_BAR.findall(job.get("logs") or "")
     return Result(
         status=STATUS[job["status"]],
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=tuple(File(url=url) for url in urls),
-        failure_kind=blame(words),
-        message=words,
-        progress=int(bars[-1]) / 100 if bars else None,
+        failure_kind=message_kind(message),
+        message=message,
+        progress=int(percents[-1]) / 100 if percents else None,
     )
 
 
-def blame(words: str) -> FailureKind:
-    if words.startswith("Input validation error"):
+def message_kind(message: str) -> FailureKind:
+    if message.startswith("Input validation error"):
         return "rejected"
-    return "refused" if UNSAFE.search(words) else "broken"
+    return "refused" if REFUSAL.search(message) else "broken"
 
 
-def error(reply: Reply) -> str | None:
+def error_message(reply: Reply) -> str | None:
     return str(reply.json["detail"])
 
 
-def left(reference: InputImage) -> str:
-    """Pictures are uploaded first; what is sent is where they were left."""
-    return reference.name
+def uploaded_url(image: InputImage) -> str:
+    """The URL of an uploaded image, which `read_upload` has put into its name."""
+    return image.name
 
 
-def picture(reference: InputImage) -> tuple[tuple[str, Upload], ...]:
-    name = f"picture.{reference.content_type.split('/')[1]}"
-    return (("content", Upload(reference.data, reference.content_type, name)),)
+def upload_form(image: InputImage) -> tuple[tuple[str, Upload], ...]:
+    filename = f"image.{image.content_type.split('/')[1]}"
+    return (("content", Upload(image.data, image.content_type, filename)),)
 
 
-JOB = Operation(
+def read_upload(reply: Reply) -> str:
+    return str(reply.json["urls"]["get"])
+
+
+PREDICTION = Operation(
     task="image",
     params=(),
     send="POST /models/{model}/predictions",
     poll="GET /predictions/{id}",
     cancel="POST /predictions/{id}/cancel",
-    read=read,
+    read=read_prediction,
     adjust_body=nest_under("input"),
     priced_extras=frozenset({"google_search", "image_search"}),
     callback_field="webhook",
     callback_extras={"webhook_events_filter": ["completed"]},
-    image_upload=ImageUpload(send="POST /files", form=picture, read=lambda reply: str(reply.json["urls"]["get"])),
+    image_upload=ImageUpload(send="POST /files", form=upload_form, read=read_upload),
 )
 PROMPT = passthrough("prompt", required=True)
 
 
-def model(name: str, upstream: str, task: Task, rows: tuple[Param, ...], *prices: Price, **more: Any) -> Model:
+def model(name: str, upstream: str, task: Task, rows: tuple[Param, ...], *prices: Price, **fields: Any) -> Model:
+    is_video = task == "video"
     op = replace(
-        JOB, task=task, params=complete_table(task, *rows), poll_seconds=5.0 if task == "video" else 1.0, **more
+        PREDICTION,
+        task=task,
+        params=complete_table(task, *rows),
+        poll_seconds=5.0 if is_video else 1.0,
+        **fields,
     )
-    return Model(id=name, upstream=upstream, op=op, prices=prices, priority=30 if task == "video" else 20)
+    return Model(id=name, upstream=upstream, op=op, prices=prices, priority=30 if is_video else 20)
 
 
-# How each price is known: none was read at Replicate itself.
-usd = price_list("tables in other projects, looked up 2026-11-15; not checked with Replicate")
-page = price_list("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")
+# No price was read at Replicate itself.
+other_price = price_list("tables in other projects, looked up 2026-11-15; not checked with Replicate")
+transcribed_price = price_list("replicate.com/pricing as transcribed by api-evangelist, 2026-10-07")

@@ -1,0 +1,90 @@
+"""Seedream images."""
+
+from dataclasses import replace
+
+from penstock.providers.bytedance.errors import error_kind
+from penstock.providers.convert import data_uri, each_image, pixels, size_text
+from penstock.providers.spec import (
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Reply,
+    Result,
+    Task,
+    complete_table,
+    converted,
+    fixed,
+    passthrough,
+    price_list,
+)
+
+
+def read_images(reply: Reply) -> Result:
+    """Read images; of several, some may have failed."""
+    response = reply.json
+    images = response.get("data") or []
+    files = tuple(File(url=image["url"]) for image in images if image.get("url"))
+    error = response.get("error") or next((image["error"] for image in images if image.get("error")), None)
+    if error and not files:
+        return Result(status="failed", failure_kind=error_kind(error) or "broken", message=error["message"])
+    return Result(files=files, upstream_id=reply.headers.get("x-request-id"))
+
+
+def image_operation(task: Task, *rows: Param) -> Operation:
+    return Operation(
+        task=task,
+        send="POST /images/generations",
+        read=read_images,
+        params=complete_table(
+            task,
+            passthrough("prompt", required=True),
+            *rows,
+            fixed("watermark", False),
+            fixed("response_format", "url"),
+        ),
+        priced_extras=frozenset({"layer_decomposition", "tools"}),
+    )
+
+
+def image_models(name: str, upstream: str, price: Price, *rows: Param, max_images: int) -> tuple[Model, Model]:
+    """A model that makes images and edits up to `max_images` of them; the first input image costs nothing."""
+    images = converted("images", to="image", convert=each_image(data_uri), required=True, max_items=max_images)
+    edit_price = replace(price, each_usd=f"-{price.input_usd}") if price.input_usd != "0" else price
+    return (
+        Model(id=name, upstream=upstream, op=image_operation("image", *rows), prices=(price,)),
+        Model(id=name, upstream=upstream, op=image_operation("edit", *rows, images), prices=(edit_price,)),
+    )
+
+
+def size(min_area: int, max_area: int) -> Param:
+    return converted("frame", to="size", convert=size_text(pixels(min_area=min_area, max_area=max_area)))
+
+
+price = price_list("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
+PNG = fixed("output_format", "png")
+SEEDREAM_4 = size(1280 * 720, 4096 * 4096)
+SEEDREAM_45 = size(2560 * 1440, 4096 * 4096)
+SEEDREAM_5 = size(1024 * 1024, 2_610_000)  # larger images would cost twice as much
+MODELS = (
+    *image_models("seedream-4", "seedream-4-0-250828", price("0.03", "image"), SEEDREAM_4, max_images=14),
+    *image_models("seedream-4.5", "seedream-4-5-251128", price("0.04", "image"), SEEDREAM_45, max_images=14),
+    *image_models("seedream-5", "seedream-5-0-lite-260128", price("0.035", "image"), SEEDREAM_45, PNG, max_images=14),
+    *image_models(
+        "seedream-5-flash",
+        "dola-seedream-5-0-flash-260915",
+        price("0.018", "image"),
+        SEEDREAM_5,
+        PNG,
+        max_images=10,
+    ),
+    *image_models(
+        "seedream-5-pro",
+        "dola-seedream-5-0-pro-260628",
+        price("0.045", "image", input_usd="0.003"),
+        SEEDREAM_5,
+        PNG,
+        max_images=10,
+    ),
+)
