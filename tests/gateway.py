@@ -29,6 +29,8 @@ from penstock.app import first_start, opened_gateway, working
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
+from penstock.generations.cancel import cancel_video
+from penstock.generations.purge import purge
 from penstock.media.storage import Storage, open_storage
 from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
@@ -117,11 +119,11 @@ class RunningGateway:
         return (await retrieve.video(self.gateway, self.call(id=video_id, caller=caller))).json
 
     async def cancel(self, video_id: str) -> Response:
-        return await endpoints.cancel_video(self.gateway, self.call(id=video_id))
+        return await cancel_video(self.gateway, self.call(id=video_id))
 
     async def purge(self, request_id: str) -> Any:
         call = self.call(endpoint="/v1/requests", request_id=request_id)
-        return (await endpoints.purge(self.gateway, call)).json
+        return (await purge(self.gateway, call)).json
 
     # --------------------------------------------------------------------------------------------------------- looking
 
@@ -225,6 +227,11 @@ def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
     with closing(opened):
         cursor = opened.execute(sql)
         return [dict(zip([name for name, _ in cursor.get_description()], row, strict=True)) for row in cursor]
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """The files below a folder that contain a word."""
+    return [str(path) for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
 def _change(place: str | Path, statements: tuple[str, ...]) -> None:

@@ -117,7 +117,7 @@ async def opened_gateway(
 @asynccontextmanager
 async def working(gateway: Gateway) -> AsyncIterator[None]:
     """Drive generations and, as a worker, take up what others left, deliver webhooks and sweep, while this is open."""
-    gateway.jobs.driven_by(lambda lease: run_generation(gateway, lease))
+    gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(gateway.chat_settlement.stop)
         gateway.chat_settlement.start()
@@ -135,10 +135,10 @@ async def working(gateway: Gateway) -> AsyncIterator[None]:
 
 def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     """What is done again and again."""
-    chores: dict[str, Coroutine[Any, Any, None]] = {"keep leases": gateway.jobs.keep()}
+    chores: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     if gateway.settings.worker:
         chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
-        chores["ask late"] = _often(gateway, partial(orphans.ask, gateway), _SWEEP_SECONDS)
+        chores["check orphans"] = _often(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         chores["sweep"] = _often(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
         chores["strays"] = _often(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)
     return chores
@@ -165,7 +165,7 @@ async def _driving(gateway: Gateway) -> AsyncIterator[None]:
         from penstock.jobs.cluster import Cluster  # here, because only a cluster has to wait for its import
 
         cluster = Cluster(gateway.jobs, gateway.store, gateway.clock, gateway.settings)
-        gateway.jobs.rescued_by(cluster.rescue)
+        gateway.jobs.rescue_with(cluster.rescue)
         await cluster.start()
         try:
             yield
@@ -173,7 +173,7 @@ async def _driving(gateway: Gateway) -> AsyncIterator[None]:
             await cluster.stop()
         return
     try:
-        if resumed := await gateway.jobs.resume(all_are_free=True):
+        if resumed := await gateway.jobs.resume(is_alone=True):
             log.info("resumed", generations=resumed)
         yield
     finally:

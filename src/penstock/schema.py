@@ -111,7 +111,7 @@ EDIT = _table(
     Field(
         name="image",
         types=("file", "array"),
-        about="PNG, WebP or JPEG; repeat as `image[]`; in JSON a data URI or an HTTPS address.",
+        about="PNG, WebP or JPEG; repeat as `image[]`; in JSON a data URI or an HTTPS URL.",
         required=True,
         handling="renamed",
     ),
@@ -145,7 +145,7 @@ VIDEO = _table(
     Field(
         name="input_reference",
         types=("object", "array", "string", "file"),
-        about="Reference pictures: `{image_url}` with an HTTPS address or data URI, or files in a form.",
+        about="Reference images: `{image_url}` with an HTTPS URL or data URI, or files in a form.",
         handling="renamed",
     ),
     _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
@@ -202,7 +202,7 @@ class Caller:
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What came in over HTTP, read and authenticated but not yet understood."""
+    """An HTTP call by a caller: read and authenticated, its fields not yet checked."""
 
     id: str
     caller: Caller
@@ -229,7 +229,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Input(msgspec.Struct, frozen=True):
-    """A picture that came with a request, kept until the request has ended."""
+    """An input image in the storage, kept until the request has ended."""
 
     role: Literal["image", "mask", "reference"]
     media_id: str
@@ -240,12 +240,12 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call's wishes in one form for every provider."""
+    """What a call asks for, in one form for every provider."""
 
     task: str
     model: str
-    values: dict[str, Any]  # what the caller said, under the interface's names, checked
-    extras: dict[str, Any] = {}  # fields that the interface does not name; for the provider
+    values: dict[str, Any]  # the caller's values under the interface's names, checked
+    extras: dict[str, Any] = {}  # fields that the interface does not name; passed on to the provider
     inputs: tuple[Input, ...] = ()
     metadata: dict[str, str] = {}
 
@@ -255,13 +255,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def frame(self) -> Frame | None:
-        """One shape out of `size`, `aspect_ratio` and `resolution`; pixels beat proportions, `auto` is the image's."""
+        """The shape that `size`, `aspect_ratio` and `resolution` ask for. Pixels override proportions; `auto` is the
+        shape of the first input image.
+        """
         size, ratio = self.values.get("size"), self.values.get("aspect_ratio")
         resolution = self.values.get("resolution")
         if size == AUTO:
-            own = next((one for one in self.inputs if one.role == "image"), None)
-            if own and not ratio and self.task == "edit":
-                return Frame(own.width, own.height, exact=not resolution, resolution=resolution)
+            image = next((item for item in self.inputs if item.role == "image"), None)
+            if image and not ratio and self.task == "edit":
+                return Frame(image.width, image.height, exact=not resolution, resolution=resolution)
             size = None
         if size and "x" in size:
             return Frame.parse(size)
@@ -301,48 +303,34 @@ class Quote(msgspec.Struct, frozen=True):
 # ----------------------------------------------------------------------------------------------------------- generation
 
 
-class PlannedCandidate(msgspec.Struct, frozen=True):
-    """One way to serve a request, with the price rows of the moment it was accepted."""
-
-    provider: str
-    model: str  # public id
-    upstream: str  # the provider's own id
-    prices: tuple[dict[str, Any], ...] = ()
-    hold: Nanos = ZERO
-    send: str = ""  # where it is sent, should the provider have several places for one model
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """The choices in the order they will be tried."""
-
-    choices: tuple[PlannedCandidate, ...]
-    forced: bool = False  # the caller named the provider: no failover
-    replays: str | None = None  # the recording that stands in for the providers
-    mocks: bool = False  # the built-in provider stands in
-    records: str | None = None  # the id that the recording of this call will have
-    follows: str | None = None  # the request that is making this recording already
-    due_ms: int = 0  # when a stand-in is to be finished
-    likeness: "Fingerprint | None" = None
-    asked: bool = False  # the caller wants to know how the answer came about
-
-
 class Fingerprint(msgspec.Struct, frozen=True):
-    """Everything a call can be recognised by."""
+    """What a call is recognised by when a recording of it is looked for."""
 
     kind: str
     model: str
     values: dict[str, Any]
     standard: bytes
     strict: bytes
-    by: Literal["standard", "strict"] = "standard"  # which of the two makes calls alike here
+    by: Literal["standard", "strict"] = "standard"  # which of the two digests decides that two calls are alike
 
     @property
     def digest(self) -> bytes:
         return self.strict if self.by == "strict" else self.standard
 
 
+class PlannedCandidate(msgspec.Struct, frozen=True):
+    """A candidate of an accepted request, with its prices at acceptance."""
+
+    provider: str
+    model: str  # public id
+    upstream: str  # the provider's own id
+    prices: tuple[dict[str, Any], ...] = ()
+    hold: Nanos = ZERO
+    send: str = ""  # which endpoint of the provider serves it, if the provider has several for one model
+
+
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A produced file in our own store."""
+    """A produced file in the gateway's storage."""
 
     media_id: str
     content_type: str
@@ -354,12 +342,12 @@ class Output(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredOutput:
-    """A file that lies on the shelf and awaits its row."""
+    """An output that is in the storage and has no media row yet."""
 
     output: Output
     sha256: bytes
-    data: bytes | None = field(default=None, repr=False)  # still at hand, for an answer in base64
-    base64: str | None = field(default=None, repr=False)  # the same as the provider sent it, instead
+    data: bytes | None = field(default=None, repr=False)  # the file's bytes, for a response in base64
+    base64: str | None = field(default=None, repr=False)  # instead of them, the base64 that the provider sent
 
 
 class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -372,18 +360,18 @@ class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a generation ended well: what was made, by whom, for how much."""
+    """The result of a completed generation: its outputs, who made them and the cost."""
 
     provider: str
     provider_name: str
     executed_model: str
     cost: Nanos
-    files: tuple[Output, ...]
+    outputs: tuple[Output, ...]
     upstream_id: str | None = None
     seconds: float | None = None
-    tried: tuple[AttemptSummary, ...] = ()
-    stand: str = "live"  # or recorded, replayed, mocked
-    recording: str | None = None
+    attempts: tuple[AttemptSummary, ...] = ()
+    origin: str = "live"  # or recorded, replayed, mocked
+    recording_id: str | None = None
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

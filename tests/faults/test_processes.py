@@ -133,7 +133,7 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
             assert outcomes == {"completed": 20}
             before = await facts(rig)
             first.process.send_signal(signal.SIGCONT)
-            await until(lambda: first.said.count("lease fenced") >= 20)
+            await until(lambda: first.said.count("lease lost") >= 20)
             await until(partial(idle, rig))
             assert await facts(rig) == before
             assert first.process.returncode is None
@@ -160,7 +160,7 @@ async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database
         async with rig.work("fetch.start=stop:1") as second:
             await until(second.is_stopped)
             first.process.send_signal(signal.SIGCONT)
-            await until(lambda: "lease fenced" in first.said)
+            await until(lambda: "lease lost" in first.said)
             before = await facts(rig)
             assert (before.get("capture"), before["messages"]) == (None, [])
             assert [row["status"] for row in before["ended"]] == ["in_progress"]

@@ -37,7 +37,7 @@ from penstock import providers
 from penstock.chat import request as conversation
 from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
-from penstock.generations import batches
+from penstock.generations.job import part_sizes
 from penstock.net.client import HttpClient
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
 from penstock.schema import TABLES, Call, Caller, Request
@@ -312,7 +312,7 @@ def _usage(told: Any) -> dict[str, Any] | None:
 async def _carried(upstream: Upstream, option: Candidate, told: Mapping[str, Any], script: Script) -> Result:
     """Submit, then poll as `attempt` does: trouble with asking is no verdict as long as there is more to hear."""
     request, inputs = request_of(told, option.model)
-    count = batches.batches(request.n, option.model.op.native_n)[0]
+    count = part_sizes(request.n, option.model.op.native_n)[0]
     result = await upstream.submit(option, request, count, inputs)
     if told.get("cancel"):
         taken = await upstream.cancel(option, result.ref)

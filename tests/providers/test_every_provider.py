@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock import providers
-from penstock.generations import batches
+from penstock.generations.job import part_sizes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import TABLES, Request
 from penstock.upstream import translate
@@ -76,7 +76,7 @@ def pictures(model: Model) -> dict[str, list[InputImage]]:
 
 def sent(option: Candidate, request: Request) -> HttpRequest:
     model = option.model
-    count = batches.batches(request.n, model.op.native_n)[0]
+    count = part_sizes(request.n, model.op.native_n)[0]
     fields = translate.provider_body(model, translate.table_values(request, count, pictures(model)), request.extras)
     return translate.http_request(option.provider, model, fields, option.key)
 

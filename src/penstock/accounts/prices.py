@@ -19,19 +19,18 @@ _DEFAULT_SCALE_FACTOR = 2
 _TIERS = ((500, "480p"), (620, "540p"), (800, "720p"), (1200, "1080p"), (1500, "1440p"))
 
 
-def quote(model: Model, request: Request, prices: Sequence[Price] | None = None) -> Quote:
-    """Return the highest possible cost of an image or video request, at the model's prices unless others are given.
+def quote(model: Model, request: Request) -> Quote:
+    """Return the highest possible cost of an image or video request, at the model's prices.
 
     It equals the actual cost where the price does not depend on the result. Without a matching price it is zero.
     """
-    price = matching_price(model.prices if prices is None else prices, price_facts(model, request))
+    price = matching_price(model.prices, price_facts(model, request))
     calls = -(-request.n // model.op.native_n)
     return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls)))
 
 
 def actual_cost(
     model: Model,
-    prices: Sequence[Price],
     request: Request,
     outputs: int,
     *,
@@ -40,10 +39,10 @@ def actual_cost(
 ) -> Decimal:
     """Return the cost in dollars, not yet rounded, of the outputs of one call to a provider.
 
-    `prices` are the rows stored when the request was accepted, `pixels` counts the pixels of all outputs together, and
-    `usage` is what the provider reported. An amount that is not known is taken as requested.
+    `model` has the prices of the moment at which the request was accepted, `pixels` counts the pixels of all outputs
+    together, and `usage` is what the provider reported. An amount that is not known is taken as requested.
     """
-    price = matching_price(prices, price_facts(model, request))
+    price = matching_price(model.prices, price_facts(model, request))
     lines = _lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {}))
     return sum((Decimal(line.usd) * line.quantity for line in lines), Decimal(0))
 

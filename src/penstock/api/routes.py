@@ -28,6 +28,8 @@ from penstock.api.route import Route
 from penstock.chat import endpoint
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
+from penstock.generations.cancel import cancel_video
+from penstock.generations.purge import purge
 from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Call, Response
 
 
@@ -52,7 +54,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/compat/v1/videos", retrieve.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
     Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
     Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video", gives="file"),
-    Route("DELETE", "/compat/v1/videos/{id}", endpoints.cancel_video, "Cancel a video", status=204),
+    Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204),
     Route("POST", "/compat/v1/chat/completions", endpoint.complete, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
@@ -63,7 +65,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/requests", requests.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
     Route("GET", "/v1/requests/{request_id}", requests.retrieve_request, "Retrieve a request record", gives="Request"),
-    Route("DELETE", "/v1/requests/{request_id}/payloads", endpoints.purge, "Purge the payloads of a request",
+    Route("DELETE", "/v1/requests/{request_id}/payloads", purge, "Purge the payloads of a request",
           gives="Purged"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",

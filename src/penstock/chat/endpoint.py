@@ -16,7 +16,7 @@ from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import Cancelled, Problem, UpstreamError
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.retrieve import recorded
+from penstock.generations.retrieve import mark_recorded
 from penstock.metrics import NO_PROVIDER
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -68,7 +68,7 @@ async def complete(gateway: Gateway, call: Call) -> Response:
         raise error_for(misses, forced=route.forced)
     except BaseException as problem:
         if isinstance(problem, Problem):
-            _close(gateway, entry, "upstream_failure", problem=recorded(problem))
+            _close(gateway, entry, "upstream_failure", problem=mark_recorded(problem))
         else:
             _close(gateway, entry, "cancelled", problem=Cancelled("The call was broken off."))
         raise

@@ -225,7 +225,7 @@ async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers
         while (response := await retrieve.video(gateway, asked)).json["status"] not in ("completed", "failed"):
             await gateway.clock.sleep(0.5)
     if response.json["status"] == "failed":
-        raise retrieve.problem_of(response.json["error"]["code"], response.json["error"]["message"])
+        raise retrieve.stored_problem(response.json["error"]["code"], response.json["error"]["message"])
     return response
 
 

@@ -1,4 +1,6 @@
-"""The promise: record, hold, idempotency key, job and pictures in one transaction."""
+"""Accept a planned call: record, hold, idempotency key, generation and inputs in one transaction."""
+
+from dataclasses import dataclass
 
 import msgspec
 
@@ -7,37 +9,59 @@ from penstock.accounts.limits import check_limits
 from penstock.accounts.requests import open_request
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.plan import PlannedCall, digest
-from penstock.jobs.leases import Lease
-from penstock.schema import Call, Plan
-from penstock.store.base import ConstraintViolated, Row, Transaction
+from penstock.generations.plan import PlannedCall, body_digest
+from penstock.generations.rows import (
+    Follow,
+    GenerationRow,
+    Plan,
+    Recording,
+    Replay,
+    get_generation,
+    get_generation_by_key,
+)
+from penstock.jobs.running import Lease
+from penstock.schema import Call
+from penstock.store.base import ConstraintViolated, Transaction
 from penstock.values import Nanos
 
+_FIRST_TOKEN = 1
 _INPUTS_OUTLIVE_MS = 3_600_000
 
 
-async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row, Lease | None]:
-    """The row that was promised, and the right to drive it; no lease when the same key promised it before."""
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A call that was accepted, now or before."""
+
+    row: GenerationRow
+    lease: Lease | None = None  # set when this process is to run the generation
+    is_repeated: bool = False  # its idempotency key was used before: `row` is the generation of the earlier call
+
+
+async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted:
+    """Accept a call. After this it is charged once or not at all, and its generation ends, also after a crash.
+
+    Raises InsufficientBalance, or RateLimited when a limit of the key is reached.
+    """
     failpoint("accept.before_tx")
-    caller, wish = call.caller, intent.wish
-    stored = await gateway.transfer.store_inputs(intent.pictures, call.at_ms)
-    request = msgspec.structs.replace(intent.request, inputs=tuple(one for one, _ in stored))
-    hold = Nanos(max(choice.hold for choice in intent.plan.choices))
+    caller = call.caller
+    validated = planned.validated
+    stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
+    request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
+    hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
     now = gateway.clock.now_ms()
     deadline_ms = now + int(gateway.settings.job_deadline_seconds * 1000)
-    mine = gateway.jobs.begin_here(request.task)
+    runs_here = gateway.jobs.runs_here(request.task)
 
-    async def write(tx: Transaction) -> Row:
-        if wish.idempotency_key:
-            earlier = await tx.one("get_generation_by_key", org_id=caller.org_id, idempotency_key=wish.idempotency_key)
-            if earlier:
-                return earlier
+    async def write(tx: Transaction) -> GenerationRow:
+        key = validated.idempotency_key
+        if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
+            return earlier
         if caller.is_limited:
             await check_limits(tx, caller, hold, now)
         reserved = gateway.chat_settlement.reserved_amount(caller.org_id)
         await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         await open_request(tx, call, request, hold)
-        plan = await _claimed(tx, call, intent)
+        plan = await _claim_recording(tx, call, planned)
         await tx.run(
             "add_generation",
             id=call.id,
@@ -49,43 +73,48 @@ async def accept(gateway: Gateway, call: Call, intent: PlannedCall) -> tuple[Row
             hold=hold,
             created_at_ms=call.at_ms,
             deadline_ms=deadline_ms,
-            retention_seconds=wish.retention_seconds,
-            webhook_url=wish.webhook_url,
-            idempotency_key=wish.idempotency_key,
-            body_digest=digest(call) if wish.idempotency_key else None,
-            lease_token=int(mine),
-            lease_until_ms=gateway.jobs.lease_until_ms if mine else 0,
+            retention_seconds=validated.retention_seconds,
+            webhook_url=validated.webhook_url,
+            idempotency_key=validated.idempotency_key,
+            body_digest=body_digest(call) if validated.idempotency_key else None,
+            lease_token=_FIRST_TOKEN if runs_here else 0,
+            lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
         )
-        await gateway.media.add_inputs(tx, caller.org_id, call.id, stored, deadline_ms + _INPUTS_OUTLIVE_MS)
+        until_ms = deadline_ms + _INPUTS_OUTLIVE_MS
+        await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
         await gateway.jobs.queue(tx, call.id, request.task)
         failpoint("accept.in_tx")
-        row = await tx.one("get_generation", id=call.id, org_id=caller.org_id)
-        assert row is not None, "it was written a moment ago"
+        row = await get_generation(tx, call.id, caller.org_id)
+        assert row is not None, "it was inserted in this transaction"
         return row
 
     with gateway.chat_settlement.holding(caller.org_id, hold):
         try:
             row = await gateway.store.write(write)
-        except ConstraintViolated:  # two processes, one key: the other was first
-            if not wish.idempotency_key:
+        except ConstraintViolated:  # another process has just used the same idempotency key
+            if not validated.idempotency_key:
                 raise
             row = await gateway.store.write(write)
     failpoint("accept.after_commit")
-    return row, Lease(call.id, 1) if row["id"] == call.id else None
+    if row.id != call.id:
+        return Accepted(row, is_repeated=True)
+    return Accepted(row, Lease(call.id, _FIRST_TOKEN) if runs_here else None)
 
 
-async def _claimed(tx: Transaction, call: Call, intent: PlannedCall) -> Plan:
-    """Of calls alike that would all record, the first one does and the others follow it."""
-    plan, like = intent.plan, intent.plan.likeness
-    if not intent.claims or like is None:
+async def _claim_recording(tx: Transaction, call: Call, planned: PlannedCall) -> Plan:
+    """The plan with its final source: of several alike calls that would record, the first records, others follow it."""
+    plan = planned.plan
+    source = plan.source
+    if not planned.claims_recording or not isinstance(source, Recording):
         return plan
-    claim = {"org_id": call.caller.org_id, "kind": like.kind, "digest": like.digest}
+    fingerprint = source.fingerprint
+    claim = {"org_id": call.caller.org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
     if not await tx.run("claim_recording", **claim, request_id=call.id):
         leader = await tx.one("get_recording_claim", **claim)
-        return msgspec.structs.replace(plan, follows=leader["request_id"]) if leader else plan
-    # Between our look for a recording and this claim, whoever had it before may have finished.
-    found = await tx.one(f"find_{like.by}_recording", **claim)
+        return msgspec.structs.replace(plan, source=Follow(leader["request_id"], source)) if leader else plan
+    # The previous holder of the claim may have stored its recording after `make_plan` looked for one.
+    found = await tx.one(f"find_{fingerprint.by}_recording", **claim)
     if found is None:
         return plan
     await tx.run("release_recording_claim", request_id=call.id)
-    return msgspec.structs.replace(plan, replays=found["id"])
+    return msgspec.structs.replace(plan, source=Replay(found["id"]))

@@ -1,4 +1,4 @@
-"""One share of a generation's outputs from one provider: intent, submission, polling, keeping."""
+"""One attempt: part of a generation's outputs from one provider, submitted, polled and stored."""
 
 import asyncio
 import random
@@ -6,313 +6,334 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
-import structlog
 
-from penstock.accounts.prices import actual_cost, restore_prices
+from penstock.accounts.prices import actual_cost
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.job import AttemptResult, Job, Part, cancel_asked, check_lease, record_attempt, survived
+from penstock.generations.job import (
+    AttemptResult,
+    Job,
+    Part,
+    check_lease,
+    confirm_survival,
+    is_cancel_requested,
+    record_attempt,
+)
+from penstock.generations.rows import AttemptRow
 from penstock.imaging.workers import WorkFailed
-from penstock.jobs.leases import LeaseLost
+from penstock.jobs.running import LeaseLost
 from penstock.media.storage import FileMissing
 from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFile
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
-from penstock.store.base import ConstraintViolated, Row, Transaction
+from penstock.store.base import ConstraintViolated, Transaction
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
 from penstock.values import InputImage, new_id
 
-log = structlog.get_logger()
 _LOST_JOB_SECONDS = 120.0
-_FETCH_SECONDS = {"video": 900.0}  # how long a file that was made is asked for; a caller waits for images
+_FETCH_SECONDS = {"video": 900.0}  # how long downloading a finished output is tried; callers wait for images
 _FETCH_IMAGE_SECONDS = 15.0
-_LONGEST_FETCH_PAUSE_SECONDS = 30.0
-_LEAST_PAUSE_SECONDS = 0.05
-_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE = 0.9, 1.1
-_FIRST_POLLS_A_SECOND = 500
-_SLOWER = 1.15  # each pause between polls that brought no end, as a multiple of the one before
-_INTERRUPTED = "The gateway was interrupted while sending; what became of it is unknown."
+_FETCH_PAUSE_SECONDS_MAX = 30.0
+_PAUSE_SECONDS_MIN = 0.05
+_PAUSE_FACTOR_MIN = 0.9
+_PAUSE_FACTOR_MAX = 1.1
+_FIRST_POLLS_PER_SECOND = 500
+_PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
+_INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
 _CANCELLED = "The generation was cancelled."
 
 
-async def attempt(gateway: Gateway, job: Job, share: Part) -> AttemptResult | Failure:
-    """Try once, or carry on with what an earlier process began."""
-    before = job.attempts.get((share.number, share.part))
-    if before is not None and before["state"] in ("failed", "unknown", "cancelled"):
-        return Failure(
-            before["failure_kind"], before["failure_message"] or "", share.count, unknown=before["state"] == "unknown"
-        )
-    attempt_id = before["id"] if before else new_id("att", gateway.clock.now_ms())
-    slug, upstream = share.option.provider.slug, share.option.model.upstream
-    try:
-        result = await _begun(gateway, job, share, attempt_id, before)
-        result = await _followed(gateway, job, share, attempt_id, result)
-        result, files = await _kept(gateway, job, share, attempt_id, result)
-    except AttemptFailed as problem:
-        _blame(gateway, slug, upstream, problem)
-        await record_attempt(gateway, job, attempt_id, "failed", kind=problem.kind, message=problem.message)
-        return Failure.from_error(problem, share.count)
-    except OutcomeUnknown as problem:
-        gateway.health.record_failure(slug, upstream, "timeout")
-        await record_attempt(gateway, job, attempt_id, "unknown", kind="timeout", message=problem.message)
-        return Failure.from_error(problem, share.count)
-    gateway.health.record_success(slug, upstream)
-    return AttemptResult(share, attempt_id, result, files, _cost_usd(job, share, result, files))
+async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult | Failure:
+    """Make a part of the outputs, or go on with the attempt that an earlier run began."""
+    earlier = job.attempts.get((part.candidate_index, part.index))
+    if earlier is not None and earlier.state in ("failed", "unknown", "cancelled"):
+        kind = earlier.failure_kind or "broken"
+        return Failure(kind, earlier.failure_message or "", part.count, unknown=earlier.state == "unknown")
+    return await _Attempt(gateway, job, part, earlier).run()
 
 
-def _blame(gateway: Gateway, slug: str, upstream: str, problem: AttemptFailed) -> None:
-    """Saying no to one request is no sign of illness."""
-    if problem.kind in ("refused", "rejected"):
-        gateway.health.record_success(slug, upstream)
-    else:
-        gateway.health.record_failure(slug, upstream, problem.kind, problem.retry_after_seconds)
+class _Attempt:
+    """What the steps of one attempt share."""
 
+    def __init__(self, gateway: Gateway, job: Job, part: Part, earlier: AttemptRow | None) -> None:
+        self.gateway = gateway
+        self.job = job
+        self.part = part
+        self.candidate = part.candidate
+        self.provider = part.candidate.provider
+        self.op = part.candidate.model.op
+        self.earlier = earlier
+        self.id = earlier.id if earlier else new_id("att", gateway.clock.now_ms())
 
-# ---------------------------------------------------------------------------------------------------------- submission
-
-
-async def _begun(gateway: Gateway, job: Job, share: Part, attempt_id: str, before: Row | None) -> Result:
-    """Intent is durable before anything is sent, the provider's name for the job right after it came back."""
-    op = share.option.model.op
-    if before is not None and before["ref"] is not None:
-        return Result(status="in_progress", ref=msgspec.json.decode(before["ref"]), upstream_id=before["upstream_id"])
-    if before is not None and not op.safe_to_resubmit:
-        raise OutcomeUnknown(share.option.provider.slug, _INTERRUPTED, timeout=False)
-    inputs = await _inputs(gateway, job, share)  # while a store that is away can still be waited for
-    with job.lease.sending():
-        if before is None:
-            await _intend(gateway, job, share, attempt_id)
-        failpoint("submit.intent_committed")
-        return await _submitted(gateway, job, share, attempt_id, inputs)
-
-
-async def _inputs(gateway: Gateway, job: Job, share: Part) -> Mapping[str, Sequence[InputImage]]:
-    slug = share.option.provider.slug
-    try:
-        return await gateway.transfer.read_inputs(job.request, share.option.model.op.settings.get("mask", "alpha"))
-    except WorkFailed as problem:
-        raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
-    except FileMissing as problem:
-        raise AttemptFailed(slug, "rejected", "The pictures that came with the request are gone.") from problem
-
-
-async def _submitted(
-    gateway: Gateway, job: Job, share: Part, attempt_id: str, inputs: Mapping[str, Sequence[InputImage]]
-) -> Result:
-    callback = gateway.callbacks.address(share.option, attempt_id)
-    result = await gateway.upstream.submit(share.option, job.request, share.count, inputs, callback)
-    failpoint("submit.response_read")
-    if not result.done:
+    async def run(self) -> AttemptResult | Failure:
+        slug = self.provider.slug
+        upstream = self.candidate.model.upstream
         try:
-            await record_attempt(gateway, job, attempt_id, "submitted", result=result)
-        except ConstraintViolated:
-            provider = share.option.provider
-            words = f"{provider.name} named the job like another one."
-            raise OutcomeUnknown(provider.slug, words, timeout=False) from None
-        failpoint("submit.id_committed")
-    return result
-
-
-async def _intend(gateway: Gateway, job: Job, share: Part, attempt_id: str) -> None:
-    """Nothing is begun for a caller who has left word to stop, nor after its time."""
-    if gateway.clock.now_ms() >= job.row["deadline_ms"]:
-        raise UpstreamTimeout("The generation could not be begun in time.", should_retry=False)
-
-    async def write(tx: Transaction) -> None:
-        await check_lease(tx, job, moves=True)
-        if await cancel_asked(tx, job):
-            raise Cancelled(_CANCELLED)
-        await tx.run(
-            "add_attempt",
-            id=attempt_id,
-            request_id=job.id,
-            org_id=job.org_id,
-            part=share.part,
-            candidate=share.number,
-            count=share.count,
-            provider=share.option.provider.slug,
-            at_ms=gateway.clock.now_ms(),
-        )
-        await tx.run("start_request", id=job.id, org_id=job.org_id)
-
-    await gateway.store.write(write)
-
-
-# ------------------------------------------------------------------------------------------------------------- polling
-
-
-async def _followed(gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result) -> Result:
-    """Ask until it is done. Trouble with asking never fails a job; a verdict, a cancel or the deadline does."""
-    slug, name = share.option.provider.slug, share.option.provider.name
-    if not result.done:
-        with job.lease.bell() as bell:
-            result = await _polled(gateway, job, share, attempt_id, result, bell)
-    if result.status == "failed":
-        raise gateway.upstream.job_failure(share.option, result)
-    if result.status == "cancelled":
-        if await cancel_asked(gateway.store, job):
-            raise Cancelled(_CANCELLED)
-        raise AttemptFailed(slug, "broken", f"{name} gave the job up.")
-    return result
-
-
-async def _polled(
-    gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result, bell: asyncio.Event
-) -> Result:
-    """Wait and ask, as the provider hints or ever more slowly, more slowly still while asking fails."""
-    op, clock, longest = share.option.model.op, gateway.clock, gateway.settings.poll_seconds_max
-    pause, backoff, lost_since = min(op.poll_seconds, longest), 0.0, None
-    rounds = 0
-    while not result.done:
-        await _show(gateway, job, result)
-        if rounds and not op.safe_to_resubmit:  # which would begin from nothing again, and has shown nothing yet
-            await survived(gateway, job)
-        rounds += 1
-        seconds = max(result.poll_after_seconds or pause, backoff, _LEAST_PAUSE_SECONDS)
-        await clock.wait(bell, _pause_seconds(gateway, job, rounds, seconds))
-        bell.clear()
-        await _heed_cancel(gateway, job, share, result)
-        await _heed_deadline(gateway, job, share, result)
-        try:
-            found = await gateway.upstream.poll(share.option, result.ref)
+            result = await self._submit_or_resume()
+            result = await self._wait_until_done(result)
+            result, outputs = await self._store_outputs(result)
         except AttemptFailed as problem:
-            lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
-            if lost_since and op.safe_to_resubmit:
-                inputs = await _inputs(gateway, job, share)
-                result = await _submitted(gateway, job, share, attempt_id, inputs)
-                lost_since = None
-            elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
-                words = f"{share.option.provider.name} no longer knows the job."
-                raise OutcomeUnknown(share.option.provider.slug, words, timeout=False) from None
-            backoff = min(2 * max(backoff, pause), longest)
-            continue
-        failpoint("poll.mid")
-        backoff, lost_since = 0.0, None
-        pause = max(pause, min(pause * _SLOWER, longest / 4))
-        result = replace(found, ref={**result.ref, **found.ref}, upstream_id=found.upstream_id or result.upstream_id)
-    return result
+            self._report_failure(problem)
+            await self._record("failed", kind=problem.kind, message=problem.message)
+            return Failure.from_error(problem, self.part.count)
+        except OutcomeUnknown as problem:
+            self.gateway.health.record_failure(slug, upstream, "timeout")
+            await self._record("unknown", kind="timeout", message=problem.message)
+            return Failure.from_error(problem, self.part.count)
+        self.gateway.health.record_success(slug, upstream)
+        return AttemptResult(self.part, self.id, result, outputs, self._cost_usd(result, outputs))
 
+    def _report_failure(self, problem: AttemptFailed) -> None:
+        """Refusing one request says nothing about the provider's health."""
+        slug = self.provider.slug
+        upstream = self.candidate.model.upstream
+        if problem.kind in ("refused", "rejected"):
+            self.gateway.health.record_success(slug, upstream)
+        else:
+            self.gateway.health.record_failure(slug, upstream, problem.kind, problem.retry_after_seconds)
 
-def _pause_seconds(gateway: Gateway, job: Job, rounds: int, seconds: float) -> float:
-    """Spreads polls. After a restart everything is taken up at once; that is no reason to ask about everything at once,
-    nor to come back to it at once for ever after. Only who is on trial, and has others wait, does not wait itself.
-    """
-    if not job.attempts or rounds > 1:
-        return seconds * random.uniform(_LEAST_OF_A_PAUSE, _MOST_OF_A_PAUSE)  # noqa: S311 - guards nothing
-    longest = max(seconds * _MOST_OF_A_PAUSE, gateway.jobs.running / _FIRST_POLLS_A_SECOND)
-    return 0.0 if job.lease.is_suspect else random.uniform(0.0, longest)  # noqa: S311 - guards nothing
+    async def _record(self, state: str, **facts: Any) -> None:
+        await record_attempt(self.gateway, self.job, self.id, state, **facts)
 
+    # ----------------------------------------------------------------------------------------------------- submission
 
-async def _heed_cancel(gateway: Gateway, job: Job, share: Part, result: Result) -> None:
-    """Ask the provider; whatever it then reports is what happened, unless it took the cancel. A job that has just ended
-    is left alone: for some providers its end would be to throw away what was made and paid for.
-    """
-    if not await cancel_asked(gateway.store, job):
-        return
-    with suppress(AttemptFailed):
-        if (await gateway.upstream.poll(share.option, result.ref)).done:
+    async def _submit_or_resume(self) -> Result:
+        """Store the intent, send the request, and store the provider's id for the job.
+
+        An attempt whose upstream id is stored is not sent again. One with only its intent stored may or may not have
+        been sent: it is sent again only where that does no harm.
+        """
+        earlier = self.earlier
+        if earlier is not None and earlier.ref is not None:
+            return Result(status="in_progress", ref=msgspec.json.decode(earlier.ref), upstream_id=earlier.upstream_id)
+        if earlier is not None and not self.op.safe_to_resubmit:
+            raise OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False)
+        inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
+        with self.job.running.sending():
+            if earlier is None:
+                await self._store_intent()
+            failpoint("submit.intent_committed")
+            return await self._submit(inputs)
+
+    async def _load_inputs(self) -> Mapping[str, Sequence[InputImage]]:
+        slug = self.provider.slug
+        try:
+            return await self.gateway.transfer.read_inputs(self.job.request, self.op.settings.get("mask", "alpha"))
+        except WorkFailed as problem:
+            raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
+        except FileMissing as problem:
+            raise AttemptFailed(slug, "rejected", "The input images of the request are gone.") from problem
+
+    async def _store_intent(self) -> None:
+        """Store the attempt before it is sent. Raises UpstreamTimeout after the generation's deadline, Cancelled when
+        its cancellation was requested.
+        """
+        gateway, job = self.gateway, self.job
+        if gateway.clock.now_ms() >= job.row.deadline_ms:
+            raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
+
+        async def write(tx: Transaction) -> None:
+            await check_lease(tx, job, is_progress=True)
+            if await is_cancel_requested(tx, job):
+                raise Cancelled(_CANCELLED)
+            await tx.run(
+                "add_attempt",
+                id=self.id,
+                request_id=job.id,
+                org_id=job.org_id,
+                part=self.part.index,
+                candidate=self.part.candidate_index,
+                count=self.part.count,
+                provider=self.provider.slug,
+                at_ms=gateway.clock.now_ms(),
+            )
+            await tx.run("start_request", id=job.id, org_id=job.org_id)
+
+        await gateway.store.write(write)
+
+    async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:
+        callback_url = self.gateway.callbacks.url(self.candidate, self.id)
+        result = await self.gateway.upstream.submit(
+            self.candidate, self.job.request, self.part.count, inputs, callback_url
+        )
+        failpoint("submit.response_read")
+        if not result.done:
+            try:
+                await self._record("submitted", result=result)
+            except ConstraintViolated:
+                message = f"{self.provider.name} returned the id of another job."
+                raise OutcomeUnknown(self.provider.slug, message, timeout=False) from None
+            failpoint("submit.id_committed")
+        return result
+
+    # -------------------------------------------------------------------------------------------------------- polling
+
+    async def _wait_until_done(self, result: Result) -> Result:
+        """Poll a job to its end and return its completed result. Raises AttemptFailed when the provider failed it,
+        Cancelled or UpstreamTimeout when it was cancelled or took too long; failed polls are repeated.
+        """
+        if not result.done:
+            with self.job.running.wakeup() as wakeup:
+                result = await self._poll_until_done(result, wakeup)
+        if result.status == "failed":
+            raise self.gateway.upstream.job_failure(self.candidate, result)
+        if result.status == "cancelled":
+            if await is_cancel_requested(self.gateway.store, self.job):
+                raise Cancelled(_CANCELLED)
+            raise AttemptFailed(self.provider.slug, "broken", f"{self.provider.name} cancelled the job.")
+        return result
+
+    async def _poll_until_done(self, result: Result, wakeup: asyncio.Event) -> Result:
+        """Poll after pauses that the provider hints at or that grow, and that grow faster while polls fail."""
+        clock = self.gateway.clock
+        pause_max = self.gateway.settings.poll_seconds_max
+        pause = min(self.op.poll_seconds, pause_max)
+        backoff = 0.0
+        lost_since: float | None = None
+        rounds = 0
+        while not result.done:
+            await self._store_progress(result)
+            if (
+                rounds and not self.op.safe_to_resubmit
+            ):  # a job that is sent again starts from nothing: no progress to keep
+                await confirm_survival(self.gateway, self.job)
+            rounds += 1
+            seconds = max(result.poll_after_seconds or pause, backoff, _PAUSE_SECONDS_MIN)
+            await clock.wait(wakeup, self._pause_seconds(rounds, seconds))
+            wakeup.clear()
+            await self._cancel_if_requested(result)
+            await self._stop_at_deadline(result)
+            try:
+                polled = await self.gateway.upstream.poll(self.candidate, result.ref)
+            except AttemptFailed as problem:
+                lost_since = (lost_since or clock.monotonic()) if problem.kind == "rejected" else None
+                if lost_since and self.op.safe_to_resubmit:
+                    result = await self._submit(await self._load_inputs())
+                    lost_since = None
+                elif lost_since and clock.monotonic() - lost_since > _LOST_JOB_SECONDS:
+                    message = f"{self.provider.name} no longer knows the job."
+                    raise OutcomeUnknown(self.provider.slug, message, timeout=False) from None
+                backoff = min(2 * max(backoff, pause), pause_max)
+                continue
+            failpoint("poll.mid")
+            backoff = 0.0
+            lost_since = None
+            pause = max(pause, min(pause * _PAUSE_GROWTH, pause_max / 4))
+            upstream_id = polled.upstream_id or result.upstream_id
+            result = replace(polled, ref={**result.ref, **polled.ref}, upstream_id=upstream_id)
+        return result
+
+    def _pause_seconds(self, rounds: int, seconds: float) -> float:
+        """A pause of about `seconds`. The first pause of a resumed job is random, so that a restart with thousands of
+        jobs does not poll them all at once; a suspect does not wait, because other jobs wait for its trial.
+        """
+        if not self.job.attempts or rounds > 1:
+            return seconds * random.uniform(_PAUSE_FACTOR_MIN, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing
+        if self.job.running.lease.is_suspect:
+            return 0.0
+        longest = max(seconds * _PAUSE_FACTOR_MAX, self.gateway.jobs.running / _FIRST_POLLS_PER_SECOND)
+        return random.uniform(0.0, longest)  # noqa: S311 - guards nothing
+
+    async def _cancel_if_requested(self, result: Result) -> None:
+        """Ask the provider to cancel if a cancel was requested; raise Cancelled if it did.
+
+        A job that has just ended is not cancelled: some providers would delete outputs that are made and paid for.
+        """
+        if not await is_cancel_requested(self.gateway.store, self.job):
             return
-    if await gateway.upstream.cancel(share.option, result.ref):
-        try:
-            last = await gateway.upstream.poll(share.option, result.ref)
-        except AttemptFailed:
-            last = None  # a job that can no longer be asked about is gone
-        if last is None or last.status != "completed":
-            raise Cancelled(_CANCELLED)
-
-
-async def _heed_deadline(gateway: Gateway, job: Job, share: Part, result: Result) -> None:
-    if gateway.clock.now_ms() < job.row["deadline_ms"]:
-        return
-    try:
-        last = await gateway.upstream.poll(share.option, result.ref)
-    except AttemptFailed:
-        last = None
-    if last is None or not last.done:
-        await gateway.upstream.cancel(share.option, result.ref)
-        raise UpstreamTimeout(f"{share.option.provider.name} did not finish in time.", should_retry=False)
-
-
-async def _show(gateway: Gateway, job: Job, result: Result) -> None:
-    """`in_progress` once the provider works on it, or says nothing of the kind; steps of progress as they come."""
-    percent = min(99, round((result.progress or 0) * 100))
-    started = result.status == "in_progress"
-    if not started or (job.row["status"] == "in_progress" and percent < job.row["progress"] + 5):
-        return
-    job.row["status"], job.row["progress"] = "in_progress", percent
-
-    async def write(tx: Transaction) -> None:
-        if not await tx.run("show_progress", id=job.id, lease_token=job.lease.token, progress=percent):
-            raise LeaseLost(job.id)
-
-    await gateway.store.write(write)
-
-
-# ------------------------------------------------------------------------------------------------------------- keeping
-
-
-async def _kept(
-    gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result
-) -> tuple[Result, tuple[StoredOutput, ...]]:
-    """It is made and will be billed: trouble with fetching or keeping it is waited out, and never a reason to have it
-    made again.
-    """
-    failpoint("fetch.start")
-    is_video, clock, provider = job.request.task == "video", gateway.clock, share.option.provider
-    until = clock.monotonic() + _FETCH_SECONDS.get(job.request.task, _FETCH_IMAGE_SECONDS)
-    pause = 1.0
-    while True:
-        try:
-            return result, await _files(gateway, job, share, attempt_id, result)
-        except OutputNotStored:
-            if not is_video or clock.now_ms() >= job.row["deadline_ms"]:
-                raise
-        except DownloadFailed as problem:
-            if clock.monotonic() >= until:
-                words = f"{provider.name} made it, and it could not be fetched: {problem}."
-                raise AttemptFailed(provider.slug, "unfetched", words) from problem
-        except UnusableFile as problem:
-            words = f"{provider.name} delivered something unusable: {problem}."
-            raise AttemptFailed(provider.slug, "unreadable", words) from problem
-        await clock.sleep(pause)
-        pause = min(2 * pause, _LONGEST_FETCH_PAUSE_SECONDS)
-        result = await _asked_again(gateway, share, result)
-
-
-async def _asked_again(gateway: Gateway, share: Part, result: Result) -> Result:
-    """A finished job may have a fresh address for its file; that it was finished is not taken back."""
-    if share.option.model.op.poll and result.ref:
         with suppress(AttemptFailed):
-            found = await gateway.upstream.poll(share.option, result.ref)
-            if found.status == "completed":
-                return replace(result, files=found.files)
-    return result
+            if (await self.gateway.upstream.poll(self.candidate, result.ref)).done:
+                return
+        if await self.gateway.upstream.cancel(self.candidate, result.ref):
+            last = await self._poll_once(result)  # None: a cancelled job can often no longer be asked about
+            if last is None or last.status != "completed":
+                raise Cancelled(_CANCELLED)
 
+    async def _stop_at_deadline(self, result: Result) -> None:
+        """After the deadline, ask the provider to cancel and raise UpstreamTimeout, unless the job has just ended."""
+        if self.gateway.clock.now_ms() < self.job.row.deadline_ms:
+            return
+        last = await self._poll_once(result)
+        if last is None or not last.done:
+            await self.gateway.upstream.cancel(self.candidate, result.ref)
+            raise UpstreamTimeout(f"{self.provider.name} did not finish in time.", should_retry=False)
 
-async def _files(gateway: Gateway, job: Job, share: Part, attempt_id: str, result: Result) -> tuple[StoredOutput, ...]:
-    """Names are made from the attempt's, so that keeping again after a crash replaces and never adds."""
-    files = []
-    for index, file in enumerate(result.files[: share.count]):
-        source = None if file.data is not None else gateway.upstream.download_source(share.option, file)
-        media_id = f"med_{attempt_id.removeprefix('att_')}{index:02}"
-        files.append(await gateway.transfer.store_output(media_id, file, source, job.request))
-        failpoint("media.after_fsync")
-    return tuple(files)
+    async def _poll_once(self, result: Result) -> Result | None:
+        try:
+            return await self.gateway.upstream.poll(self.candidate, result.ref)
+        except AttemptFailed:
+            return None
 
+    async def _store_progress(self, result: Result) -> None:
+        """Store `in_progress` when the provider has begun, and then each five percent of progress."""
+        job = self.job
+        percent = min(99, round((result.progress or 0) * 100))
+        if result.status != "in_progress":
+            return
+        if job.stored_percent is not None and percent < job.stored_percent + 5:
+            return
+        job.stored_percent = percent
 
-def _cost_usd(job: Job, share: Part, result: Result, files: tuple[StoredOutput, ...]) -> Decimal:
-    """What the provider says it charged, else our table on what was delivered."""
-    if result.cost_usd is not None:
-        return Decimal(result.cost_usd)
-    return actual_cost(
-        share.option.model,
-        restore_prices(share.choice.prices),
-        job.request,
-        len(files),
-        pixels=sum((one.output.width or 0) * (one.output.height or 0) for one in files),
-        usage=result.usage,
-    )
+        async def write(tx: Transaction) -> None:
+            if not await tx.run("set_progress", id=job.id, lease_token=job.lease_token, progress=percent):
+                raise LeaseLost(job.id)
+
+        await self.gateway.store.write(write)
+
+    # -------------------------------------------------------------------------------------------------------- storing
+
+    async def _store_outputs(self, result: Result) -> tuple[Result, tuple[StoredOutput, ...]]:
+        """Download and store what was made. It is billed already, so a failure here is tried again for some time, and
+        the outputs are never ordered a second time.
+        """
+        failpoint("fetch.start")
+        clock, provider = self.gateway.clock, self.provider
+        is_video = self.job.request.task == "video"
+        until = clock.monotonic() + _FETCH_SECONDS.get(self.job.request.task, _FETCH_IMAGE_SECONDS)
+        pause = 1.0
+        while True:
+            try:
+                return result, await self._store_files(result)
+            except OutputNotStored:
+                if not is_video or clock.now_ms() >= self.job.row.deadline_ms:
+                    raise
+            except DownloadFailed as problem:
+                if clock.monotonic() >= until:
+                    message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
+                    raise AttemptFailed(provider.slug, "unfetched", message) from problem
+            except UnusableFile as problem:
+                message = f"{provider.name} delivered an unusable file: {problem}."
+                raise AttemptFailed(provider.slug, "unreadable", message) from problem
+            await clock.sleep(pause)
+            pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
+            result = await self._refresh_files(result)
+
+    async def _refresh_files(self, result: Result) -> Result:
+        """Poll a finished job once more: it may have fresh URLs for its files."""
+        if self.op.poll and result.ref:
+            polled = await self._poll_once(result)
+            if polled is not None and polled.status == "completed":
+                return replace(result, files=polled.files)
+        return result
+
+    async def _store_files(self, result: Result) -> tuple[StoredOutput, ...]:
+        """Store each file under a media id made from the attempt's id: storing again after a crash replaces it."""
+        outputs = []
+        for index, file in enumerate(result.files[: self.part.count]):
+            source = None if file.data is not None else self.gateway.upstream.download_source(self.candidate, file)
+            media_id = f"med_{self.id.removeprefix('att_')}{index:02}"
+            outputs.append(await self.gateway.transfer.store_output(media_id, file, source, self.job.request))
+            failpoint("media.after_fsync")
+        return tuple(outputs)
+
+    def _cost_usd(self, result: Result, outputs: Sequence[StoredOutput]) -> Decimal:
+        """The cost that the provider reports, else the price of what was delivered."""
+        if result.cost_usd is not None:
+            return Decimal(result.cost_usd)
+        pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)
+        return actual_cost(self.candidate.model, self.job.request, len(outputs), pixels=pixels, usage=result.usage)

@@ -1,4 +1,4 @@
-"""Read a form's flat names and texts back into the fields that a JSON body would have had."""
+"""Read the flat names and texts of a form into the fields that a JSON body would have."""
 
 import re
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _LITERALS = {"true": True, "false": False}
 def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[str, Any]:
     """The form as one mapping. Names in brackets nest, fields that hold files become lists."""
     fields: dict[str, Any] = {}
-    pictures: dict[str, list[tuple[int | None, Any]]] = {}
+    inputs: dict[str, list[tuple[int | None, Any]]] = {}
     for name, value in form:
         base, steps = _parts(name)
         row = table.get(base)
         if row is not None and "file" in row.types:
-            _add_picture(pictures.setdefault(base, []), name, steps, value)
+            _add_input(inputs.setdefault(base, []), name, steps, value)
         elif isinstance(value, UploadedFile):
             raise InvalidRequest(f"`{name}` is not a file field.", param=name)
         elif row is None:
@@ -35,9 +35,9 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
             _put(fields.setdefault(base, {}), name, ["".join(steps)], value)
         else:
             _put(fields, name, [base, *steps], value if steps else _typed(base, row, value))
-    for base, found in pictures.items():
+    for base, items in inputs.items():
         # Numbered ones in their order, then the others as they came.
-        fields[base] = [one for _, one in sorted(found, key=lambda item: 100 if item[0] is None else item[0])]
+        fields[base] = [value for _, value in sorted(items, key=lambda item: 100 if item[0] is None else item[0])]
     return {name: _plain(value) for name, value in fields.items()}
 
 
@@ -51,31 +51,33 @@ def _parts(name: str) -> tuple[str, list[str]]:
     return match[1], steps
 
 
-# ------------------------------------------------------------------------------------------------------------ pictures
+# -------------------------------------------------------------------------------------------------------------- inputs
 
 
-def _add_picture(found: list[tuple[int | None, Any]], name: str, steps: list[str], value: str | UploadedFile) -> None:
-    """`image`, `image[]`, `image[2]`; `input_reference[image_url]` and `input_reference[][image_url]` for objects."""
+def _add_input(items: list[tuple[int | None, Any]], name: str, steps: list[str], value: str | UploadedFile) -> None:
+    """Add an input image. Its name is `image`, `image[]` or `image[2]`; for objects `input_reference[image_url]` or
+    `input_reference[][image_url]`.
+    """
     index: int | None = None
     if steps and (not steps[0] or _INDEX.fullmatch(steps[0])):
         first = steps.pop(0)
         index = int(first) if first else None
     if any(not re.fullmatch(r"[a-z_]+", step) for step in steps):
-        raise InvalidRequest(f"`{name}` is no name for a picture: use `[]` or a number up to 99.", param=name)
-    if index is not None and any(index == other for other, _ in found):
+        raise InvalidRequest(f"`{name}` is not a name for an input image: use `[]` or a number up to 99.", param=name)
+    if index is not None and any(index == other for other, _ in items):
         raise InvalidRequest(f"`{name}` was sent twice.", param=name)
-    one: Any = value if steps or isinstance(value, UploadedFile) else _object(name, value)
+    item: Any = value if steps or isinstance(value, UploadedFile) else _object(name, value)
     for step in reversed(steps):
-        one = {step: one}
-    found.append((index, one))
+        item = {step: item}
+    items.append((index, item))
 
 
 def _object(name: str, text: str) -> Any:
-    """An address, a data URI, or an object written as JSON."""
-    return _decoded(name, text) if text.lstrip()[:1] in ("{", "[") else text
+    """A URL or a data URI as it is; an object written as JSON is decoded."""
+    return _decode(name, text) if text.lstrip()[:1] in ("{", "[") else text
 
 
-def _decoded(name: str, text: str) -> Any:
+def _decode(name: str, text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -86,60 +88,63 @@ def _decoded(name: str, text: str) -> Any:
 
 
 class _List(dict[int, Any]):
-    """A list while it grows: its items by their place."""
+    """A list while it is built: its items by their index."""
 
 
 def _put(target: dict[Any, Any], name: str, path: list[str], value: Any) -> None:
-    """`a[b]` is a field of an object, `a[]` appends to a list, `a[][b]` belongs to the first object without it."""
+    """Set a value: `a[b]` is a field of an object, `a[]` appends to a list, `a[][b]` belongs to the first object of the
+    list that has no `b`.
+    """
     key: Any = path[0]
     for position, step in enumerate(path[1:], 2):
-        inside = target.setdefault(key, _List() if _is_place(step) else {})
-        if not isinstance(inside, dict) or isinstance(inside, _List) != _is_place(step):
+        inside = target.setdefault(key, _List() if _is_index(step) else {})
+        if not isinstance(inside, dict) or isinstance(inside, _List) != _is_index(step):
             raise InvalidRequest(f"`{name}` was sent both as one value and as several.", param=name)
-        target, key = inside, _place(inside, step, path[position:]) if isinstance(inside, _List) else step
+        target = inside
+        key = _index_of(inside, step, path[position:]) if isinstance(inside, _List) else step
     if key in target:
         raise InvalidRequest(f"`{name}` was sent twice.", param=name)
     target[key] = value
 
 
-def _is_place(step: str) -> bool:
+def _is_index(step: str) -> bool:
     return not step or _INDEX.fullmatch(step) is not None
 
 
-def _place(items: _List, step: str, rest: list[str]) -> int:
+def _index_of(items: _List, step: str, rest: list[str]) -> int:
     if step:
         return int(step)
     if rest:
-        for place, item in sorted(items.items()):
+        for index, item in sorted(items.items()):
             if isinstance(item, dict) and rest[0] not in item:
-                return place
+                return index
     return max(items, default=-1) + 1
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, _List):
-        return [_plain(value[place]) for place in sorted(value)]
-    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_plain(value[index]) for index in sorted(value)]
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _typed(name: str, row: Field, text: str) -> Any:
-    """Forms carry only text; what the interface calls a number or an object is read as one."""
+    """The value of a known field: a form carries only text, which is read as the field's type."""
     if "string" in row.types:
         return text
     if "object" in row.types:
-        return _decoded(name, text)
+        return _decode(name, text)
     return _number(text)
 
 
 def _number(text: str) -> Any:
-    """A number written as JSON writes them; anything else stays text, and is refused where a number is needed."""
+    """A number if the text is one in JSON; any other text as it is, which is refused later."""
     if not _NUMBER.fullmatch(text):
         return text
     return float(text) if set(text) & set(".eE") else int(text)
 
 
 def _literal(text: str) -> Any:
-    """A field that is for the provider: text, unless it is exactly how JSON writes a number or a truth value."""
+    """The value of an unknown field: text, unless it is exactly how JSON writes a number or a boolean."""
     if text in _LITERALS:
         return _LITERALS[text]
     number = _number(text)

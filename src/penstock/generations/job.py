@@ -1,15 +1,18 @@
-"""A generation in the hands of its driver: what it works with, and what it may write down."""
+"""A generation while a worker runs it, and the writes that its lease allows."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
 
+from penstock.accounts.prices import restore_prices
 from penstock.gateway import Gateway
-from penstock.jobs.leases import Lease, LeaseLost
-from penstock.providers.spec import Result
-from penstock.schema import AttemptSummary, Plan, PlannedCandidate, Request, StoredOutput
-from penstock.store.base import Row, Store, Transaction
+from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_attempts
+from penstock.jobs.running import LeaseLost, RunningJob
+from penstock.providers.spec import FailureKind, Result
+from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
+from penstock.store.base import Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
 from penstock.values import Nanos
@@ -17,65 +20,114 @@ from penstock.values import Nanos
 
 @dataclass(slots=True)
 class Job:
-    """A generation in the hands of its driver."""
+    """A generation while a worker runs it."""
 
-    lease: Lease
-    row: Row
+    running: RunningJob
+    row: GenerationRow  # as it was when the job was loaded, without request and plan: there are thousands of jobs
     request: Request
     plan: Plan
-    attempts: dict[tuple[int, int], Row]
-    tried: list[AttemptSummary] = field(default_factory=list)
+    candidates: tuple[Candidate | None, ...]  # those of the plan; None for one that is no longer configured
+    attempts: Mapping[tuple[int, int], AttemptRow]  # those of earlier runs, by candidate and part
+    stored_percent: int | None = None  # the progress in the store; None while the generation is queued
+    failed_attempts: list[AttemptSummary] = field(default_factory=list)
 
     @property
     def id(self) -> str:
-        return self.lease.id
+        return self.row.id
 
     @property
     def org_id(self) -> str:
-        return str(self.row["org_id"])
+        return self.row.org_id
+
+    @property
+    def lease_token(self) -> int:
+        return self.running.lease.token
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which outputs an attempt is for: `count` of them, as part `part` of what choice `number` of the plan makes."""
+    """The outputs that one attempt is to make: `count` of them, part `index` of what the candidate makes."""
 
-    number: int
-    part: int
+    candidate: Candidate
+    candidate_index: int
+    index: int
     count: int
-    option: Candidate
-    choice: PlannedCandidate
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """Outputs of one attempt, kept."""
+    """A successful attempt: the provider's result, its stored outputs and its cost."""
 
-    share: Part
+    part: Part
     attempt_id: str
     result: Result
-    files: tuple[StoredOutput, ...]
-    cost_usd: Decimal  # rounded once, when all of them are settled
+    outputs: tuple[StoredOutput, ...]
+    cost_usd: Decimal  # not rounded; the sum over all attempts is
 
 
-async def cancel_asked(store: Store | Transaction, job: Job) -> bool:
+def part_sizes(count: int, native_n: int) -> list[int]:
+    """How many outputs to request in each call, so that `count` are made by a model that makes `native_n` a call."""
+    full, rest = divmod(count, native_n)
+    return [native_n] * full + ([rest] if rest else [])
+
+
+# -------------------------------------------------------------------------------------------------------------- loading
+
+
+async def load_job(gateway: Gateway, running: RunningJob) -> Job:
+    """Read a generation and its attempts. Raises LeaseLost when the lease is no longer valid."""
+    lease = running.lease
+    found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
+    if found is None:
+        raise LeaseLost(lease.id)
+    row = GenerationRow(**found)
+    request = row.decode_request()
+    assert request is not None, "only finished generations are purged"
+    plan = row.decode_plan()
+    return Job(
+        running=running,
+        row=msgspec.structs.replace(row, request=None, plan=b""),
+        request=request,
+        plan=plan,
+        candidates=tuple(restore_candidate(gateway, planned, row.task) for planned in plan.candidates),
+        attempts={(attempt.candidate, attempt.part): attempt for attempt in await list_attempts(gateway.store, row.id)},
+        stored_percent=row.progress if row.status == "in_progress" else None,
+    )
+
+
+def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
+    """The candidate of an accepted plan with its prices at acceptance; None when it is no longer configured."""
+    candidate = gateway.catalog.option(planned, task)
+    if candidate is None:
+        return None
+    prices = restore_prices(planned.prices)
+    if prices == candidate.model.prices:
+        return candidate  # most are unchanged, and share one object
+    return replace(candidate, model=replace(candidate.model, prices=prices))
+
+
+# -------------------------------------------------------------------------------------------------------------- writing
+
+
+async def is_cancel_requested(store: Store | Transaction, job: Job) -> bool:
     row = await store.one("is_cancel_requested", id=job.id)
     return bool(row and row["cancel_requested"])
 
 
-async def check_lease(tx: Transaction, job: Job, *, moves: bool = False) -> None:
-    """Every write of a driver begins here: whoever lost its lease changes nothing. What moves a generation on in a way
-    that cannot happen twice shows that the crashes before it were survived.
+async def check_lease(tx: Transaction, job: Job, *, is_progress: bool = False) -> None:
+    """Raise LeaseLost unless this worker still holds the lease. With `is_progress` the transaction makes progress that
+    cannot be made twice, which sets the number of crashes to zero.
     """
-    if not await tx.run("hold_lease", id=job.id, lease_token=job.lease.token, moves=int(moves)):
+    if not await tx.run("check_lease", id=job.id, lease_token=job.lease_token, is_progress=int(is_progress)):
         raise LeaseLost(job.id)
 
 
-async def survived(gateway: Gateway, job: Job) -> None:
-    """A whole round of work, and this process lives: whatever killed the ones before was something else."""
-    if job.lease.crashes:
-        await gateway.store.write(lambda tx: check_lease(tx, job, moves=True))
-        job.lease.crashes = 0
-    job.lease.survived()
+async def confirm_survival(gateway: Gateway, job: Job) -> None:
+    """Note that this process survived a round of work: the crashes before it had another cause."""
+    if job.running.lease.crashes:
+        await gateway.store.write(lambda tx: check_lease(tx, job, is_progress=True))
+        job.running.forget_crashes()
+    job.running.end_trial()
 
 
 async def record_attempt(
@@ -85,14 +137,16 @@ async def record_attempt(
     state: str,
     *,
     result: Result | None = None,
-    kind: str | None = None,
+    kind: FailureKind | None = None,
     message: str | None = None,
 ) -> None:
-    """Waits for a store that is away: forgetting a job's name would lose something paid for."""
-    moves = all(row["id"] != attempt_id or row["state"] != state for row in job.attempts.values())
+    """Store what became of an attempt. Waits for a store that is unavailable: losing the provider's id for a job would
+    lose something paid for.
+    """
+    is_progress = all(row.id != attempt_id or row.state != state for row in job.attempts.values())
 
     async def write(tx: Transaction) -> None:
-        await check_lease(tx, job, moves=moves)
+        await check_lease(tx, job, is_progress=is_progress)
         await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
@@ -105,11 +159,15 @@ async def set_attempt(
     at_ms: int,
     *,
     result: Result | None = None,
-    kind: str | None = None,
+    kind: FailureKind | None = None,
     message: str | None = None,
     cost: Nanos | None = None,
 ) -> None:
-    """The names of jobs are unique, so that no two generations claim one; other answers may be named as they please."""
+    """Update an attempt that has not ended.
+
+    The upstream id is stored only for jobs, which are asked about by it: it is unique, so that no two generations claim
+    one job. Ids of immediate results need not be unique.
+    """
     await tx.run(
         "set_attempt",
         id=attempt_id,

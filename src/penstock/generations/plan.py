@@ -1,8 +1,8 @@
-"""What a valid call comes down to: who can serve it and for how much, or what stands in for them."""
+"""Plan a validated call: which candidates can serve it and at what price, or which recording or mock replaces them."""
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -10,12 +10,13 @@ from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.generations import respond
-from penstock.generations.validate import ValidatedCall
+from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
+from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.media.transfer import LoadedInput
 from penstock.providers.spec import Model
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
-from penstock.schema import Call, Fingerprint, Input, Plan, PlannedCandidate, Request, Response
+from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
 from penstock.upstream import catalog, translate
 from penstock.upstream.catalog import Candidate, Route
@@ -25,60 +26,64 @@ _TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """Everything about a call that can be known before it is accepted; all that can be refused was."""
+    """Everything that is known about a call before it is accepted; whatever is invalid about it was refused."""
 
-    wish: ValidatedCall
+    validated: ValidatedCall
     request: Request
     plan: Plan
-    pictures: tuple[LoadedInput, ...] = ()
-    due_ms: tuple[int, int] = (0, 0)  # first and last byte of an answer that is served from a stand-in
-    claims: bool = False  # would make a recording if it is the first call of its likeness
+    inputs: tuple[LoadedInput, ...] = ()
+    due_ms: tuple[int, int] = (0, 0)  # when the first and the last byte of a replay or mock are to be sent
+    claims_recording: bool = False  # of several alike calls only the first is to record
 
 
-async def make_plan(gateway: Gateway, call: Call, wish: ValidatedCall, kind: str, tasks: Sequence[str]) -> PlannedCall:
-    """A recording or a mock where one was asked for, else the providers."""
-    asked = None if call.dry_run else recordings.replay_options(call)
-    if asked is None:
-        return await _live(gateway, wish, tasks)
-    sources = [(picture.role, picture.source) for picture in wish.pictures]
-    model = gateway.catalog.public_id(wish.request.model)
-    like = recordings.fingerprint(kind, wish.request, model, sources, digest(call), asked.match)
-    if asked.looks:
-        if found := await gateway.recordings.find(call.caller.org_id, asked, like):
-            return _replayed(gateway, wish, asked, found)
-        if asked.mode == "replay-or-error":
+async def make_plan(
+    gateway: Gateway, call: Call, validated: ValidatedCall, kind: str, tasks: Sequence[str]
+) -> PlannedCall:
+    """Plan a recording or a mock where the call asks for one, else the providers.
+
+    Raises a Problem when no candidate can serve the call, or when a recording is required and none matches.
+    """
+    options = None if call.dry_run else recordings.replay_options(call)
+    if options is None:
+        return await _plan_live(gateway, validated, tasks)
+    sources = [(item.role, item.source) for item in validated.inputs]
+    model = gateway.catalog.public_id(validated.request.model)
+    fingerprint = recordings.fingerprint(kind, validated.request, model, sources, body_digest(call), options.match)
+    if options.looks:
+        if found := await gateway.recordings.find(call.caller.org_id, options, fingerprint):
+            return _plan_replay(gateway, validated, options, found)
+        if options.mode == "replay-or-error":
             raise recordings.missing()
-    if asked.mode.endswith("mock"):
-        return await _mocked(gateway, wish, asked, tasks)
-    return _recording(gateway, await _live(gateway, wish, tasks), asked, like)
+    if options.mode.endswith("mock"):
+        return await _plan_mock(gateway, validated, options, tasks)
+    return _with_recording(gateway, await _plan_live(gateway, validated, tasks), options, fingerprint)
 
 
-def estimate(gateway: Gateway, intent: PlannedCall) -> Response:
-    """A dry run ends here: validated like any other, nothing run, nothing held."""
-    choice = intent.plan.choices[0]
-    option = gateway.catalog.option(choice, intent.request.task)
-    assert option is not None, "it was routed to a moment ago"
-    return respond.estimate(intent.request.model, choice.provider, quote(option.model, intent.request))
+def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
+    """The response to a dry run: the price, with nothing run and nothing held."""
+    first = planned.plan.candidates[0]
+    candidate = gateway.catalog.option(first, planned.request.task)
+    assert candidate is not None, "it was planned a moment ago"
+    return respond.estimate(planned.request.model, first.provider, quote(candidate.model, planned.request))
 
 
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _live(gateway: Gateway, wish: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
-    route = gateway.catalog.route(wish.request.model, tasks, gateway.health.is_healthy)
-    route, request = _fitting(route, wish)
-    pictures = [await gateway.transfer.load_input(one.role, one.source, one.param) for one in wish.pictures]
-    _check_mask(pictures)
-    request = msgspec.structs.replace(request, inputs=_inputs(pictures))
-    choices = tuple(_choice(option, request) for option in route.candidates)
-    return PlannedCall(wish, request, Plan(choices, route.forced), tuple(pictures))
+async def _plan_live(gateway: Gateway, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+    route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
+    route, request = _capable_route(route, validated)
+    inputs = await _load_inputs(gateway, validated.inputs)
+    request = msgspec.structs.replace(request, inputs=_described(inputs))
+    candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
+    return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs)
 
 
-def _fitting(route: Route, wish: ValidatedCall) -> tuple[Route, Request]:
-    """The options that can do what is asked, and the request with what the model would assume."""
+def _capable_route(route: Route, validated: ValidatedCall) -> tuple[Route, Request]:
+    """The candidates that can do what is asked, and the request with the model's defaults."""
     task = route.first.model.op.task
-    request = translate.with_defaults(msgspec.structs.replace(wish.request, task=task), route.first.model)
-    roles = [picture.role for picture in wish.pictures]
+    request = translate.with_defaults(msgspec.structs.replace(validated.request, task=task), route.first.model)
+    roles = [item.role for item in validated.inputs]
     counts = {_TABLE_NAMES[role]: roles.count(role) for role in set(roles)}
 
     def check(model: Model, wanted: Request) -> None:
@@ -91,70 +96,76 @@ def _fitting(route: Route, wish: ValidatedCall) -> tuple[Route, Request]:
     return route, request
 
 
-def _choice(option: Candidate, request: Request) -> PlannedCandidate:
+def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandidate:
     return PlannedCandidate(
-        provider=option.provider.slug,
-        model=option.model.id,
-        upstream=option.model.upstream,
-        prices=snapshot_prices(option.model.prices),
-        hold=quote(option.model, request).total,
-        send=option.model.op.send,
+        provider=candidate.provider.slug,
+        model=candidate.model.id,
+        upstream=candidate.model.upstream,
+        prices=snapshot_prices(candidate.model.prices),
+        hold=quote(candidate.model, request).total,
+        send=candidate.model.op.send,
     )
 
 
-def _inputs(pictures: Sequence[LoadedInput]) -> tuple[Input, ...]:
-    """What pricing needs to know of them; they get their places when the call is accepted."""
-    return tuple(Input(one.role, "", one.content_type, one.width, one.height, len(one.data)) for one in pictures)
+async def _load_inputs(gateway: Gateway, sources: Sequence[InputSource]) -> tuple[LoadedInput, ...]:
+    """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
+    inputs = [await gateway.transfer.load_input(item.role, item.source, item.param) for item in sources]
+    _check_mask(inputs)
+    return tuple(inputs)
 
 
-def _check_mask(pictures: Sequence[LoadedInput]) -> None:
-    mask = next((one for one in pictures if one.role == "mask"), None)
-    source = next((one for one in pictures if one.role == "image"), None)
-    if mask and source and (mask.width, mask.height) != (source.width, source.height):
+def _described(inputs: Sequence[LoadedInput]) -> tuple[Input, ...]:
+    """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
+    return tuple(Input(item.role, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
+
+
+def _check_mask(inputs: Sequence[LoadedInput]) -> None:
+    mask = next((item for item in inputs if item.role == "mask"), None)
+    image = next((item for item in inputs if item.role == "image"), None)
+    if mask and image and (mask.width, mask.height) != (image.width, image.height):
         raise InvalidRequest(
-            f"`mask` must have the image's dimensions, {source.width}x{source.height}; "
+            f"`mask` must have the image's dimensions, {image.width}x{image.height}; "
             f"it has {mask.width}x{mask.height}.",
             param="mask",
         )
 
 
-# ----------------------------------------------------------------------------------------------------------- stand-ins
+# -------------------------------------------------------------------------------------------------- recordings, mocks
 
 
-def _recording(gateway: Gateway, intent: PlannedCall, asked: ReplayOptions, like: Fingerprint) -> PlannedCall:
-    """Live, as far as the providers are concerned; perhaps to be kept."""
-    records = gateway.recordings.new_id() if asked.stores else None
-    plan = msgspec.structs.replace(intent.plan, asked=True, records=records, likeness=like if records else None)
-    claims = asked.mode == "replay-or-record"
-    return PlannedCall(intent.wish, intent.request, plan, intent.pictures, claims=claims)
+def _with_recording(
+    gateway: Gateway, planned: PlannedCall, options: ReplayOptions, fingerprint: Fingerprint
+) -> PlannedCall:
+    """A live plan whose result is recorded if the mode asks for it, and whose response names its source."""
+    source = Recording(gateway.recordings.new_id(), fingerprint) if options.stores else Live(is_reported=True)
+    plan = msgspec.structs.replace(planned.plan, source=source)
+    return replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
 
 
-def _replayed(gateway: Gateway, wish: ValidatedCall, asked: ReplayOptions, found: Row) -> PlannedCall:
-    """No route is needed: the provider may be long gone."""
-    known = msgspec.json.decode(found["result"], type=recordings.Recorded)
-    choice = PlannedCandidate(known.provider, found["model"], known.executed_model.partition("/")[2])
-    request = msgspec.structs.replace(wish.request, task=found["task"])
-    due = recordings.due(asked.latency, found["duration_ms"], gateway.clock.now_ms())
-    plan = Plan((choice,), replays=found["id"], due_ms=due[1], asked=True)
-    return PlannedCall(wish, request, plan, due_ms=due)
+def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, found: Row) -> PlannedCall:
+    """Needs no route: the recorded provider may no longer be configured."""
+    recorded = msgspec.json.decode(found["result"], type=recordings.Recorded)
+    candidate = PlannedCandidate(recorded.provider, found["model"], recorded.executed_model.partition("/")[2])
+    request = msgspec.structs.replace(validated.request, task=found["task"])
+    due_ms = recordings.due(options.latency, found["duration_ms"], gateway.clock.now_ms())
+    return PlannedCall(validated, request, Plan((candidate,), Replay(found["id"], due_ms[1])), due_ms=due_ms)
 
 
-async def _mocked(gateway: Gateway, wish: ValidatedCall, asked: ReplayOptions, tasks: Sequence[str]) -> PlannedCall:
-    """Any model that is known will do, also without its credential; addresses are not fetched."""
-    _, request = _fitting(gateway.catalog.known_route(wish.request.model, tasks), wish)
-    at_hand = [one for one in wish.pictures if not (isinstance(one.source, str) and one.source[:5] != "data:")]
-    pictures = [await gateway.transfer.load_input(one.role, one.source, one.param) for one in at_hand]
-    _check_mask(pictures)
-    mock = gateway.catalog.mock(request.task)
-    due = recordings.due(asked.latency, 0, gateway.clock.now_ms())
-    choice = PlannedCandidate(mock.provider.slug, mock.model.id, mock.model.upstream)
-    plan = Plan((choice,), mocks=True, due_ms=due[1], asked=True)
-    request = msgspec.structs.replace(request, inputs=_inputs(pictures))
-    return PlannedCall(wish, request, plan, tuple(pictures), due)
+async def _plan_mock(
+    gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
+) -> PlannedCall:
+    """Any known model will do, also without a credential. Input URLs are not fetched."""
+    _, request = _capable_route(gateway.catalog.known_route(validated.request.model, tasks), validated)
+    inputs = await _load_inputs(gateway, [item for item in validated.inputs if not item.is_url])
+    model = gateway.catalog.mock(request.task)
+    candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
+    due_ms = recordings.due(options.latency, 0, gateway.clock.now_ms())
+    request = msgspec.structs.replace(request, inputs=_described(inputs))
+    return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs, due_ms)
 
 
-def digest(call: Call) -> bytes:
-    """Tells whether a repeated call says the same; a form's boundary is new each time, its parts are not."""
+def body_digest(call: Call) -> bytes:
+    """A digest that is equal for equal bodies. A form's boundary, which is new each time, is left out."""
     if not call.is_form:
         return hashlib.sha256(call.body).digest()
     parts = [(name, value if isinstance(value, str) else value.data) for name, value in call.form]

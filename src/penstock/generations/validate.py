@@ -1,4 +1,4 @@
-"""Check a call's fields and make the canonical request, or say what is wrong."""
+"""Check the fields of a call and build the canonical request."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,64 +16,70 @@ from penstock.values import Frame, Retention
 
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
-# Fields that steer the gateway and are nobody else's business.
-_OURS = ("webhook_url", "media_retention", "idempotency_key", "metadata", "model")
-_MOST_METADATA = 64
-_MOST_SECONDS = 3600
-_MOST_PICTURES = 16
+# Fields for the gateway itself, which are not part of the canonical request.
+_GATEWAY_FIELDS = ("webhook_url", "media_retention", "idempotency_key", "metadata", "model")
+_METADATA_MAX = 64
+_SECONDS_MAX = 3600
+_INPUTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """A picture that came with the call, still to be fetched or checked: a file, a data URI or an address."""
+    """An input image of a call before it is loaded: a file, a data URI or a URL."""
 
     role: str
     source: UploadedFile | str
     param: str
 
+    @property
+    def is_url(self) -> bool:
+        return isinstance(self.source, str) and not _is_data_uri(self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class ValidatedCall:
-    """A valid call: the request, and what concerns only us."""
+    """A call whose fields are valid: the request, its inputs, and the fields for the gateway itself."""
 
     request: Request
-    pictures: tuple[InputSource, ...] = ()
+    inputs: tuple[InputSource, ...] = ()
     retention_seconds: int = 0
     webhook_url: str | None = None
     idempotency_key: str | None = None
 
 
 def image(call: Call, settings: Settings) -> ValidatedCall:
-    values, extras = _checked(IMAGE, _fields(call, IMAGE))
-    return _wish(settings, "image", values, extras)
+    """Raises InvalidRequest, which names the field, as do `edit` and `video`."""
+    values, extras = _check_fields(IMAGE, _fields(call, IMAGE))
+    return _validated(settings, "image", values, extras)
 
 
 def edit(call: Call, settings: Settings) -> ValidatedCall:
-    """`task` is settled by the model: an upscaler needs no prompt."""
-    fields, egress = _fields(call, EDIT), _egress(settings)
-    pictures = [*_pictures(fields, "image", "image", egress), *_pictures(fields, "mask", "mask", egress)]
-    values, extras = _checked(EDIT, fields)
-    if not any(picture.role == "image" for picture in pictures):
+    """The model decides later whether it is an edit or an upscale: only an edit needs a prompt."""
+    fields = _fields(call, EDIT)
+    egress = _egress(settings)
+    inputs = [*_take_inputs(fields, "image", "image", egress), *_take_inputs(fields, "mask", "mask", egress)]
+    values, extras = _check_fields(EDIT, fields)
+    if not any(item.role == "image" for item in inputs):
         raise InvalidRequest("`image` is required: send at least one PNG, WebP or JPEG file.", param="image")
-    if sum(picture.role == "mask" for picture in pictures) > 1:
+    if sum(item.role == "mask" for item in inputs) > 1:
         raise InvalidRequest("`mask` takes one file.", param="mask")
     if not values.get("prompt", "").strip():
         values.pop("prompt", None)
-    return _wish(settings, "edit", values, extras, tuple(pictures))
+    return _validated(settings, "edit", values, extras, tuple(inputs))
 
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
-    pictures = tuple(_pictures(fields, "input_reference", "reference", _egress(settings)))
-    values, extras = _checked(VIDEO, fields)
-    return _wish(settings, "video", values, extras, pictures)
+    inputs = tuple(_take_inputs(fields, "input_reference", "reference", _egress(settings)))
+    values, extras = _check_fields(VIDEO, fields)
+    return _validated(settings, "video", values, extras, inputs)
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
 def _fields(call: Call, table: Table) -> dict[str, Any]:
-    """The body as one mapping, whichever way it was sent."""
+    """The fields of a JSON or form body."""
     if call.is_form:
         return forms.read(call.form, table)
     if not isinstance(call.json, dict):
@@ -81,8 +87,8 @@ def _fields(call: Call, table: Table) -> dict[str, Any]:
     return dict(call.json)
 
 
-def _checked(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Known fields checked under their proper names; the rest is for the provider."""
+def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check the known fields. Returns their values under their main names, and the unknown fields."""
     values: dict[str, Any] = {}
     extras: dict[str, Any] = {}
     for name, value in fields.items():
@@ -91,44 +97,50 @@ def _checked(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, Any], d
             extras[name] = value
         elif value is not None:
             check_field(row, value)
-            proper = row.same_as or name
-            value = _seconds(value, name) if proper == "seconds" else value
-            if values.get(proper, value) != value:
-                raise InvalidRequest(f"`{name}` and `{_other(table, name)}` say different things.", param=name)
-            values[proper] = value
+            main_name = row.same_as or name
+            value = _seconds(value, name) if main_name == "seconds" else value
+            if values.get(main_name, value) != value:
+                raise InvalidRequest(f"`{name}` and `{_other_name(table, name)}` have different values.", param=name)
+            values[main_name] = value
     for row in table.values():
         if row.required and row.name not in values and "file" not in row.types:
             raise InvalidRequest(f"`{row.name}` is required.", param=row.name)
     return values, extras
 
 
-def _other(table: Table, name: str) -> str:
+def _other_name(table: Table, name: str) -> str:
     """The other name of a field that has two."""
     return table[name].same_as or next(row.name for row in table.values() if row.same_as == name)
 
 
-# ---------------------------------------------------------------------------------------------------------- the wishes
+# ------------------------------------------------------------------------------------------------------ validated call
 
 
-def _wish(
+def _validated(
     settings: Settings,
     task: str,
     values: dict[str, Any],
     extras: dict[str, Any],
-    pictures: tuple[InputSource, ...] = (),
+    inputs: tuple[InputSource, ...] = (),
 ) -> ValidatedCall:
-    if values.get("size") == AUTO and task != "edit":  # there is nothing to take it from
+    if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
-    metadata = _metadata(values.get("metadata"))
-    hook = values.get("webhook_url")
-    hook = guard.check_webhook_url(hook, _egress(settings)) if hook else None
-    key = values.get("idempotency_key")
-    retention = _retention(settings, values.get("media_retention"))
-    model = values["model"]
-    kept = {name: value for name, value in values.items() if name not in _OURS}
-    request = Request(task=task, model=model, values=kept, extras=extras, metadata=metadata)
-    return ValidatedCall(request, pictures, retention, hook, key)
+    webhook_url = values.get("webhook_url")
+    request = Request(
+        task=task,
+        model=values["model"],
+        values={name: value for name, value in values.items() if name not in _GATEWAY_FIELDS},
+        extras=extras,
+        metadata=_metadata(values.get("metadata")),
+    )
+    return ValidatedCall(
+        request=request,
+        inputs=inputs,
+        retention_seconds=_retention_seconds(settings, values.get("media_retention")),
+        webhook_url=guard.check_webhook_url(webhook_url, _egress(settings)) if webhook_url else None,
+        idempotency_key=values.get("idempotency_key"),
+    )
 
 
 def _egress(settings: Settings) -> EgressRules:
@@ -154,67 +166,67 @@ def _check_shape(values: dict[str, Any]) -> None:
 
 def _seconds(value: str | float, name: str) -> float:
     number = value if not isinstance(value, str) else float(value) if _DECIMAL.fullmatch(value) else 0.0
-    if not 0 < number <= _MOST_SECONDS:
-        raise InvalidRequest(f"`{name}` must be a number above 0 and at most {_MOST_SECONDS}.", param=name)
+    if not 0 < number <= _SECONDS_MAX:
+        raise InvalidRequest(f"`{name}` must be a number above 0 and at most {_SECONDS_MAX}.", param=name)
     return int(number) if number == int(number) else number
 
 
-def _retention(settings: Settings, text: str | None) -> int:
+def _retention_seconds(settings: Settings, text: str | None) -> int:
     if text is None:
         return Retention.parse(settings.media_retention).seconds
     longest = Retention.parse(settings.media_retention_max)
     try:
-        asked = Retention.parse(text)
+        retention = Retention.parse(text)
     except ValueError:
-        asked = Retention(longest.seconds + 1)
-    if asked.seconds > longest.seconds:
+        retention = Retention(longest.seconds + 1)
+    if retention.seconds > longest.seconds:
         raise InvalidRequest(
             "`media_retention` must be hours or days such as `12h` or `7d`, "
             f"from `1h` to `{settings.media_retention_max}`.",
             param="media_retention",
         )
-    return asked.seconds
+    return retention.seconds
 
 
 def _metadata(value: Any) -> dict[str, str]:
     if value is None:
         return {}
-    fits = len(value) <= _MOST_METADATA and all(
-        isinstance(key, str) and len(key) <= 64 and isinstance(one, str) and len(one) <= 512
-        for key, one in value.items()
+    fits = len(value) <= _METADATA_MAX and all(
+        isinstance(name, str) and len(name) <= 64 and isinstance(text, str) and len(text) <= 512
+        for name, text in value.items()
     )
     if not fits:
         raise InvalidRequest(
-            f"`metadata` must be at most {_MOST_METADATA} pairs of strings, "
+            f"`metadata` must be at most {_METADATA_MAX} pairs of strings, "
             "names up to 64 and values up to 512 characters.",
             param="metadata",
         )
     return dict(value)
 
 
-# ------------------------------------------------------------------------------------------------------------ pictures
+# -------------------------------------------------------------------------------------------------------------- inputs
 
 
-def _pictures(fields: dict[str, Any], name: str, role: str, egress: EgressRules) -> Iterator[InputSource]:
-    """Takes the pictures out of the fields; addresses are checked here, contents when they are loaded."""
-    found = fields.pop(name, None)
-    if found is None:
+def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRules) -> Iterator[InputSource]:
+    """Remove a field of input images from `fields` and yield them. URLs are checked here, contents when loaded."""
+    value = fields.pop(name, None)
+    if value is None:
         return
-    several = found if isinstance(found, list) else [found]
-    if len(several) > _MOST_PICTURES:
-        raise InvalidRequest(f"`{name}` takes at most {_MOST_PICTURES}.", param=name)
-    for one in several:
-        source = one.get("image_url", one.get("url")) if isinstance(one, dict) else one
-        if isinstance(source, dict):  # chat's form of the same thing
+    items = value if isinstance(value, list) else [value]
+    if len(items) > _INPUTS_MAX:
+        raise InvalidRequest(f"`{name}` takes at most {_INPUTS_MAX}.", param=name)
+    for item in items:
+        source = item.get("image_url", item.get("url")) if isinstance(item, dict) else item
+        if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
-        if not isinstance(source, str | UploadedFile) or (_is_data(source) and not _DATA_URI.match(str(source))):
+        if not isinstance(source, str | UploadedFile) or (_is_data_uri(source) and not _DATA_URI.match(str(source))):
             raise InvalidRequest(
-                f"`{name}` must be a file, `{{image_url}}` with an HTTPS address, or a base64 data URI.", param=name
+                f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
             )
-        if isinstance(source, str) and not _is_data(source):
+        if isinstance(source, str) and not _is_data_uri(source):
             source = guard.check_media_url(source, name, egress)
         yield InputSource(role, source, name)
 
 
-def _is_data(source: str | UploadedFile) -> bool:
+def _is_data_uri(source: str | UploadedFile) -> bool:
     return isinstance(source, str) and source[:5].lower() == "data:"

@@ -1,4 +1,4 @@
-"""Share videos among any number of workers: Procrastinate hands them out over Postgres and takes back dead ones'."""
+"""Share videos among any number of workers, through a Procrastinate queue in Postgres."""
 
 import asyncio
 import logging
@@ -24,21 +24,23 @@ from penstock.store.postgres import target
 T = TypeVar("T")
 log = structlog.get_logger()
 
-# As `defer_generation` and `tell_drivers` write them.
-QUEUE, TASK, NUDGES = "generations", "drive", "penstock_nudges"
+# As `defer_generation` and `notify_workers` write them.
+QUEUE = "generations"
+TASK = "run"
+WAKEUPS = "penstock_wakeups"
 _CONNECTIONS = 4
-_LOOK_SECONDS = 1.0  # how late we may learn of a job that was put back; new ones are announced
-_PAUSE_SECONDS = 0.5  # between attempts to reach a database that is away
+_LOOK_SECONDS = 1.0  # how late a worker may learn of a job that was put back; new ones are notified
+_PAUSE_SECONDS = 0.5  # between tries to reach a database that is unavailable
 _NEVER_SECONDS = 86_400.0
 _RESCUED_AT_ONCE = 500
 
 
 class Interrupted(Exception):
-    """This process stops, or could not reach the database: the job is for another turn."""
+    """This process stops, or could not reach the database: the job goes back to the queue."""
 
 
-class _Again(BaseRetryStrategy):
-    """No job fails: what becomes of its generation is written down there."""
+class _AlwaysRetry(BaseRetryStrategy):
+    """Put an interrupted job back into the queue; whether its generation failed is stored with the generation."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -47,90 +49,104 @@ class _Again(BaseRetryStrategy):
         return RetryDecision(retry_in={"seconds": 0 if self._jobs.is_stopping else 1})
 
 
-class _Patient(PsycopgConnector):
-    """Waits for a database that is away; the worker above would end with the first failure."""
+class _PatientConnector(PsycopgConnector):
+    """Repeats a query while the database is unavailable; Procrastinate's worker would end at the first failure."""
 
     def __init__(self, jobs: Jobs, database: str) -> None:
         super().__init__(
-            pool_factory=_plain_pool, conninfo=target(database), configure=_configure, min_size=1, max_size=_CONNECTIONS
+            pool_factory=_pool_without_check,
+            conninfo=target(database),
+            configure=_configure,
+            min_size=1,
+            max_size=_CONNECTIONS,
         )
         self._jobs = jobs
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
-        ask = super().execute_query_async
+        execute = super().execute_query_async
         try:
-            await self._insist(partial(ask, query, **arguments))
+            await self._retry(partial(execute, query, **arguments))
         except exceptions.UniqueViolation:
-            # Put back under a name that waits in the queue already: this one is too many.
-            await ask(sql.queries["finish_job"], job_id=arguments["job_id"], status="failed", delete_job=True)
+            # The job was to be put back, and another job of its generation waits in the queue already: remove this one.
+            await execute(sql.queries["finish_job"], job_id=arguments["job_id"], status="failed", delete_job=True)
         except exceptions.ConnectorException as problem:
-            # Ended or put back by somebody else, while we were thought dead.
+            # Another worker took this one for dead and has ended the job or put it back.
             if not isinstance(problem.__cause__, psycopg.errors.RaiseException):
                 raise
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        return await self._insist(partial(super().execute_query_one_async, query, **arguments))
+        return await self._retry(partial(super().execute_query_one_async, query, **arguments))
 
     async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
-        return await self._insist(partial(super().execute_query_all_async, query, **arguments))
+        return await self._retry(partial(super().execute_query_all_async, query, **arguments))
 
-    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, execute: Callable[[], Awaitable[T]]) -> T:
+        """Repeat while the database is unavailable and this process does not stop.
+
+        Not `retry_while_unavailable`: Procrastinate raises exceptions of its own.
+        """
         while True:
             try:
-                return await ask()
+                return await execute()
             except exceptions.ConnectorException as problem:
-                away = isinstance(problem.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
-                if not away or self._jobs.is_stopping:
+                is_unavailable = isinstance(problem.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
+                if not is_unavailable or self._jobs.is_stopping:
                     raise
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """The worker's channels, and ours beside them on the same connection."""
+        """Listen to the worker's channels, and to the wake-ups of jobs on the same connection."""
 
-        async def heard(*, channel: str, payload: str) -> None:
-            if channel == NUDGES:
-                self._jobs.nudge(payload)
+        async def receive(*, channel: str, payload: str) -> None:
+            if channel == WAKEUPS:
+                self._jobs.wake(payload)
             else:
                 await on_notification(channel=channel, payload=payload)
 
         while True:
             try:
-                await super().listen_notify(heard, [*channels, NUDGES])
+                await super().listen_notify(receive, [*channels, WAKEUPS])
             except exceptions.ConnectorException:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _plain_pool(**said: Any) -> AsyncConnectionPool:
-    """Without a question before each question whether the connection still lives; see `_Patient`."""
-    return AsyncConnectionPool(**{**said, "check": None})
+def _pool_without_check(**options: Any) -> AsyncConnectionPool:
+    """A pool that does not check a connection before each use; failed queries are repeated instead."""
+    return AsyncConnectionPool(**{**options, "check": None})
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Each statement is a transaction, so that a worker that is stopped holds no locks for long."""
+    """Make each statement a transaction, so that a worker that is stopped holds no locks for long."""
     await connection.set_autocommit(True)
     await connection.execute("SET lock_timeout = '10s'")
 
 
 class Cluster:
-    """This process as one of the workers.
+    """This process as one of the workers of a cluster.
 
-    A job in the queue asks for a driver; the lease says who that is. So a job that is handed out twice, because a
-    worker was thought dead, does no harm, and one that got lost is put back when nobody holds the lease.
+    A job in the queue asks for some worker to run a generation; the lease decides which worker does. So a job that is
+    handed out twice, because a worker was taken for dead, does no harm. A job that got lost is put back when no worker
+    holds the lease.
     """
 
     def __init__(self, jobs: Jobs, store: Store, clock: Clock, settings: Settings) -> None:
-        self._jobs, self._store, self._clock, self._settings = jobs, store, clock, settings
-        self._app = App(connector=_Patient(jobs, settings.database))
-        self._app.task(name=TASK, queue=QUEUE, retry=_Again(jobs))(self._attend)
+        self._jobs = jobs
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._app = App(connector=_PatientConnector(jobs, settings.database))
+        self._app.task(name=TASK, queue=QUEUE, retry=_AlwaysRetry(jobs))(self._run_generation)
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
-        self._dropped: set[tuple[str, int]] = set()
+        self._seen_dropped: set[tuple[str, int]] = set()
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
 
-    async def _attend(self, request_id: str) -> None:
-        """Done when it has ended; also when somebody else drives it, or its driver failed: the lease decides then."""
+    async def _run_generation(self, request_id: str) -> None:
+        """Return when the generation has ended, also when another worker runs it or running it failed: then its lease
+        decides when it is put back. Raise Interrupted when it is to go back to the queue now.
+        """
         try:
-            ended = await self._jobs.attend(request_id)
+            ended = await self._jobs.run_until_ended(request_id)
         except StorageUnavailable as problem:
             raise Interrupted(request_id) from problem
         if not ended and self._jobs.is_stopping:
@@ -141,13 +157,13 @@ class Cluster:
         self._task = asyncio.create_task(self._run(), name="work")
 
     async def _run(self) -> None:
-        """Work until told to stop. A worker that fails is replaced; what it drove goes on meanwhile."""
+        """Work until told to stop. A worker that fails is replaced; its jobs go on meanwhile."""
         while not self._jobs.is_stopping:
             self._worker = self._new_worker()
             try:
                 await self._worker.run()  # type: ignore[no-untyped-call]
             except exceptions.ConnectorException:
-                log.exception("worker failed, another begins")
+                log.exception("worker failed, starting another")
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     def _new_worker(self) -> Worker:
@@ -166,10 +182,10 @@ class Cluster:
         )
 
     async def stop(self) -> None:
-        """Take nothing more; leave what is under way to the others in good order."""
+        """Take no more jobs, and stop the running ones so that other workers can go on with them at once."""
         self._jobs.is_stopping = True
         if self._worker:
-            self._worker.shutdown_graceful_timeout = None  # they end as soon as their drivers are stopped
+            self._worker.shutdown_graceful_timeout = None  # they end as soon as the jobs are stopped
             self._worker.stop()  # type: ignore[no-untyped-call]
         await self._jobs.stop()
         if self._task:
@@ -179,23 +195,22 @@ class Cluster:
     # ------------------------------------------------------------------------------------------------------- rescuing
 
     async def rescue(self) -> int:
-        """Put back the jobs of dead workers, and what has no job although nobody drives it."""
-        manager, seconds = (
-            self._app.job_manager,
-            self._settings.lease_seconds * 4 / 3,
-        )  # the leases have run out by then
+        """Put back the jobs of dead workers, and queue generations that nobody runs and that are not in the queue."""
+        manager = self._app.job_manager
+        seconds = self._settings.lease_seconds * 4 / 3  # the leases have expired by then
         stalled = list(await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds))
         for job in stalled:
             await manager.retry_job(job)
         return len(stalled) + await self._requeue()
 
     async def _requeue(self) -> int:
-        """Seen twice, because between being handed out and being claimed there is a moment that looks the same."""
+        """Queue again what was found in two rounds: a job looks dropped between being handed out and being claimed."""
         now = self._clock.steady_ms()
         rows = await self._store.all("list_dropped_generations", now_ms=now, limit=_RESCUED_AT_ONCE)
         seen = {(row["id"], row["lease_token"]) for row in rows}
-        again, self._dropped = seen & self._dropped, seen - self._dropped
-        return sum([await self._defer(request_id) for request_id, _ in sorted(again)])
+        seen_twice = seen & self._seen_dropped
+        self._seen_dropped = seen - self._seen_dropped
+        return sum([await self._defer(request_id) for request_id, _ in sorted(seen_twice)])
 
     async def _defer(self, request_id: str) -> bool:
         try:

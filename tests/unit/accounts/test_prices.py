@@ -49,7 +49,7 @@ def test_input_images_are_charged_for_every_call() -> None:
     )
     request = image_request("edit", inputs=1, n=4)
     assert quote(priced_model(priced, single_output), request).total == nanos("0.20")
-    one_call = actual_cost(priced_model(priced, single_output), (priced,), request, 1)
+    one_call = actual_cost(priced_model(priced, single_output), request, 1)
     assert nanos(4 * one_call) == nanos("0.20")
 
 
@@ -129,22 +129,22 @@ def test_the_size_gives_the_resolution_for_price_conditions(values: dict[str, An
 
 def test_only_delivered_outputs_cost() -> None:
     rows = (Price(unit="image", usd="0.04"),)
-    assert actual_cost(priced_model(rows[0]), rows, image_request(n=4), 3) == Decimal("0.12")
+    assert actual_cost(priced_model(rows[0]), image_request(n=4), 3) == Decimal("0.12")
 
 
 def test_reported_tokens_do_not_change_a_price_per_image() -> None:
     rows = (Price(unit="image", usd="0.04", input_usd="0.01"),)
     assert actual_cost(
-        priced_model(rows[0]), rows, image_request("edit", inputs=1), 1, usage={"input": 1000, "output": 5000}
+        priced_model(rows[0]), image_request("edit", inputs=1), 1, usage={"input": 1000, "output": 5000}
     ) == Decimal("0.05")
 
 
 def test_reported_tokens_are_the_quantity() -> None:
     rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
-    assert actual_cost(priced_model(rows[0]), rows, image_request(), 1, usage={"input": 50, "output": 1000}) == Decimal(
+    assert actual_cost(priced_model(rows[0]), image_request(), 1, usage={"input": 50, "output": 1000}) == Decimal(
         "0.0405"
     )
-    assert actual_cost(priced_model(rows[0]), rows, image_request(), 1, usage={"input": 0, "output": 0}) == 0, (
+    assert actual_cost(priced_model(rows[0]), image_request(), 1, usage={"input": 0, "output": 0}) == 0, (
         "a reported zero counts"
     )
 
@@ -152,18 +152,18 @@ def test_reported_tokens_are_the_quantity() -> None:
 def test_unreported_tokens_cost_as_much_as_quoted() -> None:
     rows = (Price(unit="token", usd="0.00004", input_usd="0.00001", max_tokens=6000),)
     quoted = quote(priced_model(rows[0]), image_request()).total
-    assert nanos(actual_cost(priced_model(rows[0]), rows, image_request(), 1)) == quoted
+    assert nanos(actual_cost(priced_model(rows[0]), image_request(), 1)) == quoted
 
 
 def test_measured_pixels_are_the_quantity() -> None:
     rows = (Price(unit="megapixel", usd="0.01"),)
-    assert actual_cost(priced_model(rows[0]), rows, image_request(), 2, pixels=3_000_000) == Decimal("0.03")
+    assert actual_cost(priced_model(rows[0]), image_request(), 2, pixels=3_000_000) == Decimal("0.03")
 
 
 def test_a_million_tiny_costs_add_up_exactly() -> None:
     """0.15 micro-dollars, a million times, are exactly fifteen cents."""
     rows = (Price(unit="call", usd="0.00000015"),)
-    cost = nanos(actual_cost(priced_model(rows[0]), rows, image_request(), 1))
+    cost = nanos(actual_cost(priced_model(rows[0]), image_request(), 1))
     assert cost * 1_000_000 == nanos("0.15")
     assert cost == 150
 
@@ -184,9 +184,7 @@ def test_the_cost_equals_the_quote_when_all_outputs_are_delivered(
     request = image_request("edit", inputs=inputs, n=n, size=size)
     for unit in ("image", "call"):
         price = Price(unit=unit, usd=usd, input_usd=input_usd)
-        assert (
-            nanos(actual_cost(priced_model(price), (price,), request, n)) == quote(priced_model(price), request).total
-        )
+        assert nanos(actual_cost(priced_model(price), request, n)) == quote(priced_model(price), request).total
 
 
 def test_prices_can_be_stored_and_restored() -> None:
@@ -257,7 +255,7 @@ def test_started_megapixels_with_a_higher_price_for_the_first(size: str, n: int,
     assert quote(image_model, wanted).total == nanos(usd)
     width, height = (int(side) for side in size.split("x"))
     made = min(width * height, 2**21) * n
-    assert actual_cost(image_model, image_model.prices, wanted, n, pixels=made) == Decimal(usd)
+    assert actual_cost(image_model, wanted, n, pixels=made) == Decimal(usd)
 
 
 def test_megapixels_of_input_images() -> None:
@@ -266,7 +264,7 @@ def test_megapixels_of_input_images() -> None:
     )
     wanted = request("image", (input_image(1024, 1024), input_image(1920, 1080)), size="1024x1024")
     assert quote(image_model, wanted).total == nanos("0.075")
-    assert actual_cost(image_model, image_model.prices, wanted, 1, pixels=2**20) == Decimal("0.075")
+    assert actual_cost(image_model, wanted, 1, pixels=2**20) == Decimal("0.075")
     assert [line.metric for line in quote(image_model, wanted).components] == [
         "started_megapixel", "output", "started_megapixel",
     ]  # fmt: skip
@@ -276,7 +274,7 @@ def test_plain_megapixels_are_not_rounded() -> None:
     exact = model(IMAGE_OPERATION, Price(unit="megapixel", usd="0.01"))
     wanted = request("image", size="1000x1000", n=2)
     assert quote(exact, wanted).total == nanos("0.02")
-    assert actual_cost(exact, exact.prices, wanted, 2, pixels=1_500_000) == Decimal("0.015")
+    assert actual_cost(exact, wanted, 2, pixels=1_500_000) == Decimal("0.015")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +298,7 @@ def test_conditions_may_name_the_fields_sent_to_the_model(values: dict[str, Any]
     )
     wanted = request("video", **values)
     assert quote(video_model, wanted).total == nanos(usd)
-    assert actual_cost(video_model, video_model.prices, wanted, 1) == Decimal(usd)
+    assert actual_cost(video_model, wanted, 1) == Decimal(usd)
 
 
 def test_all_fields_of_a_price_row_are_restored() -> None:
@@ -318,8 +316,6 @@ def test_other_reported_amounts_have_their_own_prices() -> None:
     token_model = model(IMAGE_OPERATION, row)
     wanted = request("image")
     usage = {"input": 100, "output": 1000, "text_input": 20, "text_output": 50}
-    assert actual_cost(token_model, token_model.prices, wanted, 1, usage=usage) == Decimal("0.0314")
-    assert actual_cost(token_model, token_model.prices, wanted, 1, usage={"input": 0, "output": 1000}) == Decimal(
-        "0.03"
-    )
+    assert actual_cost(token_model, wanted, 1, usage=usage) == Decimal("0.0314")
+    assert actual_cost(token_model, wanted, 1, usage={"input": 0, "output": 1000}) == Decimal("0.03")
     assert restore_prices(snapshot_prices([row])) == (row,)

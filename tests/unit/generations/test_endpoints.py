@@ -3,29 +3,25 @@
 import asyncio
 import base64
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.errors import (
     AllProvidersExhausted,
-    Conflict,
     ContentPolicyViolation,
     InsufficientBalance,
     InvalidRequest,
     ModelNotFound,
-    NotFound,
     Problem,
     UpstreamError,
     UpstreamTimeout,
 )
-from penstock.failpoints import FailpointRaised
-from penstock.generations import endpoints, retrieve
+from penstock.generations import retrieve
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, png
-from tests.gateway import OpenGateway, RunningGateway, neighbours, postgres_only, sqlite_only, tripping
+from tests.gateway import OpenGateway, files_with, neighbours, postgres_only, sqlite_only
 
 HOOK = "https://receiver.example/hook"
 
@@ -338,93 +334,6 @@ async def test_the_length_of_keys(open_gateway: OpenGateway, key: str, good: boo
                 await running.video(idempotency_key=key)
 
 
-# --------------------------------------------------------------------------------------------------------------- cancel
-
-
-async def test_cancelling_what_was_not_begun(open_gateway: OpenGateway) -> None:
-    async with open_gateway(works=False, worker=False) as running:
-        video_id = (await running.video(webhook_url=HOOK)).json["id"]
-        assert (await running.cancel(video_id)).status == 204
-        shown = await running.shown(video_id)
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
-        assert "cost_estimate" not in shown["metadata"]
-        record = await running.record(video_id)
-        assert (record["status"], record["cost"], record["error_code"]) == ("cancelled", 0, "CANCELLED")
-        assert await running.money() == (nanos("10"), 0)
-        (message,) = await running.rows("SELECT event FROM messages")
-        assert message["event"] == "video.cancelled"
-        assert running.lab.submits == 0
-
-
-async def test_cancelling_what_a_provider_makes(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        running.lab.videos.always(faults.never_ends)
-        video_id = (await running.video(webhook_url=HOOK)).json["id"]
-        await running.lab.videos.reached(1)
-        await asyncio.gather(*(running.cancel(video_id) for _ in range(20)))
-        record = await running.ended(video_id)
-        assert (record["status"], record["cost"]) == ("cancelled", 0)
-        assert running.lab.invoice == []
-        assert await running.money() == (nanos("10"), 0)
-        assert len(await running.rows("SELECT id FROM messages")) == 1
-
-
-@sqlite_only
-async def test_cancelling_what_a_provider_will_not_stop(open_gateway: OpenGateway) -> None:
-    """Whichever comes first: it is finished, and billed."""
-    async with open_gateway() as running:
-        running.lab.cancels.always(faults.broken)
-        video_id = (await running.video()).json["id"]
-        await running.lab.videos.reached(1)
-        await running.cancel(video_id)
-        done = await running.finished(video_id)
-        assert (done["status"], done["metadata"]["cost"]) == ("completed", Decimal("0.4"))
-
-
-@sqlite_only
-async def test_a_cancel_that_comes_too_late_for_the_provider(open_gateway: OpenGateway) -> None:
-    """It takes the cancel, and says that it had finished: then it had."""
-    async with open_gateway() as running:
-        running.lab.videos.next(faults.film("queued", "completed"))
-        running.lab.cancels.always(faults.file(b"{}", "application/json"))
-        video_id = (await running.video()).json["id"]
-        await running.lab.videos.reached(1)
-        await running.cancel(video_id)
-        assert (await running.finished(video_id))["status"] == "completed"
-
-
-@sqlite_only
-async def test_cancelling_what_is_finished(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        done = await running.finished((await running.video()).json["id"])
-        assert (await running.cancel(done["id"])).status == 204
-        assert await running.shown(done["id"]) == done
-        assert await running.money() == (nanos("9.6"), 0)
-
-
-async def test_a_cancelled_video_is_not_begun_elsewhere(open_gateway: OpenGateway) -> None:
-    """The provider that has it cannot stop it, and then fails: nobody else is asked."""
-    async with open_gateway(annex=True) as running:
-        running.lab.videos.next(faults.fails)
-        running.lab.cancels.always(faults.broken)
-        video_id = (await running.video()).json["id"]
-        await running.lab.videos.reached(1)
-        await running.cancel(video_id)
-        record = await running.ended(video_id)
-        assert (record["status"], record["cost"]) == ("cancelled", 0)
-        assert len(running.annex.videos) == 0
-
-
-@sqlite_only
-async def test_cancelling_somebody_elses(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        video_id = (await running.video()).json["id"]
-        call = running.call(id=video_id, caller=await running.another())
-        with pytest.raises(NotFound):
-            await endpoints.cancel_video(running.gateway, call)
-        assert (await running.finished(video_id))["status"] == "completed"
-
-
 # ------------------------------------------------------------------------------------------------------------- failover
 
 
@@ -508,127 +417,6 @@ async def test_prices_are_those_of_the_promise(open_gateway: OpenGateway) -> Non
             assert (await running.video(query={"dryRun": "true"})).json["total_cost_micros"] == 396_000_000
 
 
-async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGateway) -> None:
-    """Tokens are held up to a ceiling; three times as many are reported. The caller pays the ceiling, we the rest."""
-    price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
-    async with open_gateway(models={"picture": {"price": price}}, starting_credit_usd="0.1") as running:
-        running.lab.usage = {"input_tokens": 0, "output_tokens": 3000}
-        made = await running.image()
-        assert made["metadata"]["cost"] == Decimal("0.1")
-        assert await running.money() == (0, 0)
-        assert await running.transfers(made["id"]) == {
-            "hold": nanos("0.1"), "capture": nanos("0.1"), "loss": nanos("0.2")
-        }  # fmt: skip
-
-
-@sqlite_only
-async def test_a_provider_that_charges_less(open_gateway: OpenGateway) -> None:
-    price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
-    async with open_gateway(models={"picture": {"price": price}}) as running:
-        running.lab.usage = {"input_tokens": 0, "output_tokens": 1}
-        made = await running.image()
-        assert made["metadata"]["cost"] == Decimal("0.0001")
-        assert await running.money() == (nanos("9.9999"), 0)
-
-
-@sqlite_only
-async def test_tiny_prices_are_rounded_once(open_gateway: OpenGateway) -> None:
-    """Four films of four seconds at 0.1 nano-dollars a second: 1.6, and so 2, not four times nothing."""
-    async with open_gateway(models={"film": {"price": {"unit": "second", "usd": "0.0000000001"}}}) as running:
-        done = await running.finished((await running.video(n=4)).json["id"])
-        assert done["metadata"]["cost"] == Decimal("0.000000002")
-
-
-# ---------------------------------------------------------------------------------------------------------------- purge
-
-CANARY = "zxcanary-0147258369"
-
-
-async def purged(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    """A finished video that says the canary wherever a caller can, and is then purged."""
-    video = await running.video(prompt=CANARY, metadata={"note": CANARY}, negative_prompt=CANARY, **body)
-    await running.ended(video.json["id"])
-    answer: dict[str, Any] = await running.purge(video.json["id"])
-    return answer
-
-
-async def test_a_purge_forgets_what_was_said_and_made(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        answer = await purged(running)
-        video_id = answer["id"]
-        assert answer == {"id": video_id, "purged": True, "already_purged": False, "media_deleted": 1}
-        shown = await running.shown(video_id)
-        assert (shown["prompt"], shown["output"], shown["status"]) == ("", None, "completed")
-        assert shown["metadata"]["cost"] == Decimal("0.4")
-        assert "note" not in shown["metadata"]
-        record = await running.record(video_id)
-        assert (record["status"], record["cost"], record["model"]) == ("completed", Decimal("0.4"), "film")
-        again = await running.purge(video_id)
-        assert again == {"id": video_id, "purged": True, "already_purged": True, "media_deleted": 0}
-        with pytest.raises(NotFound):
-            await retrieve.video_content(running.gateway, running.call(id=video_id))
-
-
-def traces(folder: Path, word: str) -> list[str]:
-    return [str(path) for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
-
-
-@sqlite_only
-async def test_a_purge_leaves_no_trace_on_the_disk(open_gateway: OpenGateway) -> None:
-    """Not in the database, its log, the media, or what is left over; while the gateway runs and after it."""
-    async with open_gateway() as running:
-        data = running.gateway.settings.data
-        reference = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
-        running.lab.polls.next(faults.altered(error={"code": "x", "message": CANARY}))
-        await purged(running, webhook_url=HOOK, input_reference=reference)
-        assert traces(data, CANARY) == []
-        media = [path for path in (data / "media").rglob("*") if path.is_file()]
-        assert media == []
-        other = await running.video(prompt="kept-7777")
-        await running.ended(other.json["id"])
-        assert traces(data, "kept-7777"), "so that finding nothing means something"
-    assert traces(data, CANARY) == []
-
-
-@sqlite_only
-async def test_a_purge_forgets_what_a_provider_said(open_gateway: OpenGateway) -> None:
-    """Providers like to quote; their words are in the record, the attempts and the event."""
-    async with open_gateway() as running:
-        running.lab.videos.next(faults.error(400, f"I will not draw {CANARY}.", "moderation_blocked"))
-        await purged(running, webhook_url=HOOK)
-        assert traces(running.gateway.settings.data, CANARY) == []
-
-
-@sqlite_only
-async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        video_id = (await running.video(prompt=CANARY)).json["id"]
-        await running.ended(video_id)
-        with tripping("purge.files_gone"), pytest.raises(FailpointRaised):
-            await running.purge(video_id)
-        assert (await running.purge(video_id))["already_purged"] is False
-        assert traces(running.gateway.settings.data, CANARY) == []
-
-
-@sqlite_only
-async def test_a_running_request_is_not_purged(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        running.lab.videos.next(faults.never_ends)
-        video_id = (await running.video()).json["id"]
-        with pytest.raises(Conflict) as caught:
-            await running.purge(video_id)
-        assert caught.value.should_retry is False
-
-
-@sqlite_only
-async def test_others_requests_are_not_purged(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        video_id = (await running.finished((await running.video()).json["id"]))["id"]
-        call = running.call(request_id=video_id, caller=await running.another())
-        with pytest.raises(NotFound):
-            await endpoints.purge(running.gateway, call)
-
-
 # -------------------------------------------------------------------------------------------------------------- secrets
 
 
@@ -643,5 +431,5 @@ async def test_the_providers_key_stays_with_us(open_gateway: OpenGateway) -> Non
         assert "did not accept the gateway's account" in caught.value.message
         assert (await running.ended((await running.video()).json["id"]))["status"] == "upstream_failure"
         assert KEY not in repr(await running.records()) + repr(caught.value.body())
-        assert traces(running.gateway.settings.data, KEY) == []
+        assert files_with(running.gateway.settings.data, KEY) == []
         assert not running.gateway.health.report()[0]["good"]

@@ -52,9 +52,9 @@ def test_images_repeat(names: list[str]) -> None:
     ("form", "words"),
     [
         ([("input_reference[0]", ONE), ("input_reference[0]", TWO)], "`input_reference[0]` was sent twice."),
-        ([("input_reference[999999999]", ONE)], "`input_reference[999999999]` is no name for a picture"),
-        ([("input_reference[999999999]", ADDRESS)], "`input_reference[999999999]` is no name for a picture"),
-        ([("input_reference[-1]", ONE)], "`input_reference[-1]` is no name for a picture"),
+        ([("input_reference[999999999]", ONE)], "`input_reference[999999999]` is not a name for an input image"),
+        ([("input_reference[999999999]", ADDRESS)], "`input_reference[999999999]` is not a name for an input image"),
+        ([("input_reference[-1]", ONE)], "`input_reference[-1]` is not a name for an input image"),
         ([("input_reference", "{not json")], "`input_reference` must be an object written as JSON."),
         ([("image", ONE)], "`image` is not a file field."),  # of this endpoint
         ([("prompt", ONE)], "`prompt` is not a file field."),

@@ -5,18 +5,29 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.generations.job import Job, cancel_asked, check_lease, record_attempt
-from penstock.jobs.leases import Lease, LeaseLost
-from penstock.providers.spec import Result
-from penstock.schema import Plan, Request
+from penstock.accounts.prices import snapshot_prices
+from penstock.generations.job import (
+    Job,
+    check_lease,
+    is_cancel_requested,
+    part_sizes,
+    record_attempt,
+    restore_candidate,
+)
+from penstock.generations.rows import get_generation
+from penstock.jobs.running import Lease, LeaseLost, RunningJob
+from penstock.providers.spec import Price, Result
+from penstock.schema import PlannedCandidate
 from penstock.store.base import StorageUnavailable, Store
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway
 
 
-async def video(running: RunningGateway) -> str:
-    """One that is under way for as long as the test likes."""
+async def start_video(running: RunningGateway) -> str:
+    """A video that runs until the test ends."""
     running.lab.videos.next(faults.never_ends)
     video_id: str = (await running.video()).json["id"]
     await running.lab.videos.reached(1)
@@ -29,15 +40,16 @@ async def video(running: RunningGateway) -> str:
 
 
 async def job_of(running: RunningGateway, video_id: str, token: int) -> Job:
-    row = await running.gateway.store.one("get_generation", id=video_id, org_id=running.caller.org_id)
+    row = await get_generation(running.gateway.store, video_id, running.caller.org_id)
     assert row is not None
-    request = msgspec.json.decode(row["request"], type=Request)
-    return Job(Lease(video_id, token), row, request, msgspec.json.decode(row["plan"], type=Plan), {})
+    request = row.decode_request()
+    assert request is not None
+    return Job(RunningJob(Lease(video_id, token)), row, request, row.decode_plan(), (), {})
 
 
-async def test_whoever_holds_the_lease_may_write(open_gateway: OpenGateway) -> None:
+async def test_only_the_holder_of_the_lease_may_write(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = await video(running)
+        video_id = await start_video(running)
         mine = await job_of(running, video_id, 1)
         await running.gateway.store.write(lambda tx: check_lease(tx, mine))
         theirs = await job_of(running, video_id, 2)
@@ -45,12 +57,12 @@ async def test_whoever_holds_the_lease_may_write(open_gateway: OpenGateway) -> N
             await running.gateway.store.write(lambda tx: check_lease(tx, theirs))
 
 
-async def test_what_moves_it_on_shows_that_crashes_were_survived(open_gateway: OpenGateway) -> None:
+async def test_progress_resets_the_number_of_crashes(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        job = await job_of(running, await video(running), 1)
+        job = await job_of(running, await start_video(running), 1)
 
-        async def crashes(moves: bool) -> int:
-            await running.gateway.store.write(lambda tx: check_lease(tx, job, moves=moves))
+        async def crashes(is_progress: bool) -> int:
+            await running.gateway.store.write(lambda tx: check_lease(tx, job, is_progress=is_progress))
             return int((await running.rows("SELECT crashes FROM generations"))[0]["crashes"])
 
         await running.change("UPDATE generations SET crashes = 4")
@@ -58,9 +70,9 @@ async def test_what_moves_it_on_shows_that_crashes_were_survived(open_gateway: O
         assert await crashes(True) == 0
 
 
-async def test_a_note_of_who_was_shut_out_changes_nothing(open_gateway: OpenGateway) -> None:
+async def test_a_record_after_the_lease_was_lost_changes_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = await video(running)
+        video_id = await start_video(running)
         before = await running.attempts(video_id)
         job = await job_of(running, video_id, 2)
         with pytest.raises(LeaseLost):
@@ -70,7 +82,7 @@ async def test_a_note_of_who_was_shut_out_changes_nothing(open_gateway: OpenGate
 
 async def test_an_ended_attempt_stays_as_it_is(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = await video(running)
+        video_id = await start_video(running)
         job, (row,) = await job_of(running, video_id, 1), await running.attempts(video_id)
         await record_attempt(running.gateway, job, row["id"], "failed", kind="broken", message="first")
         await record_attempt(
@@ -84,21 +96,21 @@ async def test_an_ended_attempt_stays_as_it_is(open_gateway: OpenGateway) -> Non
         )
 
 
-async def test_a_cancel_is_seen_inside_and_outside_a_transaction(open_gateway: OpenGateway) -> None:
+async def test_a_cancel_request_is_seen_inside_and_outside_a_transaction(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = await video(running)
+        video_id = await start_video(running)
         job = await job_of(running, video_id, 1)
-        assert not await cancel_asked(running.gateway.store, job)
+        assert not await is_cancel_requested(running.gateway.store, job)
         await running.change("UPDATE generations SET cancel_requested = 1")
-        assert await cancel_asked(running.gateway.store, job)
-        assert await running.gateway.store.write(lambda tx: cancel_asked(tx, job))
+        assert await is_cancel_requested(running.gateway.store, job)
+        assert await running.gateway.store.write(lambda tx: is_cancel_requested(tx, job))
 
 
 async def test_an_attempt_is_recorded_when_the_store_is_back(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_gateway() as running:
-        video_id = await video(running)
+        video_id = await start_video(running)
         job, (row,) = await job_of(running, video_id, 1), await running.attempts(video_id)
         store, tries = running.gateway.store, 0
         write = type(store).write
@@ -121,3 +133,34 @@ async def test_an_attempt_is_recorded_when_the_store_is_back(
         await waiting
         assert tries == 4
         assert [row["state"] for row in await running.attempts(video_id)] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("count", "native_n", "sizes"),
+    [(1, 1, [1]), (4, 1, [1, 1, 1, 1]), (10, 4, [4, 4, 2]), (4, 4, [4]), (2, 10, [2]), (10, 3, [3, 3, 3, 1])],
+)
+def test_outputs_are_split_into_calls(count: int, native_n: int, sizes: list[int]) -> None:
+    assert part_sizes(count, native_n) == sizes
+
+
+@given(st.integers(1, 10), st.integers(1, 10))
+def test_parts_add_up_and_are_as_few_as_possible(count: int, native_n: int) -> None:
+    sizes = part_sizes(count, native_n)
+    assert sum(sizes) == count
+    assert all(1 <= size <= native_n for size in sizes)
+    assert len(sizes) == -(-count // native_n)
+
+
+async def test_a_candidate_is_restored_with_its_prices_at_acceptance(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        catalog = running.gateway.catalog
+        candidate = catalog.route("film", ("video",), lambda *_: True).first
+        planned = PlannedCandidate(candidate.provider.slug, candidate.model.id, candidate.model.upstream)
+        then = msgspec.structs.replace(planned, prices=snapshot_prices([Price(unit="second", usd="7")]))
+        restored = restore_candidate(running.gateway, then, "video")
+        assert restored is not None
+        assert [price.usd for price in restored.model.prices] == ["7"]
+        now = msgspec.structs.replace(planned, prices=snapshot_prices(candidate.model.prices))
+        assert restore_candidate(running.gateway, now, "video") == candidate
+        gone = msgspec.structs.replace(planned, provider="gone")
+        assert restore_candidate(running.gateway, gone, "video") is None

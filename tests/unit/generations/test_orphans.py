@@ -1,4 +1,4 @@
-"""What a provider finishes after we gave up: our loss, once; nothing for the caller, no second event."""
+"""Jobs that a provider finishes after their generation failed: the gateway's loss, once; no charge, no second event."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from penstock.accounts.audit import orphans
-from penstock.generations import orphans as late
+from penstock.generations.orphans import _check, check_due
+from penstock.generations.rows import list_attempts
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -18,8 +19,8 @@ UNTOUCHED = (nanos("10"), 0)
 DAY = 86_400.0
 
 
-async def given_up(running: RunningGateway, **body: Any) -> str:
-    """A video that the provider goes on making after its deadline, having ignored that it was called off."""
+async def fail_by_deadline(running: RunningGateway, **body: Any) -> str:
+    """A failed video that the provider goes on making after its deadline, ignoring the cancel."""
     running.lab.videos.next(faults.never_ends)
     running.lab.cancels.always(faults.rejected)
     video_id: str = (await running.video(webhook_url=HOOK, **body)).json["id"]
@@ -45,9 +46,9 @@ def finish(running: RunningGateway, state: str) -> None:
         film.states.append(state)
 
 
-async def test_a_late_success(open_gateway: OpenGateway) -> None:
+async def test_a_job_completed_late_is_a_loss_and_changes_nothing_else(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
-        video_id = await given_up(running)
+        video_id = await fail_by_deadline(running)
         before = (
             await running.shown(video_id),
             await running.record(video_id),
@@ -56,8 +57,8 @@ async def test_a_late_success(open_gateway: OpenGateway) -> None:
         finish(running, "completed")
         await running.until(is_now(running, video_id, "completed"), step_seconds=10)
         assert (await running.shown(video_id), await running.record(video_id)) == before[:2]
-        news = await running.rows("SELECT * FROM messages")
-        assert [(row["id"], row["event"], row["body"]) for row in news] == [
+        messages = await running.rows("SELECT * FROM messages")
+        assert [(row["id"], row["event"], row["body"]) for row in messages] == [
             (row["id"], row["event"], row["body"]) for row in before[2]
         ]
         assert await running.money() == UNTOUCHED
@@ -67,17 +68,17 @@ async def test_a_late_success(open_gateway: OpenGateway) -> None:
             {"ref": attempt["id"], "amount": nanos("0.4"), "source": "platform_loss", "target": "providers"}
         ]
         assert await orphans(running.gateway.store) == (1, nanos("0.4"))
-        asked = len(running.lab.polls)
+        polls = len(running.lab.polls)
         running.clock.advance(DAY)
-        assert await late.ask(running.gateway) == 0
-        assert len(running.lab.polls) == asked, "it is over"
+        assert await check_due(running.gateway) == 0
+        assert len(running.lab.polls) == polls, "there are no more checks"
 
 
 @pytest.mark.parametrize(("state", "then"), [("failed", "failed"), ("gone", "cancelled")])
 @sqlite_only
-async def test_a_job_that_came_to_nothing(open_gateway: OpenGateway, state: str, then: str) -> None:
+async def test_a_job_that_fails_or_vanishes_is_no_loss(open_gateway: OpenGateway, state: str, then: str) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
-        video_id = await given_up(running)
+        video_id = await fail_by_deadline(running)
         if state == "gone":
             running.lab.films.clear()
         else:
@@ -87,40 +88,40 @@ async def test_a_job_that_came_to_nothing(open_gateway: OpenGateway, state: str,
 
 
 @sqlite_only
-async def test_questions_are_few(open_gateway: OpenGateway) -> None:
-    """A job that never ends, and one that nothing sensible is said about, are asked about five times, then let be."""
+async def test_a_job_that_never_ends_is_checked_five_times(open_gateway: OpenGateway) -> None:
+    """Also when the provider's responses are errors or malformed."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs, job_deadline_seconds=60) as running:
-            await given_up(running)
+            await fail_by_deadline(running)
         labs[0].polls.next(faults.ok, faults.broken, faults.nonsense)
-        before, pauses = len(labs[0].polls), []
+        before = len(labs[0].polls)
+        pauses = []
         async with open_gateway(labs=labs, works=False) as running:
             while (due := (await running.rows("SELECT check_at_ms FROM attempts"))[0]["check_at_ms"]) is not None:
                 pauses.append(round((due - running.clock.steady_ms()) / 60_000))
                 running.clock.advance((due - running.clock.steady_ms() - 1) / 1000)
-                await late.ask(running.gateway)
+                await check_due(running.gateway)
                 assert len(labs[0].polls) == before + len(pauses) - 1, "not yet"
                 running.clock.advance(0.001)
-                assert await late.ask(running.gateway) == 0
+                assert await check_due(running.gateway) == 0
             assert pauses == [1, 4, 16, 64, 256]
             running.clock.advance(DAY)
-            assert await late.ask(running.gateway) == 0
+            assert await check_due(running.gateway) == 0
         assert len(labs[0].polls) == before + 5
 
 
 @sqlite_only
-async def test_each_of_several_is_a_loss_of_its_own(open_gateway: OpenGateway) -> None:
+async def test_each_of_several_jobs_is_a_loss(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
         running.lab.videos.next(faults.never_ends, faults.never_ends)
-        video_id = await given_up(running, n=3)
+        video_id = await fail_by_deadline(running, n=3)
         finish(running, "completed")
         await running.until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
         assert await orphans(running.gateway.store) == (3, nanos("1.2"))
 
 
 @sqlite_only
-async def test_a_cancel_that_was_taken_and_not_kept(open_gateway: OpenGateway) -> None:
-    """The provider said yes to the cancel, and made it all the same."""
+async def test_a_job_completed_after_the_provider_accepted_its_cancel_is_a_loss(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.never_ends)
         running.lab.cancels.always(answers({}))
@@ -136,32 +137,32 @@ async def test_a_cancel_that_was_taken_and_not_kept(open_gateway: OpenGateway) -
 
 
 @sqlite_only
-async def test_asked_by_two_at_once(open_gateway: OpenGateway) -> None:
+async def test_two_checks_at_once_record_one_loss(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
-        video_id = await given_up(running)
+        video_id = await fail_by_deadline(running)
         finish(running, "completed")
-        row = {**(await running.attempts(video_id))[0]}
-        assert sorted([await late._ask(running.gateway, row), await late._ask(running.gateway, row)]) == [False, True]
+        (attempt,) = await list_attempts(running.gateway.store, video_id)
+        assert [await _check(running.gateway, attempt), await _check(running.gateway, attempt)] == [True, False]
         assert await orphans(running.gateway.store) == (1, nanos("0.4"))
 
 
 @sqlite_only
-async def test_after_a_purge_nothing_is_asked(open_gateway: OpenGateway) -> None:
+async def test_a_purged_request_is_not_checked(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
-        video_id = await given_up(running)
+        video_id = await fail_by_deadline(running)
         await running.purge(video_id)
         before = len(running.lab.polls)
         running.clock.advance(DAY)
-        assert await late.ask(running.gateway) == 0
+        assert await check_due(running.gateway) == 0
         assert len(running.lab.polls) == before
 
 
 @sqlite_only
-async def test_a_provider_that_is_not_set_up_any_more(open_gateway: OpenGateway, ground: Any) -> None:
+async def test_a_provider_that_is_no_longer_configured_is_not_asked(open_gateway: OpenGateway, ground: Any) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
-        await given_up(running)
+        await fail_by_deadline(running)
         caller: Caller = running.caller
     async with open_gateway(labs=(running.lab, running.annex), providers={}, works=False) as running:
         running.clock.advance(DAY)
-        assert await late.ask(running.gateway) == 0
+        assert await check_due(running.gateway) == 0
         assert running.caller == caller

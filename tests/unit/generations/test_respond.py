@@ -7,53 +7,71 @@ import msgspec
 import pytest
 
 from penstock.generations import respond
-from penstock.schema import AttemptSummary, Component, GenerationResult, Output, Plan, PlannedCandidate, Quote, Request
+from penstock.generations.rows import GenerationRow, Plan
+from penstock.schema import AttemptSummary, Component, GenerationResult, Output, PlannedCandidate, Quote, Request
 from penstock.values import Nanos, nanos
 
 NAMES = {"lab": "The Lab"}
-FILM = Output("med_1", "video/mp4", 1234, 1280, 720)
+VIDEO = Output("med_1", "video/mp4", 1234, 1280, 720)
 PLAN = Plan(
     (
         PlannedCandidate("lab", "film", "reel-2", hold=nanos("0.4")),
         PlannedCandidate("annex", "film", "r", hold=nanos("9")),
     )
 )
-ASKED = Request(task="video", model="film", values={"prompt": "waves", "seconds": 4, "size": "16:9"})
+REQUEST = Request(task="video", model="film", values={"prompt": "waves", "seconds": 4, "size": "16:9"})
 
 
-def settled(*files: Output, **said: Any) -> GenerationResult:
-    known = {"provider": "lab", "provider_name": "The Lab", "executed_model": "lab/reel-2", "cost": nanos("0.3")}
-    return GenerationResult(**{**known, "files": files or (FILM,), **said})
+def generation_result(*outputs: Output, **changes: Any) -> GenerationResult:
+    usual = {"provider": "lab", "provider_name": "The Lab", "executed_model": "lab/reel-2", "cost": nanos("0.3")}
+    return GenerationResult(**{**usual, "outputs": outputs or (VIDEO,), **changes})
 
 
 def row(
-    status: str = "queued", request: Request | None = ASKED, done: GenerationResult | None = None, **said: Any
-) -> dict[str, Any]:
-    ended = status == "completed"
-    return {
-        "id": "req_1",
-        "status": status,
-        "model": "film",
-        "created_at_ms": 1_700_000_000_999,
-        "completed_at_ms": 1_700_000_060_999 if ended else None,
-        "expires_at_ms": 1_700_086_460_999 if ended else None,
-        "progress": 100 if ended else 0,
-        "request": msgspec.json.encode(request) if request else None,
-        "result": msgspec.json.encode(done) if done else None,
-        "error_code": None,
-        "error_message": None,
-        **said,
-    }
+    status: str = "queued",
+    request: Request | None = REQUEST,
+    result: GenerationResult | None = None,
+    *,
+    error_code: str | None = None,
+    error_message: str | None = None,
+) -> GenerationRow:
+    is_completed = status == "completed"
+    return GenerationRow(
+        id="req_1",
+        org_id="org_1",
+        task="video",
+        status=status,
+        model="film",
+        request=msgspec.json.encode(request) if request else None,
+        plan=msgspec.json.encode(PLAN),
+        result=msgspec.json.encode(result) if result else None,
+        hold=nanos("0.4"),
+        created_at_ms=1_700_000_000_999,
+        deadline_ms=1_700_003_600_999,
+        completed_at_ms=1_700_000_060_999 if is_completed else None,
+        expires_at_ms=1_700_086_460_999 if is_completed else None,
+        retention_seconds=86_400,
+        webhook_url=None,
+        idempotency_key=None,
+        body_digest=None,
+        error_code=error_code,
+        error_message=error_message,
+        progress=100 if is_completed else 0,
+        cancel_requested=0,
+        lease_token=1,
+        lease_until_ms=0,
+        crashes=0,
+    )
 
 
-def video(shown: dict[str, Any], urls: list[str] | None = None) -> dict[str, Any]:
-    return respond.video(shown, PLAN, NAMES, urls)
+def video(row: GenerationRow, urls: list[str] | None = None, upstream_id: str | None = None) -> dict[str, Any]:
+    return respond.video(row, PLAN, NAMES, urls=urls, upstream_id=upstream_id)
 
 
 # ------------------------------------------------------------------------------------------------------------- dry runs
 
 
-def test_d3_a_dry_run_lists_what_it_adds_up() -> None:
+def test_a_dry_run_lists_what_it_adds_up() -> None:
     lines = (
         Component("output", "second", 8, 8, "0.1", nanos("0.8")),
         Component("input", "image", 1, 1, "0.0000004", nanos("0.0000004")),
@@ -79,7 +97,7 @@ def test_d3_a_dry_run_lists_what_it_adds_up() -> None:
     assert answer.json["total_cost_micros"] == sum(line["total_cost"] for line in answer.json["components"])
 
 
-def test_d3_a_dry_run_of_something_free() -> None:
+def test_a_dry_run_of_something_free() -> None:
     answer = respond.estimate("film", "lab", Quote(components=()))
     assert (answer.json["total_cost_micros"], answer.json["components"]) == (0, [])
 
@@ -87,8 +105,8 @@ def test_d3_a_dry_run_of_something_free() -> None:
 # --------------------------------------------------------------------------------------------------------------- images
 
 
-def test_d6_an_image_result() -> None:
-    made = settled(
+def test_an_image_result() -> None:
+    made = generation_result(
         Output("med_1", "image/webp", 10, 640, 480), Output("med_2", "image/png", 10, 1, 1), upstream_id="up-1"
     )
     shown = respond.images(row(), made, [{"url": "https://a"}, {"url": "https://b"}])
@@ -111,18 +129,20 @@ def test_d6_an_image_result() -> None:
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png", "webp", "gif", "avif"])
-def test_d6_the_format_is_that_of_the_file(kind: str) -> None:
-    assert respond.images(row(), settled(Output("med_1", f"image/{kind}", 1, 1, 1)), [])["output_format"] == kind
+def test_the_format_is_that_of_the_file(kind: str) -> None:
+    assert (
+        respond.images(row(), generation_result(Output("med_1", f"image/{kind}", 1, 1, 1)), [])["output_format"] == kind
+    )
 
 
-def test_d6_attempts_are_told_when_there_was_more_than_one() -> None:
+def test_attempts_are_told_when_there_was_more_than_one() -> None:
     tries = (AttemptSummary("annex", "r", "broken", "It broke."), AttemptSummary("lab", "reel-2", "made"))
-    picture = Output("med_1", "image/png", 1, 1, 1)
-    assert respond.images(row(), settled(picture, tried=tries), [])["metadata"]["attempts"] == [
+    image = Output("med_1", "image/png", 1, 1, 1)
+    assert respond.images(row(), generation_result(image, attempts=tries), [])["metadata"]["attempts"] == [
         {"provider": "annex", "model": "r", "outcome": "broken", "message": "It broke."},
         {"provider": "lab", "model": "reel-2", "outcome": "made"},
     ]
-    assert "attempts" not in respond.images(row(), settled(picture, tried=tries[1:]), [])["metadata"]
+    assert "attempts" not in respond.images(row(), generation_result(image, attempts=tries[1:]), [])["metadata"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +195,7 @@ def test_create_returns_the_subset() -> None:
 
 @pytest.mark.parametrize("status", ["queued", "in_progress"])
 def test_an_unfinished_video(status: str) -> None:
-    shown = video(row(status, upstream_id="video_9"))
+    shown = video(row(status), upstream_id="video_9")
     assert {name: shown[name] for name in ("completed_at", "expires_at", "output", "error")} == dict.fromkeys(
         ("completed_at", "expires_at", "output", "error")
     )
@@ -185,10 +205,10 @@ def test_an_unfinished_video(status: str) -> None:
 
 
 def test_a_completed_video() -> None:
-    done = settled(
+    result = generation_result(
         seconds=4.5, upstream_id="video_9", provider="annex", provider_name="Annex", executed_model="annex/r"
     )
-    shown = video(row("completed", done=done), ["https://gateway.example/m/1"])
+    shown = video(row("completed", result=result), ["https://gateway.example/m/1"])
     assert shown == {
         "id": "req_1",
         "object": "video",
@@ -215,41 +235,41 @@ def test_a_completed_video() -> None:
     }
 
 
-def test_d5_a_failed_video_costs_nothing_and_says_why() -> None:
+def test_a_failed_video_costs_nothing_and_says_why() -> None:
     shown = video(row("failed", error_code="CANCELLED", error_message="The generation was cancelled."))
     assert shown["error"] == {"code": "CANCELLED", "message": "The generation was cancelled."}
     assert not {"cost", "cost_estimate"} & shown["metadata"].keys()
     assert (shown["output"], shown["completed_at"]) == (None, None)
 
 
-def test_d5_several_videos_are_one_object() -> None:
-    several = msgspec.structs.replace(ASKED, values={**ASKED.values, "n": 3})
-    done = settled(FILM, msgspec.structs.replace(FILM, size_bytes=99))
-    shown = video(row("completed", several, done), ["https://a", "https://b"])
-    assert [one["url"] for one in shown["outputs"]] == ["https://a", "https://b"]
+def test_several_videos_are_one_object() -> None:
+    several = msgspec.structs.replace(REQUEST, values={**REQUEST.values, "n": 3})
+    result = generation_result(VIDEO, msgspec.structs.replace(VIDEO, size_bytes=99))
+    shown = video(row("completed", several, result), ["https://a", "https://b"])
+    assert [output["url"] for output in shown["outputs"]] == ["https://a", "https://b"]
     assert shown["output"] == shown["outputs"][0]
-    assert [one["size_bytes"] for one in shown["outputs"]] == [1234, 99]
+    assert [output["size_bytes"] for output in shown["outputs"]] == [1234, 99]
 
 
-def test_d5_the_callers_metadata_is_kept_and_loses_a_clash() -> None:
+def test_the_callers_metadata_is_kept_and_loses_a_clash() -> None:
     mine = msgspec.structs.replace(
-        ASKED, metadata={"order": "17", "provider": "me", "cost": "free", "cost_estimate": "0"}
+        REQUEST, metadata={"order": "17", "provider": "me", "cost": "free", "cost_estimate": "0"}
     )
-    before, after = video(row(request=mine)), video(row("completed", mine, settled()), ["https://a"])
+    before, after = video(row(request=mine)), video(row("completed", mine, generation_result()), ["https://a"])
     assert before["metadata"] == {**UNFINISHED, "order": "17"}  # also a name that is still to come
     assert (after["metadata"]["order"], after["metadata"]["provider"]) == ("17", "lab")
     assert after["metadata"]["cost"] == Decimal("0.3")
 
 
 def test_a_video_whose_payload_was_purged_keeps_what_it_cost() -> None:
-    done = msgspec.structs.replace(settled(seconds=4), files=())
-    shown = video(row("completed", None, done))
+    result = msgspec.structs.replace(generation_result(seconds=4), outputs=())
+    shown = video(row("completed", None, result))
     assert (shown["prompt"], shown["output"], shown["seconds"]) == ("", None, "4")
     assert shown["metadata"]["cost"] == Decimal("0.3")
 
 
 def test_a_video_whose_files_expired_is_still_completed() -> None:
-    shown = video(row("completed", done=settled()), None)
+    shown = video(row("completed", result=generation_result()), None)
     assert (shown["status"], shown["output"]) == ("completed", None)
 
 
@@ -276,11 +296,11 @@ def test_seconds_and_size_are_texts(values: dict[str, Any], seconds: str, size: 
         ("failed", {}),
     ],
 )
-def test_d5_pollers_are_told_when_to_come_back(status: str, headers: dict[str, str]) -> None:
+def test_pollers_are_told_when_to_come_back(status: str, headers: dict[str, str]) -> None:
     assert respond.poll_headers(row(status)) == headers
 
 
-def test_d4_money_is_a_json_number() -> None:
+def test_money_is_a_json_number() -> None:
     encode = msgspec.json.Encoder(decimal_format="number").encode
-    shown = video(row("completed", done=settled(cost=nanos("0.1"))), ["https://a"])
+    shown = video(row("completed", result=generation_result(cost=nanos("0.1"))), ["https://a"])
     assert b'"cost":0.1,' in encode(shown)

@@ -206,14 +206,14 @@ async def test_a_foreign_id_is_like_none_at_all(open_gateway: OpenGateway) -> No
 
 def test_every_code_becomes_its_problem_again() -> None:
     for code, status in (("CONTENT_POLICY_VIOLATION", 400), ("UPSTREAM_TIMEOUT", 504), ("NONESUCH", 502), ("", 502)):
-        problem = retrieve.problem_of(code, "words")
+        problem = retrieve.stored_problem(code, "words")
         assert (problem.status, problem.message, problem.should_retry, problem.recorded) == (
             status,
             "words",
             False,
             True,
         )
-    assert isinstance(retrieve.problem_of("INTERNAL_ERROR", ""), Problem)
+    assert isinstance(retrieve.stored_problem("INTERNAL_ERROR", ""), Problem)
 
 
 @sqlite_only

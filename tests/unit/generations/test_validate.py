@@ -228,8 +228,8 @@ def test_other_names_of_a_field(stage: Stage, said: dict[str, Any], name: str, v
 @pytest.mark.parametrize(
     ("stage", "said", "words", "param"),
     [
-        (validate.video, {"seconds": 4, "duration": 8}, "`duration` and `seconds` say different things.", "duration"),
-        (validate.video, {"duration": 8, "seconds": 4}, "`seconds` and `duration` say different things.", "seconds"),
+        (validate.video, {"seconds": 4, "duration": 8}, "`duration` and `seconds` have different values.", "duration"),
+        (validate.video, {"duration": 8, "seconds": 4}, "`seconds` and `duration` have different values.", "seconds"),
         (validate.image, {"thinking": "on", "thinking_level": "off"}, "`thinking_level` and", "thinking_level"),
     ],
 )  # fmt: skip
@@ -301,14 +301,14 @@ def test_a_video_has_no_shape_of_its_own() -> None:
     ],
 )  # fmt: skip
 def test_references_in_json(said: Any, sources: list[str]) -> None:
-    pictures = wished(validate.video, input_reference=said).pictures
+    pictures = wished(validate.video, input_reference=said).inputs
     assert pictures == tuple(InputSource("reference", source, "input_reference") for source in sources)
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (5, "`input_reference` must be a file, `{image_url}` with an HTTPS address, or a base64 data URI."),
+        (5, "`input_reference` must be a file, `{image_url}` with an HTTPS URL, or a base64 data URI."),
         ([None], "`input_reference` must be a file"),
         ({"file_id": "file-1"}, "`input_reference` must be a file"),
         ({"image_url": None}, "`input_reference` must be a file"),
@@ -329,7 +329,7 @@ def test_references_that_are_none(said: Any, words: str) -> None:
 
 def test_d6_edits_take_json() -> None:
     wish = wished(validate.edit, image=[PNG, ADDRESS], mask={"image_url": PNG})
-    assert [(one.role, one.source) for one in wish.pictures] == [("image", PNG), ("image", ADDRESS), ("mask", PNG)]
+    assert [(one.role, one.source) for one in wish.inputs] == [("image", PNG), ("image", ADDRESS), ("mask", PNG)]
 
 
 def test_edits_take_forms() -> None:
@@ -341,7 +341,7 @@ def test_edits_take_forms() -> None:
         ("n", "2"),
     ]
     wish = validate.edit(call(form=form), SETTINGS)
-    assert [one.role for one in wish.pictures] == ["image", "image", "mask"]
+    assert [one.role for one in wish.inputs] == ["image", "image", "mask"]
     assert wish.request.values == {"n": 2}
 
 
@@ -370,7 +370,7 @@ def test_the_operators_own_hosts_may_be_named() -> None:
         validate.video, home, webhook_url="http://hooks.internal:9000/x", input_reference="http://files.internal/f.png"
     )
     assert wish.webhook_url == "http://hooks.internal:9000/x"
-    assert wish.pictures[0].source == "http://files.internal/f.png"
+    assert wish.inputs[0].source == "http://files.internal/f.png"
 
 
 # ----------------------------------------------------------------------------------------------------------- properties

@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from penstock.errors import PermissionDenied
-from penstock.jobs.callbacks import ACCOUNT, verified
+from penstock.jobs.callbacks import ACCOUNT, is_signed
 from penstock.net.guard import check_media_url
 from penstock.webhooks.events import sign
 from tests.fake_providers import faults
@@ -210,22 +210,22 @@ def test_the_library_agrees() -> None:
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
-    assert verified(secret, vector, body, 1614265330)
-    assert not verified(secret, vector, body + b" ", 1614265330)
+    assert is_signed(secret, vector, body, 1614265330)
+    assert not is_signed(secret, vector, body + b" ", 1614265330)
     at = datetime(2026, 11, 15, 12, tzinfo=UTC)
     theirs = Webhook(secret).sign("msg_2", at, body.decode())
     headers = {"webhook-id": "msg_2", "webhook-timestamp": str(int(at.timestamp())), "webhook-signature": theirs}
-    assert verified(secret, headers, body, int(at.timestamp()))
+    assert is_signed(secret, headers, body, int(at.timestamp()))
 
 
 @pytest.mark.parametrize("timestamp", ["", "x", "-1", "1e9", "١٢٣", "9" * 5000])
 def test_odd_timestamps(timestamp: str) -> None:
-    assert not verified(SECRET, {"webhook-id": "m", "webhook-timestamp": timestamp}, b"", 1_700_000_000)
+    assert not is_signed(SECRET, {"webhook-id": "m", "webhook-timestamp": timestamp}, b"", 1_700_000_000)
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "whsec_", "whsec_abc", "whsec_" + b64encode(b"short").decode()])
 @sqlite_only
 async def test_a_secret_that_is_none(told: Ground, secret: str) -> None:
-    with pytest.raises(ValueError, match="callbacks of lab"):
+    with pytest.raises(ValueError, match="callback secret of lab"):
         async with signing(told, secret).open():
             pass

@@ -67,12 +67,12 @@ WHERE generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS
     AND generations.status IN ('queued', 'in_progress')
 RETURNING generations.id;
 
--- name: list_fenced [sqlite]
+-- name: list_lost_leases [sqlite]
 -- Of these leases, those that another worker has taken over.
 SELECT generations.id FROM json_each(:leases) AS one
 JOIN generations ON generations.id = one.value ->> 0 WHERE generations.lease_token <> one.value ->> 1;
 
--- name: list_fenced [postgres]
+-- name: list_lost_leases [postgres]
 -- Of these leases, those that another worker has taken over.
 SELECT generations.id FROM json_array_elements(CAST(:leases AS json)) AS one
 JOIN generations ON generations.id = one ->> 0 WHERE generations.lease_token <> CAST(one ->> 1 AS BIGINT);
@@ -82,13 +82,13 @@ JOIN generations ON generations.id = one ->> 0 WHERE generations.lease_token <> 
 UPDATE generations SET lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
--- name: hold_lease
--- Check inside a transaction that the worker still holds the lease: no row means that it does not. With :moves = 1 the
--- crashes are reset to 0, because the generation made progress.
-UPDATE generations SET crashes = CASE WHEN :moves = 1 THEN 0 ELSE crashes END
+-- name: check_lease
+-- Check inside a transaction that the worker still holds the lease: no row means that it does not. With :is_progress = 1
+-- the crashes are reset to 0.
+UPDATE generations SET crashes = CASE WHEN :is_progress = 1 THEN 0 ELSE crashes END
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
--- name: show_progress
+-- name: set_progress
 -- Set status `in_progress` and the progress in percent.
 UPDATE generations SET status = 'in_progress', progress = :progress
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
@@ -111,7 +111,7 @@ UPDATE generations SET cancel_requested = 1
 WHERE id = :id AND org_id = :org_id AND status IN ('queued', 'in_progress')
 RETURNING *;
 
--- name: take_for_cancel
+-- name: take_lease
 -- Take the lease from the worker of a generation that was not sent to a provider yet.
 UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = 0
 WHERE id = :id AND status IN ('queued', 'in_progress')
@@ -157,7 +157,7 @@ UPDATE generations SET request = NULL, result = :result, error_message = NULL WH
 UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL
 WHERE request_id = :request_id AND org_id = :org_id;
 
--- name: get_driven_generation
+-- name: get_leased_generation
 -- A generation, if the worker still holds its lease.
 SELECT * FROM generations
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');

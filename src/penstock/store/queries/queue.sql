@@ -5,7 +5,7 @@
 -- name: defer_generation [postgres only]
 -- Queue a generation for any worker.
 SELECT cardinality(procrastinate_defer_jobs_v1(ARRAY[CAST(ROW(
-    'generations', 'drive', 0, NULL, :id, jsonb_build_object('request_id', CAST(:id AS TEXT)), NULL
+    'generations', 'run', 0, NULL, :id, jsonb_build_object('request_id', CAST(:id AS TEXT)), NULL
 ) AS procrastinate_job_to_defer_v1)])) AS deferred;
 
 -- name: list_dropped_generations [postgres only]
@@ -15,6 +15,6 @@ WHERE g.status IN ('queued', 'in_progress') AND g.lease_until_ms < :now_ms
     AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs j WHERE j.queueing_lock = g.id AND j.status = 'todo')
 ORDER BY g.id LIMIT :limit;
 
--- name: tell_drivers [postgres only]
+-- name: notify_workers [postgres only]
 -- Notify the worker that runs a generation, in any process, when this transaction commits.
-SELECT pg_notify('penstock_nudges', :id) IS NULL AS told;
+SELECT pg_notify('penstock_wakeups', :id) IS NULL AS notified;

@@ -1,26 +1,26 @@
 -- Jobs that a provider was still working on when their generation failed.
 
--- name: expect_late
+-- name: schedule_checks
 -- Schedule the first check of a failed generation's submitted jobs.
 UPDATE attempts SET check_at_ms = :at_ms
 WHERE request_id = :request_id AND org_id = :org_id AND state = 'submitted' AND ref IS NOT NULL;
 
--- name: claim_late_attempts
--- Take the attempts whose check is due, and schedule their next check after four times the last pause. After :most
+-- name: claim_due_checks
+-- Take the attempts whose check is due, and schedule their next check after four times the last pause. After :checks_max
 -- checks there is no further one.
 UPDATE attempts SET checks = checks + 1, check_at_ms = CASE
-    WHEN checks + 1 >= :most THEN NULL
+    WHEN checks + 1 >= :checks_max THEN NULL
     ELSE :now_ms + :pause_ms * (CAST(1 AS BIGINT) << CAST(2 * (checks + 1) AS INTEGER)) END
 WHERE check_at_ms <= :now_ms
     AND id IN (SELECT id FROM attempts WHERE check_at_ms <= :now_ms ORDER BY check_at_ms LIMIT :limit)
-RETURNING id, request_id, org_id, candidate, count, ref;
+RETURNING *;
 
--- name: settle_late_attempt
+-- name: settle_checked_attempt
 -- Record how a job ended. Changes nothing the second time.
 UPDATE attempts SET state = :state, cost = :cost, check_at_ms = NULL, updated_at_ms = :at_ms
 WHERE id = :id AND state = 'submitted';
 
--- name: hasten_late_attempt
+-- name: check_attempt_now
 -- Check now, because the provider reported that the job has ended; also when no further check was scheduled.
 UPDATE attempts SET check_at_ms = :now_ms
 WHERE id = :id AND state = 'submitted' AND ref IS NOT NULL

@@ -1,0 +1,32 @@
+"""Cancel a video: at once if nothing was sent to a provider, else by asking the provider."""
+
+from penstock.errors import Cancelled
+from penstock.gateway import Gateway
+from penstock.generations.finish import fail_in_transaction, report_failure
+from penstock.generations.retrieve import get_video_row
+from penstock.generations.rows import GenerationRow
+from penstock.schema import Call, Response
+from penstock.store.base import Transaction
+
+
+async def cancel_video(gateway: Gateway, call: Call) -> Response:
+    """Request the cancel of a video. One that was sent to a provider may be completed all the same."""
+    row = await get_video_row(gateway, call)
+    problem = Cancelled("The generation was cancelled.")
+    now = gateway.clock.now_ms()
+
+    async def write(tx: Transaction) -> bool:
+        unfinished = await tx.one("request_cancel", id=row.id, org_id=row.org_id)
+        sent = await tx.one("count_sent_attempts", request_id=row.id)
+        if unfinished is None or sent is None or sent["count"]:
+            await gateway.jobs.wake_everywhere(tx, row.id)
+            return False
+        taken = await tx.one("take_lease", id=row.id)
+        if taken is None:
+            return False
+        return await fail_in_transaction(gateway, tx, GenerationRow(**unfinished), taken["lease_token"], problem, now)
+
+    if await gateway.store.write(write):
+        report_failure(gateway, row, problem)
+    gateway.jobs.wake(row.id)
+    return Response(status=204)

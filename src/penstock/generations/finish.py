@@ -1,0 +1,186 @@
+"""End a generation, completed or failed: money, records, files and webhook messages in one transaction."""
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from penstock.accounts import transfers
+from penstock.accounts.requests import RequestEnd, end_request
+from penstock.errors import Cancelled, Problem, StorageUnavailable
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generations import orphans
+from penstock.generations.job import AttemptResult, Job, check_lease, set_attempt
+from penstock.generations.rows import Follow, GenerationRow, Recording
+from penstock.jobs.running import LeaseLost
+from penstock.media.transfer import OutputNotStored
+from penstock.metrics import NO_PROVIDER
+from penstock.recordings import recordings
+from penstock.schema import GenerationResult, Output, StoredOutput
+from penstock.store.base import Transaction
+from penstock.store.waiting import retry_while_unavailable
+from penstock.values import ZERO, Nanos, nanos
+from penstock.webhooks import events
+
+log = structlog.get_logger()
+
+
+async def complete(
+    gateway: Gateway,
+    job: Job,
+    result: GenerationResult,
+    outputs: Sequence[StoredOutput],
+    *,
+    attempts: Sequence[AttemptResult] = (),
+    cost: Nanos = ZERO,
+    recording: Recording | None = None,
+) -> None:
+    """Complete a generation: capture its cost and store its outputs, its recording and the webhook message.
+
+    Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
+    """
+    now = gateway.clock.now_ms()
+    until = now + job.row.retention_seconds * 1000
+    try:
+        copies = await gateway.recordings.shelve(recording.recording_id, outputs) if recording else []
+        urls = await _output_urls(gateway, result.outputs, until) if job.row.webhook_url else []
+    except StorageUnavailable as problem:
+        if job.request.task == "video":
+            raise  # its outputs can be downloaded again
+        raise OutputNotStored from problem
+
+    async def write(tx: Transaction) -> None:
+        await check_lease(tx, job)
+        for attempt in attempts:
+            attempt_cost = nanos(attempt.cost_usd)
+            await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=attempt_cost)
+        await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
+        await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
+        captured = await transfers.capture(tx, job.org_id, job.id, job.row.hold, cost, now)
+        duration_ms = max(0, now - job.row.created_at_ms)
+        await end_request(tx, job.org_id, job.id, RequestEnd("completed", captured, duration_ms))
+        await tx.run(
+            "complete_generation",
+            id=job.id,
+            lease_token=job.lease_token,
+            result=msgspec.json.encode(result),
+            at_ms=now,
+            expires_at_ms=until,
+        )
+        if recording:
+            await gateway.recordings.write(tx, _recording_row(job, recording, result, outputs, now), copies)
+        if isinstance(job.plan.source, Recording | Follow):
+            await tx.run("release_recording_claim", request_id=job.id)
+        await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
+        failpoint("settle.in_tx")
+
+    await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
+    failpoint("settle.after_commit")
+    made_by = result.provider if attempts else result.origin
+    gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
+    job.running.outputs = outputs
+    if cost > job.row.hold:
+        log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
+    gateway.deliveries.wake()
+
+
+async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: int) -> list[str]:
+    base_url = gateway.settings.base_url
+    return [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in outputs]
+
+
+def _recording_row(
+    job: Job, recording: Recording, result: GenerationResult, outputs: Sequence[StoredOutput], now: int
+) -> dict[str, object]:
+    fingerprint = recording.fingerprint
+    return {
+        "id": recording.recording_id,
+        "org_id": job.org_id,
+        "request_id": job.id,
+        "kind": fingerprint.kind,
+        "task": job.request.task,
+        "model": fingerprint.model,
+        "standard": fingerprint.standard,
+        "strict": fingerprint.strict,
+        "request": msgspec.json.encode(fingerprint.values),
+        "result": recordings.recorded(result, [stored.output for stored in outputs]),
+        "duration_ms": max(0, now - job.row.created_at_ms),
+        "created_at_ms": now,
+    }
+
+
+# -------------------------------------------------------------------------------------------------------------- failing
+
+
+async def fail(gateway: Gateway, row: GenerationRow, lease_token: int, problem: Problem) -> None:
+    """Fail or cancel a generation and release its hold. Raises LeaseLost when another worker runs it, or it ended."""
+    now = gateway.clock.now_ms()
+
+    async def write(tx: Transaction) -> None:
+        if not await fail_in_transaction(gateway, tx, row, lease_token, problem, now):
+            raise LeaseLost(row.id)
+        failpoint("settle.in_tx")
+
+    await gateway.store.write(write)
+    failpoint("settle.after_commit")
+    report_failure(gateway, row, problem)
+
+
+async def fail_in_transaction(
+    gateway: Gateway, tx: Transaction, row: GenerationRow, lease_token: int, problem: Problem, now: int
+) -> bool:
+    """Fail or cancel a generation; return False, and write nothing, when it has ended or the token is not valid. After
+    the commit the caller calls `report_failure`.
+    """
+    code = problem.code
+    message = problem.message
+    if not await tx.run("fail_generation", id=row.id, lease_token=lease_token, error_code=code, error_message=message):
+        return False
+    await transfers.release(tx, row.org_id, row.id, row.hold, now)
+    end = RequestEnd(
+        _request_status(problem),
+        duration_ms=max(0, now - row.created_at_ms),
+        error_code=code,
+        error_message=message,
+    )
+    await end_request(tx, row.org_id, row.id, end)
+    await orphans.schedule_checks(gateway, tx, row)
+    await tx.run("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
+    await tx.run("release_recording_claim", request_id=row.id)
+    event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
+    await _queue_message(tx, row, event_status, now, error={"code": code, "message": message})
+    return True
+
+
+def report_failure(gateway: Gateway, row: GenerationRow, problem: Problem) -> None:
+    """Count a failed generation, and have its webhook message delivered."""
+    gateway.metrics.count_generation(NO_PROVIDER, row.task, _request_status(problem))
+    gateway.deliveries.wake()
+
+
+def _request_status(problem: Problem) -> str:
+    return "cancelled" if isinstance(problem, Cancelled) else "upstream_failure"
+
+
+async def _queue_message(
+    tx: Transaction,
+    row: GenerationRow,
+    status: str,
+    at_ms: int,
+    *,
+    outputs: Sequence[dict[str, object]] = (),
+    error: dict[str, str] | None = None,
+) -> None:
+    if not row.webhook_url:
+        return
+    event = event_name(row, status)
+    body = events.event_body(event, row.id, row.model, outputs=outputs, error=error)
+    await events.add_message(
+        tx, org_id=row.org_id, request_id=row.id, url=row.webhook_url, event=event, body=body, at_ms=at_ms
+    )
+
+
+def event_name(row: GenerationRow, status: str) -> str:
+    """The name of a webhook event, such as `video.completed`."""
+    return f"{'video' if row.task == 'video' else 'image'}.{status}"

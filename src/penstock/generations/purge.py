@@ -1,0 +1,74 @@
+"""Purge a request: delete its files, its fields and the provider's messages; keep its times and its cost."""
+
+import msgspec
+
+from penstock.errors import Cancelled, Conflict, NotFound
+from penstock.failpoints import failpoint
+from penstock.gateway import Gateway
+from penstock.generations.finish import event_name
+from penstock.generations.rows import GenerationRow, get_generation
+from penstock.schema import Call, Response
+from penstock.store.base import Transaction
+from penstock.webhooks import events
+
+
+async def purge(gateway: Gateway, call: Call) -> Response:
+    """Purge an ended request. Raises NotFound for an unknown request, Conflict for one that has not ended."""
+    request_id = call.path["request_id"]
+    org_id = call.caller.org_id
+    record = await gateway.requests.get(org_id, request_id)
+    if record is None:
+        raise NotFound(f"No such request: {request_id}.")
+    if record.is_open:
+        raise Conflict("This request is still under way; purge it when it has ended.", should_retry=False)
+    if record.purged_at_ms is not None:
+        return _response(request_id, already_purged=True, media_deleted=0)
+    deleted = await _delete_files(gateway, org_id, request_id)
+    failpoint("purge.files_gone")
+    row = await get_generation(gateway.store, request_id, org_id)
+
+    async def write(tx: Transaction) -> None:
+        await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
+        if row:
+            await tx.run("purge_generation", id=request_id, org_id=org_id, result=_result_without_files(row))
+        if row and row.status == "failed":
+            await tx.run("purge_message", request_id=request_id, org_id=org_id, body=_event_without_message(row))
+        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
+
+    await gateway.store.write(write)
+    await gateway.store.purge_traces()
+    return _response(request_id, already_purged=False, media_deleted=deleted)
+
+
+def _response(request_id: str, *, already_purged: bool, media_deleted: int) -> Response:
+    return Response(
+        json={
+            "id": request_id,
+            "purged": True,
+            "already_purged": already_purged,
+            "media_deleted": media_deleted,
+        }
+    )
+
+
+async def _delete_files(gateway: Gateway, org_id: str, request_id: str) -> int:
+    """Delete the request's media and recordings; return the number of files."""
+    files = await gateway.store.all("list_media", request_id=request_id, org_id=org_id)
+    deleted = await gateway.media.delete(files)
+    for recording in await gateway.store.all("list_recordings_of_request", request_id=request_id, org_id=org_id):
+        deleted += await gateway.recordings.delete(org_id, recording["id"])
+    return deleted
+
+
+def _event_without_message(row: GenerationRow) -> bytes:
+    """The webhook event of a failed generation without the provider's message."""
+    event = event_name(row, "cancelled" if row.error_code == Cancelled.code else "failed")
+    return events.event_body(event, row.id, row.model, error={"code": row.error_code or "", "message": "Purged."})
+
+
+def _result_without_files(row: GenerationRow) -> bytes | None:
+    """Provider and cost only, as JSON."""
+    result = row.decode_result()
+    if result is None:
+        return None
+    return msgspec.json.encode(msgspec.structs.replace(result, outputs=(), attempts=()))

@@ -1,0 +1,142 @@
+"""What is stored about a generation: its row, its plan and its attempts."""
+
+import msgspec
+
+from penstock.providers.spec import FailureKind
+from penstock.schema import Fingerprint, GenerationResult, PlannedCandidate, Request
+from penstock.store.base import Row, Store, Transaction
+from penstock.values import Nanos
+
+# ---------------------------------------------------------------------------------------------------------------- plan
+
+
+class Live(msgspec.Struct, frozen=True, tag="live"):
+    """The providers make the outputs."""
+
+    is_reported: bool = False  # the response says in a header that it is live; only on calls with a replay mode
+
+
+class Recording(msgspec.Struct, frozen=True, tag="recording"):
+    """The providers make the outputs, and the result is kept as a recording."""
+
+    recording_id: str
+    fingerprint: Fingerprint
+
+
+class Follow(msgspec.Struct, frozen=True, tag="follow"):
+    """Another request is recording the same call: replay its recording, or record if it fails."""
+
+    request_id: str
+    otherwise: Recording
+
+
+class Replay(msgspec.Struct, frozen=True, tag="replay"):
+    """The outputs are copies of a recording's."""
+
+    recording_id: str
+    due_ms: int = 0  # when the generation is to be finished
+
+
+class Mock(msgspec.Struct, frozen=True, tag="mock"):
+    """The built-in provider makes the outputs in place of the requested one."""
+
+    due_ms: int = 0  # when the generation is to be finished
+
+
+Source = Live | Recording | Follow | Replay | Mock
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How an accepted request will be served."""
+
+    candidates: tuple[PlannedCandidate, ...]  # in the order in which they are tried
+    source: Source = Live()
+    forced: bool = False  # the caller named the provider: no other one is tried
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table `generations`."""
+
+    id: str  # the id of its request
+    org_id: str
+    task: str
+    status: str
+    model: str
+    request: bytes | None  # as JSON; None after a purge
+    plan: bytes
+    result: bytes | None  # None until completed
+    hold: Nanos
+    created_at_ms: int
+    deadline_ms: int
+    completed_at_ms: int | None
+    expires_at_ms: int | None
+    retention_seconds: int
+    webhook_url: str | None
+    idempotency_key: str | None
+    body_digest: bytes | None
+    error_code: str | None
+    error_message: str | None
+    progress: int
+    cancel_requested: int
+    lease_token: int
+    lease_until_ms: int
+    crashes: int
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.status in ("queued", "in_progress")
+
+    def decode_request(self) -> Request | None:
+        return None if self.request is None else msgspec.json.decode(self.request, type=Request)
+
+    def decode_plan(self) -> Plan:
+        return msgspec.json.decode(self.plan, type=Plan)
+
+    def decode_result(self) -> GenerationResult | None:
+        return None if self.result is None else msgspec.json.decode(self.result, type=GenerationResult)
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table `attempts`."""
+
+    id: str
+    request_id: str
+    org_id: str
+    part: int
+    candidate: int  # index into the plan's candidates
+    count: int
+    provider: str
+    state: str
+    upstream_id: str | None
+    ref: bytes | None  # what the provider needs to find the job again, as JSON
+    failure_kind: FailureKind | None
+    failure_message: str | None
+    cost: int | None
+    check_at_ms: int | None
+    checks: int
+    created_at_ms: int
+    updated_at_ms: int
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("intent", "submitted")
+
+
+async def get_generation(store: Store | Transaction, request_id: str, org_id: str) -> GenerationRow | None:
+    row = await store.one("get_generation", id=request_id, org_id=org_id)
+    return None if row is None else GenerationRow(**row)
+
+
+async def get_generation_by_key(store: Store | Transaction, org_id: str, key: str) -> GenerationRow | None:
+    """The generation that first used an idempotency key."""
+    row = await store.one("get_generation_by_key", org_id=org_id, idempotency_key=key)
+    return None if row is None else GenerationRow(**row)
+
+
+async def list_attempts(store: Store | Transaction, request_id: str) -> list[AttemptRow]:
+    """All attempts of a generation, oldest first."""
+    rows: list[Row] = await store.all("list_attempts", request_id=request_id)
+    return [AttemptRow(**row) for row in rows]

@@ -1,0 +1,121 @@
+"""A job that runs in this process, and the lease that gives the right to run it."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from penstock.errors import Problem
+from penstock.schema import StoredOutput
+
+_CRASHES_MAX = 5
+SUSPECT_CRASHES = 2
+
+
+class LeaseLost(Exception):
+    """Another worker runs this generation now, or it has ended; nothing more may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one generation. Each write names the token, so that a worker whose lease was taken over changes
+    nothing.
+    """
+
+    id: str
+    token: int
+    crashes: int = 0  # workers lost in a row while they ran it, without progress between them
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True after five crashes in a row: fail the generation instead of running it again."""
+        return self.crashes >= _CRASHES_MAX
+
+    @property
+    def is_suspect(self) -> bool:
+        """Several workers crashed while they ran it; see `Jobs`."""
+        return self.crashes >= SUSPECT_CRASHES
+
+
+@dataclass(slots=True, eq=False)
+class RunningJob:
+    """What a job needs while it runs in this process: wake-ups, the send guard, its trial, and its result for a caller
+    that waits here.
+    """
+
+    lease: Lease
+    task: asyncio.Task[None] = field(init=False, repr=False)
+    # How it ended, for a caller that waits in this process and need not read it back from the store.
+    problem: Problem | None = None
+    outputs: Sequence[StoredOutput] = ()
+    _wakeups: set[asyncio.Event] = field(default_factory=set)
+    _missed_wakeup: bool = False  # `wake` was called while nothing waited
+    _sending: int = 0
+    # Created when something waits for them; there are thousands of jobs, and this is rare.
+    _all_sent: asyncio.Event | None = None
+    _trial_ended: asyncio.Event | None = None
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for the job; return whether it ended in time. It goes on in either case."""
+        done, _ = await asyncio.wait({self.task}, timeout=seconds)
+        return bool(done)
+
+    # --------------------------------------------------------------------------------------------------------- wake-ups
+
+    @contextmanager
+    def wakeup(self) -> Iterator[asyncio.Event]:
+        """Yield an event that `wake` sets. Each part of the work waits on an event of its own."""
+        event = asyncio.Event()
+        if self._missed_wakeup:
+            event.set()
+        self._missed_wakeup = False
+        self._wakeups.add(event)
+        try:
+            yield event
+        finally:
+            self._wakeups.discard(event)
+
+    def wake(self) -> None:
+        """Have the job look now for a cancel request, or ask its provider now."""
+        self._missed_wakeup = not self._wakeups
+        for event in self._wakeups:
+            event.set()
+
+    # ------------------------------------------------------------------------------------------------------- send guard
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Mark the time from storing the intent to send until the outcome is stored; `Jobs.stop` waits for its end."""
+        self._sending += 1
+        try:
+            yield
+        finally:
+            self._sending -= 1
+            if not self._sending and self._all_sent:
+                self._all_sent.set()
+
+    async def wait_until_sent(self) -> None:
+        """Wait until nothing is being sent."""
+        while self._sending:
+            self._all_sent = asyncio.Event()
+            await self._all_sent.wait()
+
+    # ------------------------------------------------------------------------------------------------------------ trial
+
+    def begin_trial(self) -> asyncio.Event:
+        """Return an event that `end_trial` sets."""
+        self._trial_ended = asyncio.Event()
+        return self._trial_ended
+
+    def end_trial(self) -> None:
+        """Note that this process survived a round of work on the job, or all of it."""
+        if self._trial_ended:
+            self._trial_ended.set()
+
+    def forget_crashes(self) -> None:
+        """Note that the stored number of crashes was set to zero."""
+        self.lease = replace(self.lease, crashes=0)

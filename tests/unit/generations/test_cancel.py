@@ -1,0 +1,98 @@
+"""Cancelling a video: at once before anything was sent, through the provider afterwards."""
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from penstock.errors import NotFound
+from penstock.generations.cancel import cancel_video
+from penstock.values import nanos
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, sqlite_only
+
+HOOK = "https://receiver.example/hook"
+
+
+async def test_cancelling_what_was_not_begun(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, worker=False) as running:
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        assert (await running.cancel(video_id)).status == 204
+        shown = await running.shown(video_id)
+        assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
+        assert "cost_estimate" not in shown["metadata"]
+        record = await running.record(video_id)
+        assert (record["status"], record["cost"], record["error_code"]) == ("cancelled", 0, "CANCELLED")
+        assert await running.money() == (nanos("10"), 0)
+        (message,) = await running.rows("SELECT event FROM messages")
+        assert message["event"] == "video.cancelled"
+        assert running.lab.submits == 0
+
+
+async def test_cancelling_what_a_provider_makes(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.videos.always(faults.never_ends)
+        video_id = (await running.video(webhook_url=HOOK)).json["id"]
+        await running.lab.videos.reached(1)
+        await asyncio.gather(*(running.cancel(video_id) for _ in range(20)))
+        record = await running.ended(video_id)
+        assert (record["status"], record["cost"]) == ("cancelled", 0)
+        assert running.lab.invoice == []
+        assert await running.money() == (nanos("10"), 0)
+        assert len(await running.rows("SELECT id FROM messages")) == 1
+
+
+@sqlite_only
+async def test_cancelling_what_a_provider_will_not_stop(open_gateway: OpenGateway) -> None:
+    """Whichever comes first: it is finished, and billed."""
+    async with open_gateway() as running:
+        running.lab.cancels.always(faults.broken)
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        await running.cancel(video_id)
+        done = await running.finished(video_id)
+        assert (done["status"], done["metadata"]["cost"]) == ("completed", Decimal("0.4"))
+
+
+@sqlite_only
+async def test_a_cancel_that_comes_too_late_for_the_provider(open_gateway: OpenGateway) -> None:
+    """It takes the cancel, and says that it had finished: then it had."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.film("queued", "completed"))
+        running.lab.cancels.always(faults.file(b"{}", "application/json"))
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        await running.cancel(video_id)
+        assert (await running.finished(video_id))["status"] == "completed"
+
+
+@sqlite_only
+async def test_cancelling_what_is_finished(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        done = await running.finished((await running.video()).json["id"])
+        assert (await running.cancel(done["id"])).status == 204
+        assert await running.shown(done["id"]) == done
+        assert await running.money() == (nanos("9.6"), 0)
+
+
+async def test_a_cancelled_video_is_not_begun_elsewhere(open_gateway: OpenGateway) -> None:
+    """The provider that has it cannot stop it, and then fails: nobody else is asked."""
+    async with open_gateway(annex=True) as running:
+        running.lab.videos.next(faults.fails)
+        running.lab.cancels.always(faults.broken)
+        video_id = (await running.video()).json["id"]
+        await running.lab.videos.reached(1)
+        await running.cancel(video_id)
+        record = await running.ended(video_id)
+        assert (record["status"], record["cost"]) == ("cancelled", 0)
+        assert len(running.annex.videos) == 0
+
+
+@sqlite_only
+async def test_cancelling_somebody_elses(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        video_id = (await running.video()).json["id"]
+        call = running.call(id=video_id, caller=await running.another())
+        with pytest.raises(NotFound):
+            await cancel_video(running.gateway, call)
+        assert (await running.finished(video_id))["status"] == "completed"

@@ -1,0 +1,99 @@
+"""A purge removes what a request said and made, everywhere, and keeps its times and its cost."""
+
+import base64
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from penstock.errors import Conflict, NotFound
+from penstock.failpoints import FailpointRaised
+from penstock.generations import retrieve
+from penstock.generations.purge import purge
+from tests.fake_providers import faults
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, RunningGateway, files_with, sqlite_only, tripping
+
+HOOK = "https://receiver.example/hook"
+CANARY = "zxcanary-0147258369"
+
+
+async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    """A finished video that says the canary wherever a caller can, and is then purged."""
+    video = await running.video(prompt=CANARY, metadata={"note": CANARY}, negative_prompt=CANARY, **body)
+    await running.ended(video.json["id"])
+    answer: dict[str, Any] = await running.purge(video.json["id"])
+    return answer
+
+
+async def test_a_purge_forgets_what_was_said_and_made(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        answer = await make_and_purge(running)
+        video_id = answer["id"]
+        assert answer == {"id": video_id, "purged": True, "already_purged": False, "media_deleted": 1}
+        shown = await running.shown(video_id)
+        assert (shown["prompt"], shown["output"], shown["status"]) == ("", None, "completed")
+        assert shown["metadata"]["cost"] == Decimal("0.4")
+        assert "note" not in shown["metadata"]
+        record = await running.record(video_id)
+        assert (record["status"], record["cost"], record["model"]) == ("completed", Decimal("0.4"), "film")
+        again = await running.purge(video_id)
+        assert again == {"id": video_id, "purged": True, "already_purged": True, "media_deleted": 0}
+        with pytest.raises(NotFound):
+            await retrieve.video_content(running.gateway, running.call(id=video_id))
+
+
+@sqlite_only
+async def test_a_purge_leaves_no_trace_on_the_disk(open_gateway: OpenGateway) -> None:
+    """Not in the database, its log, the media, or what is left over; while the gateway runs and after it."""
+    async with open_gateway() as running:
+        data = running.gateway.settings.data
+        reference = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
+        running.lab.polls.next(faults.altered(error={"code": "x", "message": CANARY}))
+        await make_and_purge(running, webhook_url=HOOK, input_reference=reference)
+        assert files_with(data, CANARY) == []
+        media = [path for path in (data / "media").rglob("*") if path.is_file()]
+        assert media == []
+        other = await running.video(prompt="kept-7777")
+        await running.ended(other.json["id"])
+        assert files_with(data, "kept-7777"), "so that finding nothing means something"
+    assert files_with(data, CANARY) == []
+
+
+@sqlite_only
+async def test_a_purge_forgets_what_a_provider_said(open_gateway: OpenGateway) -> None:
+    """Providers like to quote; their words are in the record, the attempts and the event."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.error(400, f"I will not draw {CANARY}.", "moderation_blocked"))
+        await make_and_purge(running, webhook_url=HOOK)
+        assert files_with(running.gateway.settings.data, CANARY) == []
+
+
+@sqlite_only
+async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        video_id = (await running.video(prompt=CANARY)).json["id"]
+        await running.ended(video_id)
+        with tripping("purge.files_gone"), pytest.raises(FailpointRaised):
+            await running.purge(video_id)
+        assert (await running.purge(video_id))["already_purged"] is False
+        assert files_with(running.gateway.settings.data, CANARY) == []
+
+
+@sqlite_only
+async def test_a_running_request_is_not_purged(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.never_ends)
+        video_id = (await running.video()).json["id"]
+        with pytest.raises(Conflict) as caught:
+            await running.purge(video_id)
+        assert caught.value.should_retry is False
+
+
+@sqlite_only
+async def test_others_requests_are_not_purged(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        video_id = (await running.finished((await running.video()).json["id"]))["id"]
+        call = running.call(request_id=video_id, caller=await running.another())
+        with pytest.raises(NotFound):
+            await purge(running.gateway, call)

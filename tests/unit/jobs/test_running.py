@@ -1,0 +1,60 @@
+"""A running job: its wake-ups, its send guard, its trial, and the crashes that its lease counts."""
+
+import asyncio
+
+from penstock.jobs.running import Lease, RunningJob
+
+
+def job(crashes: int = 0) -> RunningJob:
+    return RunningJob(Lease("req_1", 1, crashes))
+
+
+async def test_a_wake_before_anything_waits_is_not_lost() -> None:
+    woken = job()
+    woken.wake()
+    with woken.wakeup() as wakeup:
+        assert wakeup.is_set()
+    with woken.wakeup() as wakeup:
+        assert not wakeup.is_set(), "it counts once"
+
+
+async def test_each_waiting_part_is_woken() -> None:
+    woken = job()
+    with woken.wakeup() as first, woken.wakeup() as second:
+        assert not first.is_set()
+        woken.wake()
+        assert first.is_set()
+        assert second.is_set()
+
+
+async def test_waiting_until_sent_waits_for_all_that_is_sending() -> None:
+    sending = job()
+    await sending.wait_until_sent()
+    with sending.sending():
+        with sending.sending():
+            waiting = asyncio.create_task(sending.wait_until_sent())
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_trial_ends_when_work_was_survived() -> None:
+    suspect = job(crashes=2)
+    suspect.end_trial()  # nothing waits: no effect
+    ended = suspect.begin_trial()
+    assert not ended.is_set()
+    suspect.end_trial()
+    assert ended.is_set()
+
+
+def test_crashes_make_a_generation_suspect_and_then_hopeless() -> None:
+    leases = [Lease("req_1", 1, crashes) for crashes in range(7)]
+    assert [lease.is_suspect for lease in leases] == [False, False, True, True, True, True, True]
+    assert [lease.is_hopeless for lease in leases] == [False, False, False, False, False, True, True]
+
+
+def test_survived_crashes_are_forgotten() -> None:
+    survivor = job(crashes=3)
+    survivor.forget_crashes()
+    assert survivor.lease == Lease("req_1", 1, 0)
