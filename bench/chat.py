@@ -79,11 +79,14 @@ def gateways(peers: Path) -> list[Gateway]:
         ),
         Gateway(
             "portkey",
-            lambda folder: ["node", str(peers / "pk/node_modules/@portkey-ai/gateway/build/start-server.js"),
-                            "--headless", f"--port={GATEWAY_PORT}"],
+            lambda folder: [
+                "node",
+                str(peers / "pk/node_modules/@portkey-ai/gateway/build/start-server.js"),
+                "--headless",
+                f"--port={GATEWAY_PORT}",
+            ],
             (peers / "pk/node_modules/@portkey-ai/gateway").exists,
-            headers={"x-portkey-provider": "openai",
-                     "x-portkey-custom-host": f"http://127.0.0.1:{PROVIDER_PORT}/v1"},
+            headers={"x-portkey-provider": "openai", "x-portkey-custom-host": f"http://127.0.0.1:{PROVIDER_PORT}/v1"},
         ),
         Gateway(
             "litellm",
@@ -92,7 +95,7 @@ def gateways(peers: Path) -> list[Gateway]:
             environ={"LITELLM_MASTER_KEY": "sk-bench", "LITELLM_LOG": "ERROR"},
             key=lambda folder: "sk-bench",
         ),
-    ]  # fmt: skip
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- starting
@@ -171,8 +174,15 @@ def _litellm(folder: Path, peers: Path) -> list[str]:
     litellm_params: {{ model: openai/gpt-x, api_base: "http://127.0.0.1:{PROVIDER_PORT}/v1", api_key: x }}
 """
     )
-    return [str(peers / "ll/bin/litellm"), "--config", str(folder / "litellm.yaml"), "--port", str(GATEWAY_PORT),
-            "--num_workers", "1"]  # fmt: skip
+    return [
+        str(peers / "ll/bin/litellm"),
+        "--config",
+        str(folder / "litellm.yaml"),
+        "--port",
+        str(GATEWAY_PORT),
+        "--num_workers",
+        "1",
+    ]
 
 
 def wait_for_gateway(gateway: Gateway, folder: Path) -> int:
@@ -198,8 +208,21 @@ def wrk(
     script = folder / "post.lua"
     lines = [f'wrk.headers["{name}"] = "{value}"' for name, value in headers.items()]
     script.write_text("\n".join(['wrk.method = "POST"', *lines, f"wrk.body = [[{body}]]"]))
-    command = ["taskset", "-c", LOAD_CORE, "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency",
-               "--timeout", "10s", "-s", str(script), url]  # fmt: skip
+    command = [
+        "taskset",
+        "-c",
+        LOAD_CORE,
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds:g}s",
+        "--latency",
+        "--timeout",
+        "10s",
+        "-s",
+        str(script),
+        url,
+    ]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     if "Non-2xx" in output:
         raise RuntimeError(output)

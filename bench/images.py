@@ -112,8 +112,15 @@ def _litellm(folder: Path, peers: Path) -> list[str]:
     model_info: {{ mode: image_generation }}
 """
     )
-    return [str(peers / "ll/bin/litellm"), "--config", str(folder / "litellm.yaml"), "--port", str(GATEWAY_PORT),
-            "--num_workers", "1"]  # fmt: skip
+    return [
+        str(peers / "ll/bin/litellm"),
+        "--config",
+        str(folder / "litellm.yaml"),
+        "--port",
+        str(GATEWAY_PORT),
+        "--num_workers",
+        "1",
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- provider

@@ -16,7 +16,7 @@ _LOCK = "lock"
 def scratch_folder(root: Path) -> Iterator[Path]:
     """Create a folder for partial downloads and videos, and delete it at the end.
 
-    The process locks its folder for as long as it lives, so that others can tell the folders of dead processes.
+    The process locks its folder until it ends, so that other processes recognise the folders of dead ones.
     """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:

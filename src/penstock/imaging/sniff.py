@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# `sniff` runs on the event loop, on bytes from anybody. So it never raises, and it reads at most MAX_SEGMENTS segments
+# `sniff` runs on the event loop, on untrusted bytes. So it never raises, and it reads at most MAX_SEGMENTS segments
 # or boxes of a file, whatever the file contains.
 MAX_SEGMENTS = 2_000
 

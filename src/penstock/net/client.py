@@ -246,12 +246,12 @@ class HttpClient:
 
     @asynccontextmanager
     async def _connect(
-        self, outgoing: HttpRequest, target: Target, egress: EgressRules, deadline: float
+        self, http_request: HttpRequest, target: Target, egress: EgressRules, deadline: float
     ) -> AsyncIterator[Response]:
         """Send to the host's first IP address; to the next one only while nothing was sent."""
         failure: NotSent | MaybeSent = NotSent("the host name has no IP address")
         for address in (await self._look_up(target, egress, deadline))[:_MAX_ADDRESSES_TRIED]:
-            request = _guarded_request(await self._pinned_client(target, address), outgoing, target, deadline)
+            request = _guarded_request(await self._pinned_client(target, address), http_request, target, deadline)
             try:
                 async with request as response:
                     yield response
@@ -337,14 +337,14 @@ def _redirect_target(target: Target, location: str, egress: EgressRules) -> Targ
     return following
 
 
-def _guarded_request(client: Client, outgoing: HttpRequest, target: Target, deadline: float) -> StreamRequest:
+def _guarded_request(client: Client, http_request: HttpRequest, target: Target, deadline: float) -> StreamRequest:
     try:
-        builder = client.request(outgoing.method, outgoing.url).headers(outgoing.headers)
+        builder = client.request(http_request.method, http_request.url).headers(http_request.headers)
     except ValueError:
         raise UrlBlocked from None
-    if outgoing.body:
+    if http_request.body:
         # Hardly anything of a webhook receiver's response is wanted, so nothing is read ahead.
-        builder = builder.body_bytes(outgoing.body).streamed_read_buffer_limit(0)
+        builder = builder.body_bytes(http_request.body).streamed_read_buffer_limit(0)
     request = builder.timeout(timedelta(seconds=max(deadline - time.monotonic(), 0.0))).build_streamed()
     if (request.url.host_str or "").strip("[]") != target.host:
         raise UrlBlocked  # the library reads another host from the URL than the guard checked

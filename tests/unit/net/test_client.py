@@ -84,11 +84,19 @@ async def test_a_form_keeps_the_order_names_and_types_of_its_parts() -> None:
         await client.send(HttpRequest("POST", server.url, {"x-key": "k"}, form=form), timeout_seconds=5)
     parts = form_parts(server.requests[0])
     assert [part.get_param("name", header="content-disposition") for part in parts] == [
-        "prompt", "image[]", "n", "image[]", "empty",
-    ]  # fmt: skip
+        "prompt",
+        "image[]",
+        "n",
+        "image[]",
+        "empty",
+    ]
     assert [part.get_payload(decode=True) for part in parts] == [
-        'a "quoted" ü\r\nline'.encode(), image, b"2", b"second", b"",
-    ]  # fmt: skip
+        'a "quoted" ü\r\nline'.encode(),
+        image,
+        b"2",
+        b"second",
+        b"",
+    ]
     assert [part["content-type"] for part in parts] == [None, "image/png", None, "image/webp", None]
     assert parts[1].get_filename() == "first.png"
     assert parts[3].get_filename() is not None

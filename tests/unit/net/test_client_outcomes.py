@@ -40,7 +40,8 @@ async def test_a_name_that_cannot_be_looked_up_means_not_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", [
+    "request_",
+    [
         HttpRequest("POST", "http://127.0.0.1:1/", {"authorization": f"Bearer {SECRET}\n"}),
         HttpRequest("POST", "http://127.0.0.1:1/", {"bad name": SECRET}),
         HttpRequest("POST", f"http://[::1/{SECRET}"),
@@ -48,7 +49,7 @@ async def test_a_name_that_cannot_be_looked_up_means_not_sent() -> None:
         HttpRequest("PO ST", f"http://127.0.0.1:1/{SECRET}"),
         HttpRequest("POST", "http://127.0.0.1:1/", form=(("file", Upload(b"", SECRET, "x")),)),
     ],
-)  # fmt: skip
+)
 async def test_a_malformed_request_is_not_sent_and_not_quoted(request_: HttpRequest) -> None:
     async with open_client() as client:
         with pytest.raises(NotSent) as failure:
