@@ -1,5 +1,5 @@
-"""Reading and converting image and video files, in limited child processes.
+"""Reading and converting image and video files, in child processes with limits.
 
-`workers` runs the child processes, `convert` is what runs in them, `sniff` recognises a format by its first bytes,
-and `scratch` provides folders for unfinished files.
+`workers` runs the child processes, `convert` does the work in them, `formats` lists the formats, `sniff` recognises a
+file by its first bytes, and `scratch` provides folders for unfinished files.
 """

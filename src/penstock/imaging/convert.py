@@ -1,4 +1,4 @@
-"""Check, clean and convert images in a child process."""
+"""Check, clean and convert images."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def unconverted(data: bytes, output_format: OutputFormat, output_compression: in
 
 
 def convert(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> ImageFile:
-    """Convert an image to another format, upright and without metadata; return the same bytes if nothing changes."""
+    """Convert an image to another format, upright and without metadata.
+
+    An image that has the format already, or is too large for it, is returned as it is.
+    """
     _check_output(output_format, output_compression)
     found = unconverted(data, output_format, output_compression)
     if found is not None:
