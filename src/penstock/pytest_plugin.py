@@ -70,7 +70,7 @@ async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> t
     """Create an organization for a test module, import its recordings, and return the id and a key."""
     from penstock.accounts.orgs import create_org
     from penstock.accounts.transfers import add_credit
-    from penstock.recordings import files as recording_files
+    from penstock.recordings import files
     from penstock.values import nanos
 
     now = gateway.clock.now_ms()
@@ -78,8 +78,8 @@ async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> t
     await gateway.store.write(lambda tx: add_credit(tx, org.id, nanos(1000), now, "for tests"))
     documents = [] if records else await asyncio.to_thread(lambda: sorted(folder.glob("*.json")))
     for document in documents:
-        loaded = await asyncio.to_thread(recording_files.load, document)
-        await recording_files.taken_in(gateway.store, gateway.recordings, org.id, *loaded, now)
+        loaded = await asyncio.to_thread(files.load_recording, document)
+        await files.import_recording(gateway.store, gateway.recordings, org.id, *loaded, now)
     mode = "replay-or-record" if records else "replay-or-error"
     made = await gateway.keys.create_key(org.id, name="tests", replay_mode=mode)
     return org.id, made.key
@@ -87,16 +87,16 @@ async def _import_recordings(gateway: Gateway, folder: Path, records: bool) -> t
 
 async def _export_recordings(gateway: Gateway, org_id: str, folder: Path) -> None:
     """Replace the recordings in the folder by those of this run."""
-    from penstock.recordings import files as recording_files
+    from penstock.recordings import files
 
     rows = await gateway.recordings.all(org_id)
-    written = [await recording_files.written(gateway.recordings, row, inline=False) for row in rows]
+    exported = [await files.export_recording(gateway.recordings, row, inline=False) for row in rows]
 
     def save() -> None:
         for old in folder.glob("rec_*"):
             old.unlink()
-        for document, files in written:
-            recording_files.save(folder, document, files)
+        for document, media_files in exported:
+            files.save_recording(folder, document, media_files)
 
     await asyncio.to_thread(save)
 

@@ -42,14 +42,16 @@ async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
             assert connections(running.lab.port) > 0  # so that the same look below means something
             assert len(running.lab.invoice) == 2
             for row in (await running.gateway.recordings.page(running.caller.org_id)).data:
-                files.save(folder, *await files.written(running.gateway.recordings, row, inline=False))
+                files.save_recording(
+                    folder, *await files.export_recording(running.gateway.recordings, row, inline=False)
+                )
         port = labs[0].port
         second = Ground(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as running:
             for document in sorted(folder.glob("*.json")):
-                loaded = files.load(document)
+                loaded = files.load_recording(document)
                 now = running.clock.now_ms()
-                await files.taken_in(
+                await files.import_recording(
                     running.gateway.store, running.gateway.recordings, running.caller.org_id, *loaded, now
                 )
             before = await running.money()

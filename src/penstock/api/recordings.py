@@ -64,11 +64,11 @@ async def delete_recording(gateway: Gateway, call: Call) -> Response:
 async def export_recording(gateway: Gateway, call: Call) -> Response:
     """Return one JSON document with the outputs in it, which `import_recording` accepts."""
     row = await gateway.recordings.get(call.caller.org_id, path_id(call, "recording_id", "rec", "recording"))
-    transcript, _ = await files.written(gateway.recordings, row, inline=True)
-    return Response(json=transcript, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})
+    document, _ = await files.export_recording(gateway.recordings, row, inline=True)
+    return Response(json=document, headers={"content-disposition": f'attachment; filename="{row["id"]}.json"'})
 
 
 async def import_recording(gateway: Gateway, call: Call) -> Response:
     now_ms, org_id = gateway.clock.now_ms(), call.caller.org_id
-    recording_id = await files.taken_in(gateway.store, gateway.recordings, org_id, call.json, {}, now_ms)
+    recording_id = await files.import_recording(gateway.store, gateway.recordings, org_id, call.json, {}, now_ms)
     return Response(json=files.summary(await gateway.recordings.get(org_id, recording_id)))

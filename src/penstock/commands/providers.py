@@ -157,7 +157,9 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
         if record:
             name = response.headers["x-service-replay-recording"]
             row = await gateway.recordings.get(caller.org_id, name)
-            typer.echo(files.save(record, *await files.written(gateway.recordings, row, inline=False)))
+            typer.echo(
+                files.save_recording(record, *await files.export_recording(gateway.recordings, row, inline=False))
+            )
 
 
 async def _cheapest(gateway: Gateway, caller: Caller, slug: str, model: str | None, *, recorded: bool) -> TrialCall:

@@ -39,8 +39,8 @@ def show_recording(recording_id: str, data: Data = None, config: Config = None, 
     async def work(store: Store, vault: Vault) -> bytes:
         recordings = _recordings(store, settings)
         row = await recordings.get(await org_id(store, org, settings), recording_id)
-        transcript, _ = await files.written(recordings, row, inline=False)
-        return msgspec.json.format(msgspec.json.encode(transcript), indent=2)
+        document, _ = await files.export_recording(recordings, row, inline=False)
+        return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
     typer.echo(with_store(settings, work))
 
@@ -75,7 +75,9 @@ def export_recordings(
             rows = [await recordings.get(owner, recording_id) for recording_id in recording_ids]
         else:
             rows = await recordings.all(owner)
-        return [files.save(folder, *await files.written(recordings, row, inline=False)) for row in rows]
+        return [
+            files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)) for row in rows
+        ]
 
     for path in with_store(settings, work):
         typer.echo(path)
@@ -96,7 +98,10 @@ def import_recordings(
         recordings = _recordings(store, settings)
         owner = await org_id(store, org, settings)
         now_ms = Clock().now_ms()
-        return [await files.taken_in(store, recordings, owner, *files.load(document), now_ms) for document in documents]
+        return [
+            await files.import_recording(store, recordings, owner, *files.load_recording(document), now_ms)
+            for document in documents
+        ]
 
     for recording_id in with_store(settings, work):
         typer.echo(recording_id)

@@ -43,7 +43,7 @@ async def complete(
     now = gateway.clock.now_ms()
     until = now + job.row.retention_seconds * 1000
     try:
-        copies = await gateway.recordings.shelve(recording.recording_id, outputs) if recording else []
+        copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []
         urls = await _output_urls(gateway, result.outputs, until) if job.row.webhook_url else []
     except StorageUnavailable as problem:
         if job.request.task == "video":
@@ -69,7 +69,7 @@ async def complete(
             expires_at_ms=until,
         )
         if recording:
-            await gateway.recordings.write(tx, _recording_row(job, recording, result, outputs, now), copies)
+            await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
         if isinstance(job.plan.source, Recording | Follow):
             await tx.run("release_recording_claim", request_id=job.id)
         await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
@@ -104,7 +104,7 @@ def _recording_row(
         "standard": fingerprint.standard,
         "strict": fingerprint.strict,
         "request": msgspec.json.encode(fingerprint.values),
-        "result": recordings.recorded(result, [stored.output for stored in outputs]),
+        "result": recordings.encode_result(result, [stored.output for stored in outputs]),
         "duration_ms": max(0, now - job.row.created_at_ms),
         "created_at_ms": now,
     }

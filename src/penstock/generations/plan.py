@@ -49,11 +49,11 @@ async def make_plan(
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
     fingerprint = recordings.fingerprint(kind, validated.request, model, sources, body_digest(call), options.match)
-    if options.looks:
+    if options.may_replay:
         if found := await gateway.recordings.find(call.caller.org_id, options, fingerprint):
             return _plan_replay(gateway, validated, options, found)
         if options.mode == "replay-or-error":
-            raise recordings.missing()
+            raise recordings.no_match()
     if options.mode.endswith("mock"):
         return await _plan_mock(gateway, validated, options, tasks)
     return _with_recording(gateway, await _plan_live(gateway, validated, tasks), options, fingerprint)
@@ -137,17 +137,17 @@ def _with_recording(
     gateway: Gateway, planned: PlannedCall, options: ReplayOptions, fingerprint: Fingerprint
 ) -> PlannedCall:
     """A live plan whose result is recorded if the mode asks for it, and whose response names its source."""
-    source = Recording(gateway.recordings.new_id(), fingerprint) if options.stores else Live(is_reported=True)
+    source = Recording(gateway.recordings.new_id(), fingerprint) if options.records else Live(is_reported=True)
     plan = msgspec.structs.replace(planned.plan, source=source)
     return replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")
 
 
 def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, found: Row) -> PlannedCall:
     """Needs no route: the recorded provider may no longer be configured."""
-    recorded = msgspec.json.decode(found["result"], type=recordings.Recorded)
+    recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
     candidate = PlannedCandidate(recorded.provider, found["model"], recorded.executed_model.partition("/")[2])
     request = msgspec.structs.replace(validated.request, task=found["task"])
-    due_ms = recordings.due(options.latency, found["duration_ms"], gateway.clock.now_ms())
+    due_ms = recordings.replay_times(options.latency, found["duration_ms"], gateway.clock.now_ms())
     return PlannedCall(validated, request, Plan((candidate,), Replay(found["id"], due_ms[1])), due_ms=due_ms)
 
 
@@ -159,7 +159,7 @@ async def _plan_mock(
     inputs = await _load_inputs(gateway, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
-    due_ms = recordings.due(options.latency, 0, gateway.clock.now_ms())
+    due_ms = recordings.replay_times(options.latency, 0, gateway.clock.now_ms())
     request = msgspec.structs.replace(request, inputs=_described(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs, due_ms)
 

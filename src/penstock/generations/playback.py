@@ -25,11 +25,11 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
     found = await gateway.store.one("get_recording", id=source.recording_id, org_id=job.org_id)
     if found is None:
         raise RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
-    recorded = msgspec.json.decode(found["result"], type=recordings.Recorded)
+    recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
     outputs = []
-    for position, row in enumerate(await gateway.recordings.files(found["id"])):
+    for position, row in enumerate(await gateway.recordings.list_files(found["id"])):
         try:
-            data = await gateway.recordings.read(row)
+            data = await gateway.recordings.read_file(row)
         except FileMissing:
             raise RecordingNotFound("A file of the recording is gone.", should_retry=False) from None
         output = msgspec.structs.replace(recorded.files[position], media_id=_media_id(job, position))

@@ -210,15 +210,15 @@ def _source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, st
     if isinstance(source, Live) and not source.is_reported:
         return {}
     if result is not None:
-        return recordings.signals(result.origin, result.recording_id)
+        return recordings.replay_headers(result.origin, result.recording_id)
     match source:
         case Live():
-            return recordings.signals("live", None)
+            return recordings.replay_headers("live", None)
         case Recording(recording_id=recording_id):
-            return recordings.signals("recorded", recording_id)
+            return recordings.replay_headers("recorded", recording_id)
         case Replay(recording_id=recording_id):
-            return recordings.signals("replayed", recording_id)
+            return recordings.replay_headers("replayed", recording_id)
         case Follow():
-            return recordings.signals("replayed", None)
+            return recordings.replay_headers("replayed", None)
         case Mock():
-            return recordings.signals("mocked", None)
+            return recordings.replay_headers("mocked", None)

@@ -1,5 +1,5 @@
 """Recordings of calls: made, matched, replayed, exported and imported.
 
-`recordings` decides what a call with replay headers gets and stores recordings. `files` turns a recording into a
-document that a repository can hold, and back.
+`recordings` reads the replay headers of a call, finds the recording that matches it, and stores recordings. `files`
+exports a recording to a recording file and imports it from one.
 """

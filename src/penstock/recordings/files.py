@@ -1,4 +1,4 @@
-"""Recordings as documents that people can read and repositories can carry."""
+"""Export recordings to JSON files that people can read and repositories can hold, and import them."""
 
 import base64
 import binascii
@@ -12,17 +12,17 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import extension
 from penstock.imaging.sniff import sniff
-from penstock.recordings.recordings import Recorded, Recordings
+from penstock.recordings.recordings import RecordedResult, Recordings
 from penstock.schema import Output, StoredOutput
 from penstock.store.base import Row, Store
 from penstock.values import is_id, iso, new_id
 
 VERSION = 1
-_MOST_FILES = 10
+_FILES_MAX = 10
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One produced file: beside the document, or inside it in base64."""
+class _MediaFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One output: in a file of its own beside the recording file, or inside it in base64."""
 
     content_type: str
     width: int | None = None
@@ -32,8 +32,8 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: str | None = None
 
 
-class Transcript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A recording, whole; no credentials, no ids of the organization it came from."""
+class RecordingFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole recording, without credentials and without the id of its organization."""
 
     penstock_recording: int
     id: str
@@ -48,13 +48,13 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     executed_model: str
     upstream_id: str | None = None
     seconds: float | None = None
-    files: tuple[_File, ...] = ()
+    files: tuple[_MediaFile, ...] = ()
     standard: str
     strict: str
 
 
 def summary(row: Row) -> dict[str, Any]:
-    """A line of the list."""
+    """A recording as the API lists it."""
     return {
         "id": row["id"],
         "object": "recording",
@@ -67,24 +67,26 @@ def summary(row: Row) -> dict[str, Any]:
     }
 
 
-async def written(replay: Recordings, row: Row, *, inline: bool) -> tuple[Transcript, list[tuple[str, bytes]]]:
-    """The document, and the files that lie beside it unless they are inside."""
-    known = msgspec.json.decode(row["result"], type=Recorded)
-    stored = await replay.files(row["id"])
-    contents = [await replay.read(file) for file in stored]
+async def export_recording(
+    recordings: Recordings, row: Row, *, inline: bool
+) -> tuple[RecordingFile, list[tuple[str, bytes]]]:
+    """The recording file, and the names and bytes of the media files beside it; none when they are `inline`."""
+    result = msgspec.json.decode(row["result"], type=RecordedResult)
+    stored = await recordings.list_files(row["id"])
+    contents = [await recordings.read_file(file) for file in stored]
     names = [f"{row['id']}-{number}.{extension(file['content_type'])}" for number, file in enumerate(stored)]
     files = tuple(
-        _File(
-            content_type=kept.content_type,
-            width=kept.width,
-            height=kept.height,
-            revised_prompt=kept.revised_prompt,
+        _MediaFile(
+            content_type=output.content_type,
+            width=output.width,
+            height=output.height,
+            revised_prompt=output.revised_prompt,
             file=None if inline else name,
             data=base64.b64encode(content).decode("ascii") if inline else None,
         )
-        for kept, name, content in zip(known.files, names, contents, strict=True)
+        for output, name, content in zip(result.files, names, contents, strict=True)
     )
-    transcript = Transcript(
+    document = RecordingFile(
         penstock_recording=VERSION,
         id=row["id"],
         kind=row["kind"],
@@ -93,87 +95,92 @@ async def written(replay: Recordings, row: Row, *, inline: bool) -> tuple[Transc
         recorded_at=iso(row["created_at_ms"]),
         duration_ms=row["duration_ms"],
         request=msgspec.json.decode(row["request"]),
-        provider=known.provider,
-        provider_name=known.provider_name,
-        executed_model=known.executed_model,
-        upstream_id=known.upstream_id,
-        seconds=known.seconds,
+        provider=result.provider,
+        provider_name=result.provider_name,
+        executed_model=result.executed_model,
+        upstream_id=result.upstream_id,
+        seconds=result.seconds,
         files=files,
         standard=row["standard"].hex(),
         strict=row["strict"].hex(),
     )
-    return transcript, [] if inline else list(zip(names, contents, strict=True))
+    return document, [] if inline else list(zip(names, contents, strict=True))
 
 
-async def taken_in(
-    store: Store, replay: Recordings, org_id: str, document: Any, beside: Mapping[str, bytes], now_ms: int
+async def import_recording(
+    store: Store, recordings: Recordings, org_id: str, document: Any, media: Mapping[str, bytes], now_ms: int
 ) -> str:
-    """Make a document a recording of this organization; its id stays if nobody has it yet."""
+    """Add the recording of a recording file to an organization. Returns its id: a new one if the file's id is taken.
+
+    `document` is the decoded JSON, `media` the media files beside it by name. Raises InvalidRequest when it is not a
+    recording file or does not fit its media files.
+    """
     try:
-        transcript = msgspec.convert(document, Transcript)
-        digests = bytes.fromhex(transcript.standard), bytes.fromhex(transcript.strict)
+        recording = msgspec.convert(document, RecordingFile)
+        standard = bytes.fromhex(recording.standard)
+        strict = bytes.fromhex(recording.strict)
     except (msgspec.ValidationError, ValueError) as problem:
         raise InvalidRequest(f"This is not a recording: {problem}") from None
-    if transcript.penstock_recording != VERSION or transcript.kind not in ("image", "edit", "video"):
-        raise InvalidRequest(f"This recording is of a form that this release does not know; it knows {VERSION}.")
-    contents = _contents(transcript, beside)
-    recording_id = await _free_id(store, transcript.id, now_ms)
-    shelved = [
-        StoredOutput(output=_kept(file, content), sha256=hashlib.sha256(content).digest(), data=content)
-        for file, content in zip(transcript.files, contents, strict=True)
+    if recording.penstock_recording != VERSION or recording.kind not in ("image", "edit", "video"):
+        raise InvalidRequest(f"The recording's version or kind is not supported; the supported version is {VERSION}.")
+    contents = _contents(recording, media)
+    recording_id = await _free_id(store, recording.id, now_ms)
+    outputs = [
+        StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
+        for file, content in zip(recording.files, contents, strict=True)
     ]
-    rows = await replay.shelve(recording_id, shelved)
-    known = Recorded(
-        provider=transcript.provider,
-        provider_name=transcript.provider_name,
-        executed_model=transcript.executed_model,
-        upstream_id=transcript.upstream_id,
-        seconds=transcript.seconds,
-        files=tuple(one.output for one in shelved),
+    rows = await recordings.store_files(recording_id, outputs)
+    result = RecordedResult(
+        provider=recording.provider,
+        provider_name=recording.provider_name,
+        executed_model=recording.executed_model,
+        upstream_id=recording.upstream_id,
+        seconds=recording.seconds,
+        files=tuple(stored.output for stored in outputs),
     )
     row = {
         "id": recording_id,
         "org_id": org_id,
         "request_id": None,
-        "kind": transcript.kind,
-        "task": transcript.task,
-        "model": transcript.model,
-        "standard": digests[0],
-        "strict": digests[1],
-        "request": msgspec.json.encode(transcript.request),
-        "result": msgspec.json.encode(known),
-        "duration_ms": transcript.duration_ms,
+        "kind": recording.kind,
+        "task": recording.task,
+        "model": recording.model,
+        "standard": standard,
+        "strict": strict,
+        "request": msgspec.json.encode(recording.request),
+        "result": msgspec.json.encode(result),
+        "duration_ms": recording.duration_ms,
         "created_at_ms": now_ms,
     }
-    await store.write(lambda tx: replay.write(tx, row, rows))
+    await store.write(lambda tx: recordings.add(tx, row, rows))
     return recording_id
 
 
-def _contents(transcript: Transcript, beside: Mapping[str, bytes]) -> list[bytes]:
-    if not 0 < len(transcript.files) <= _MOST_FILES:
-        raise InvalidRequest(f"A recording has 1 to {_MOST_FILES} files.", param="files")
-    return [_content(number, file, beside) for number, file in enumerate(transcript.files)]
+def _contents(recording: RecordingFile, media: Mapping[str, bytes]) -> list[bytes]:
+    if not 0 < len(recording.files) <= _FILES_MAX:
+        raise InvalidRequest(f"A recording has 1 to {_FILES_MAX} files.", param="files")
+    return [_content(number, file, media) for number, file in enumerate(recording.files)]
 
 
-def _content(number: int, file: _File, beside: Mapping[str, bytes]) -> bytes:
-    """A file's bytes, which must be what the document says they are."""
+def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes:
+    """The bytes of a media file. Raises InvalidRequest when they are missing or of another content type."""
     where = f"files[{number}]"
     if file.data is not None:
         try:
             content = base64.b64decode(file.data, validate=True)
         except binascii.Error:
             raise InvalidRequest(f"`{where}.data` is not base64.", param=where) from None
-    elif file.file in beside:
-        content = beside[file.file or ""]
+    elif file.file in media:
+        content = media[file.file or ""]
     else:
-        raise InvalidRequest(f"`{where}` names {file.file}, which is not there.", param=where)
+        raise InvalidRequest(f"`{where}` names {file.file}, which does not exist.", param=where)
     found = sniff(content)
     if found is None or found.content_type != file.content_type:
         raise InvalidRequest(f"`{where}` is not {file.content_type}.", param=where)
     return content
 
 
-def _kept(file: _File, content: bytes) -> Output:
+def _output(file: _MediaFile, content: bytes) -> Output:
     return Output("", file.content_type, len(content), file.width, file.height, file.revised_prompt)
 
 
@@ -186,20 +193,20 @@ async def _free_id(store: Store, wanted: str, now_ms: int) -> str:
 # ---------------------------------------------------------------------------------------------------------- on disk
 
 
-def save(folder: Path, transcript: Transcript, files: Sequence[tuple[str, bytes]]) -> Path:
-    """JSON that reads well in a diff, its media beside it."""
+def save_recording(folder: Path, document: RecordingFile, files: Sequence[tuple[str, bytes]]) -> Path:
+    """Write a recording file, indented so that it reads well in a diff, and its media files. Returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files:
         (folder / name).write_bytes(content)
-    path = folder / f"{transcript.id}.json"
-    text = msgspec.json.format(msgspec.json.encode(transcript), indent=2)
+    path = folder / f"{document.id}.json"
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2)
     path.write_bytes(text + b"\n")
     return path
 
 
-def load(path: Path) -> tuple[Any, dict[str, bytes]]:
-    """A document and what lies beside it; names that lead elsewhere are not followed."""
+def load_recording(path: Path) -> tuple[Any, dict[str, bytes]]:
+    """Read a recording file and the media files beside it. Names that lead to another folder are ignored."""
     document = msgspec.json.decode(path.read_bytes())
     names = [file.get("file") for file in document.get("files", ()) if isinstance(file, dict)]
-    plain = [name for name in names if isinstance(name, str) and name == Path(name).name]
-    return document, {name: (path.parent / name).read_bytes() for name in plain if (path.parent / name).is_file()}
+    local = [name for name in names if isinstance(name, str) and name == Path(name).name]
+    return document, {name: (path.parent / name).read_bytes() for name in local if (path.parent / name).is_file()}

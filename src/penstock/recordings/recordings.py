@@ -1,4 +1,4 @@
-"""Record, replay or mock a call: modes, matching, latency, and the recordings themselves."""
+"""Store recordings, and find the one that matches a call with replay headers."""
 
 import hashlib
 import re
@@ -25,16 +25,19 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
 
-# Fields that change nothing about what is made, and the prompt, whose wording a test should be free to touch.
-COSMETIC = frozenset({"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"})
+# Fields that the match `standard` ignores: they do not change the output, except for the prompt, whose wording a test
+# may change.
+IGNORED_FIELDS = frozenset(
+    {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"}
+)
 _LATENCY = re.compile(r"(\d{1,7}),(\d{1,7})")
-_SCANNED = 1000
+_SEARCHED_MAX = 1000  # recordings that the match `specific` compares, newest first
 _PREFIX = "x-service-replay"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What the replay headers say."""
+    """The values of the replay headers."""
 
     mode: str
     match: str = "standard"
@@ -43,16 +46,18 @@ class ReplayOptions:
     latency: str = "instant"
 
     @property
-    def looks(self) -> bool:
+    def may_replay(self) -> bool:
+        """Whether a matching recording is served instead of a provider's output."""
         return self.mode.startswith("replay")
 
     @property
-    def stores(self) -> bool:
+    def records(self) -> bool:
+        """Whether the result of a live call is recorded."""
         return self.mode.endswith("record")
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """What a recording gives back: the settlement without ids of ours, and who made it."""
+class RecordedResult(msgspec.Struct, frozen=True):
+    """The result of a recorded generation, without the gateway's own ids and without its cost."""
 
     provider: str
     provider_name: str
@@ -63,7 +68,10 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 def replay_options(call: Call) -> ReplayOptions | None:
-    """None when nobody asked; a bad or missing companion is a 400 that says what is missing."""
+    """The replay options of a call, or None when neither its headers nor its key set a mode.
+
+    Raises InvalidRequest for a bad header, or when a header is missing that another one needs.
+    """
     mode = _header(call, "", REPLAY_MODES) or call.caller.replay_mode
     match = _header(call, "-match", REPLAY_MATCHES) or "standard"
     fields = tuple(name.strip() for name in call.headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
@@ -94,40 +102,43 @@ def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
     value = call.headers.get(_PREFIX + suffix)
     if value is not None and value not in allowed:
         name = "X-Service-Replay" + suffix.title()
-        raise InvalidRequest(f"{name} must be one of {', '.join(f'`{one}`' for one in allowed)}.", param=name)
+        raise InvalidRequest(f"{name} must be one of {', '.join(f'`{word}`' for word in allowed)}.", param=name)
     return value
 
 
-# ------------------------------------------------------------------------------------------------------------ likeness
+# ------------------------------------------------------------------------------------------------------------ matching
 
 
 def fingerprint(
     kind: str,
     request: Request,
     model: str,
-    pictures: Sequence[tuple[str, UploadedFile | str]],
+    inputs: Sequence[tuple[str, UploadedFile | str]],
     strict: bytes,
     match: str = "standard",
 ) -> Fingerprint:
-    """Defaults are written out, so that saying one and leaving it out are the same call."""
+    """What a call is compared by. A field at its default counts the same as a field left out.
+
+    `inputs` are roles and files or URLs, `strict` is the digest of the body.
+    """
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.same_as}
     values = {**defaults, **request.values, **request.extras}
-    shown = [[role, _mark(source)] for role, source in pictures]
-    known = {name: value for name, value in values.items() if name not in COSMETIC}
-    text = msgspec.json.encode([kind, model, dict(sorted(known.items())), shown], order="deterministic")
-    everything = {**values, "model": model, "image": shown}
+    digests = [[role, _input_digest(source)] for role, source in inputs]
+    compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}
+    text = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
+    everything = {**values, "model": model, "image": digests}
     by: Literal["standard", "strict"] = "strict" if match == "strict" else "standard"
     return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
 
 
-def _mark(source: UploadedFile | str) -> str:
-    """A picture by its bytes; an address by itself, because a replay fetches nothing."""
+def _input_digest(source: UploadedFile | str) -> str:
+    """The digest of an uploaded file's bytes or of a URL: a replay does not fetch the file behind a URL."""
     data = source.data if isinstance(source, UploadedFile) else source.encode()
     return hashlib.sha256(data).hexdigest()
 
 
-def due(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
-    """When the first and the last byte are to go out."""
+def replay_times(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
+    """When the first and the last byte of a replayed response are due."""
     if latency == "instant":
         return now_ms, now_ms
     pauses = _LATENCY.fullmatch(latency)
@@ -139,30 +150,39 @@ def due(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
 
 
 class Recordings:
-    """An organization's recordings."""
+    """The recordings of all organizations: rows in the store, files in the storage."""
 
-    def __init__(self, store: Store, shelf: Storage, clock: Clock) -> None:
-        self._store, self._shelf, self._clock = store, shelf, clock
+    def __init__(self, store: Store, storage: Storage, clock: Clock) -> None:
+        self._store = store
+        self._storage = storage
+        self._clock = clock
         self._pager = Pager(store, "recording", "rec")
 
-    async def find(self, org_id: str, wish: ReplayOptions, like: Fingerprint) -> Row | None:
-        """The newest match."""
-        if wish.match == "pinned":
-            row = await self._store.one("get_recording", id=wish.recording, org_id=org_id)
-            return row if row and row["kind"] == like.kind else None
-        if wish.match == "specific":
-            return await self._find_specific(org_id, wish.fields, like)
-        return await self._store.one(f"find_{like.by}_recording", org_id=org_id, kind=like.kind, digest=like.digest)
+    async def find(self, org_id: str, options: ReplayOptions, fingerprint: Fingerprint) -> Row | None:
+        """The newest recording that matches, or None."""
+        if options.match == "pinned":
+            row = await self._store.one("get_recording", id=options.recording, org_id=org_id)
+            return row if row and row["kind"] == fingerprint.kind else None
+        if options.match == "specific":
+            return await self._find_specific(org_id, options.fields, fingerprint)
+        return await self._store.one(
+            f"find_{fingerprint.by}_recording", org_id=org_id, kind=fingerprint.kind, digest=fingerprint.digest
+        )
 
-    async def _find_specific(self, org_id: str, fields: Sequence[str], like: Fingerprint) -> Row | None:
-        rows = await self._store.slow("list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SCANNED)
+    async def _find_specific(self, org_id: str, fields: Sequence[str], fingerprint: Fingerprint) -> Row | None:
+        rows = await self._store.slow(
+            "list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SEARCHED_MAX
+        )
         for row in rows:
-            known = msgspec.json.decode(row["request"])
-            if row["kind"] == like.kind and all(known.get(name) == like.values.get(name) for name in fields):
+            values = msgspec.json.decode(row["request"])
+            if row["kind"] == fingerprint.kind and all(
+                values.get(name) == fingerprint.values.get(name) for name in fields
+            ):
                 return row
         return None
 
     async def get(self, org_id: str, recording_id: str) -> Row:
+        """One recording. Raises NotFound for an unknown id and for one of another organization."""
         row = None
         if is_id(recording_id, "rec"):
             row = await self._store.one("get_recording", id=recording_id, org_id=org_id)
@@ -184,78 +204,85 @@ class Recordings:
         """Return every row, newest first."""
         return await self._pager.all(org_id)
 
-    async def files(self, recording_id: str) -> list[Row]:
+    async def list_files(self, recording_id: str) -> list[Row]:
+        """The rows of a recording's files, in order."""
         return await self._store.all("list_recording_files", recording_id=recording_id)
 
-    async def read(self, file: Row) -> bytes:
-        chunks = [chunk async for chunk in self._shelf.read(storage_key(file["media_id"]), 0, file["size_bytes"])]
+    async def read_file(self, file: Row) -> bytes:
+        """The bytes of a recording's file, given its row."""
+        chunks = [chunk async for chunk in self._storage.read(storage_key(file["media_id"]), 0, file["size_bytes"])]
         return b"".join(chunks)
 
     # ------------------------------------------------------------------------------------------------------ recording
 
-    async def shelve(self, recording_id: str, files: Sequence[StoredOutput]) -> list[dict[str, Any]]:
-        """Copies of their own: a recording outlives the request's media."""
+    async def store_files(self, recording_id: str, files: Sequence[StoredOutput]) -> list[dict[str, Any]]:
+        """Store copies of outputs, because a recording outlives the outputs of its request. Returns rows for `add`."""
         rows = []
-        for position, one in enumerate(files):
+        for position, file in enumerate(files):
             media_id = f"med_{recording_id.removeprefix('rec_')}{position:02}"
-            data = one.data
+            data = file.data
             if data is None:
-                chunks = self._shelf.read(storage_key(one.output.media_id), 0, one.output.size_bytes)
+                chunks = self._storage.read(storage_key(file.output.media_id), 0, file.output.size_bytes)
                 data = b"".join([chunk async for chunk in chunks])
-            await self._shelf.put(storage_key(media_id), data, one.output.content_type)
+            await self._storage.put(storage_key(media_id), data, file.output.content_type)
             rows.append(
                 {
                     "recording_id": recording_id,
                     "position": position,
                     "media_id": media_id,
-                    "content_type": one.output.content_type,
-                    "size_bytes": one.output.size_bytes,
-                    "sha256": one.sha256,
+                    "content_type": file.output.content_type,
+                    "size_bytes": file.output.size_bytes,
+                    "sha256": file.sha256,
                 }
             )
         return rows
 
-    async def write(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
+    async def add(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
+        """Add a recording and its files. Ids that exist already stay as they are."""
         await tx.run("add_recording", **row)
         for file in files:
             await tx.run("add_recording_file", **file)
 
     async def delete(self, org_id: str, recording_id: str) -> int:
-        """How many files went with it."""
+        """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
         row = await self.get(org_id, recording_id)
-        gone = [await self._shelf.delete(storage_key(file["media_id"])) for file in await self.files(row["id"])]
+        deleted = [
+            await self._storage.delete(storage_key(file["media_id"])) for file in await self.list_files(row["id"])
+        ]
 
         async def write(tx: Transaction) -> None:
             await tx.run("delete_recording_files", recording_id=row["id"])
             await tx.run("delete_recording", id=row["id"], org_id=org_id)
 
         await self._store.write(write)
-        return sum(gone)
+        return sum(deleted)
 
     def new_id(self) -> str:
+        """An id for a new recording."""
         return new_id("rec", self._clock.now_ms())
 
 
-def missing() -> RecordingNotFound:
+def no_match() -> RecordingNotFound:
+    """The error for a call in the mode `replay-or-error` that no recording matches."""
     return RecordingNotFound("No recording matches this call.", should_retry=False)
 
 
-def recorded(settled: GenerationResult, files: Sequence[Output]) -> bytes:
-    """What a recording keeps of a settlement; no id of ours, no cost."""
-    kept = Recorded(
-        provider=settled.provider,
-        provider_name=settled.provider_name,
-        executed_model=settled.executed_model,
-        upstream_id=settled.upstream_id,
-        seconds=settled.seconds,
-        files=tuple(msgspec.structs.replace(one, media_id="") for one in files),
+def encode_result(result: GenerationResult, files: Sequence[Output]) -> bytes:
+    """The JSON of a generation's RecordedResult."""
+    recorded = RecordedResult(
+        provider=result.provider,
+        provider_name=result.provider_name,
+        executed_model=result.executed_model,
+        upstream_id=result.upstream_id,
+        seconds=result.seconds,
+        files=tuple(msgspec.structs.replace(output, media_id="") for output in files),
     )
-    return msgspec.json.encode(kept)
+    return msgspec.json.encode(recorded)
 
 
-def signals(stand: str, recording_id: str | None) -> dict[str, str]:
-    """How an answer came about, on the answer itself."""
-    headers = {"x-service-replay-status": stand}
+def replay_headers(status: str, recording_id: str | None) -> dict[str, str]:
+    """Response headers that say whether the response is live, recorded, replayed or mocked."""
+    headers = {"x-service-replay-status": status}
     if recording_id:
         headers["x-service-replay-recording"] = recording_id
     return headers

@@ -1,11 +1,11 @@
-"""Replay headers: what they may say, what counts as the same call, and when answers are due."""
+"""Replay headers: their values, which calls match, and when responses are due."""
 
 from typing import Any
 
 import pytest
 
 from penstock.errors import InvalidRequest
-from penstock.recordings.recordings import ReplayOptions, due, fingerprint, replay_options, signals
+from penstock.recordings.recordings import ReplayOptions, fingerprint, replay_headers, replay_options, replay_times
 from penstock.schema import Call, Caller, Request, UploadedFile
 from penstock.values import REPLAY_MODES
 
@@ -17,21 +17,23 @@ def call(headers: dict[str, str] | None = None, caller: Caller = CALLER) -> Call
     return Call(id="req_1", caller=caller, endpoint="/x", at_ms=0, started=0.0, headers=named)
 
 
-def like(values: dict[str, Any], *, kind: str = "image", model: str = "m", pictures: Any = (), **extras: Any) -> bytes:
+def standard_digest(
+    values: dict[str, Any], *, kind: str = "image", model: str = "m", inputs: Any = (), **extras: Any
+) -> bytes:
     request = Request(task=kind, model=model, values=values, extras=extras)
-    return fingerprint(kind, request, model, pictures, b"").standard
+    return fingerprint(kind, request, model, inputs, b"").standard
 
 
 @pytest.mark.parametrize("mode", REPLAY_MODES)
-def test_d10_every_mode_is_understood(mode: str) -> None:
+def test_every_mode_is_accepted(mode: str) -> None:
     assert replay_options(call({"": mode})) == ReplayOptions(mode)
 
 
-def test_d10_nobody_asked() -> None:
+def test_without_headers_there_are_no_options() -> None:
     assert replay_options(call()) is None
 
 
-def test_d10_a_key_may_have_a_mode_and_the_header_wins() -> None:
+def test_a_key_may_have_a_mode_and_the_header_wins() -> None:
     caller = Caller("org_1", "key_1", replay_mode="mock")
     assert replay_options(call(caller=caller)) == ReplayOptions("mock")
     assert replay_options(call({"": "off"}, caller)) == ReplayOptions("off")
@@ -50,14 +52,14 @@ def test_d10_a_key_may_have_a_mode_and_the_header_wins() -> None:
         ({"": "record", "-latency": "-1,5"}, "X-Service-Replay-Latency", "milliseconds"),
     ],
 )
-def test_d10_bad_or_missing_companions_say_what_is_missing(headers: dict[str, str], param: str, word: str) -> None:
+def test_a_bad_or_missing_header_is_named(headers: dict[str, str], param: str, word: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         replay_options(call(headers))
     assert caught.value.param == param
     assert word in caught.value.message
 
 
-# ------------------------------------------------------------------------------------------------------------ likeness
+# ------------------------------------------------------------------------------------------------------------ matching
 
 
 @pytest.mark.parametrize(
@@ -69,47 +71,47 @@ def test_d10_bad_or_missing_companions_say_what_is_missing(headers: dict[str, st
         {"prompt": "a", "n": 1, "size": "1024x1024", "response_format": "url", "output_format": "png"},
     ],
 )
-def test_d10_standard_is_blind_to_words_names_and_defaults(values: dict[str, Any]) -> None:
-    assert like(values) == like({"prompt": "a"})
+def test_standard_ignores_prompt_user_and_defaults(values: dict[str, Any]) -> None:
+    assert standard_digest(values) == standard_digest({"prompt": "a"})
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        like({"prompt": "a", "n": 2}),
-        like({"prompt": "a", "size": "512x512"}),
-        like({"prompt": "a"}, model="other"),
-        like({"prompt": "a"}, kind="edit"),
-        like({"prompt": "a"}, steps=20),
-        like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png"))]),
-        like({"prompt": "a"}, pictures=[("image", "https://a.example/x.png")]),
+        standard_digest({"prompt": "a", "n": 2}),
+        standard_digest({"prompt": "a", "size": "512x512"}),
+        standard_digest({"prompt": "a"}, model="other"),
+        standard_digest({"prompt": "a"}, kind="edit"),
+        standard_digest({"prompt": "a"}, steps=20),
+        standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png"))]),
+        standard_digest({"prompt": "a"}, inputs=[("image", "https://a.example/x.png")]),
     ],
 )
-def test_d10_standard_sees_everything_else(other: bytes) -> None:
-    assert other != like({"prompt": "a"})
+def test_standard_compares_everything_else(other: bytes) -> None:
+    assert other != standard_digest({"prompt": "a"})
 
 
-def test_pictures_are_known_by_their_bytes_and_addresses_by_themselves() -> None:
-    file = like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png", "one.png"))])
-    assert file == like({"prompt": "a"}, pictures=[("image", UploadedFile(b"png", "two.png"))])
-    assert file != like({"prompt": "a"}, pictures=[("image", UploadedFile(b"jpg", "one.png"))])
-    assert file != like({"prompt": "a"}, pictures=[("mask", UploadedFile(b"png", "one.png"))])
+def test_files_are_compared_by_their_bytes_and_urls_by_themselves() -> None:
+    file = standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png", "one.png"))])
+    assert file == standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"png", "two.png"))])
+    assert file != standard_digest({"prompt": "a"}, inputs=[("image", UploadedFile(b"jpg", "one.png"))])
+    assert file != standard_digest({"prompt": "a"}, inputs=[("mask", UploadedFile(b"png", "one.png"))])
 
 
-# ------------------------------------------------------------------------------------------------------------- the rest
+# --------------------------------------------------------------------------------------------------------- responses
 
 
 @pytest.mark.parametrize(
     ("latency", "expected"),
     [("instant", (1000, 1000)), ("real", (1700, 1700)), ("100,400", (1100, 1400)), ("0,0", (1000, 1000))],
 )
-def test_d10_latency(latency: str, expected: tuple[int, int]) -> None:
-    assert due(latency, 700, 1000) == expected
+def test_latency(latency: str, expected: tuple[int, int]) -> None:
+    assert replay_times(latency, 700, 1000) == expected
 
 
-def test_signals() -> None:
-    assert signals("live", None) == {"x-service-replay-status": "live"}
-    assert signals("replayed", "rec_1") == {
+def test_response_headers() -> None:
+    assert replay_headers("live", None) == {"x-service-replay-status": "live"}
+    assert replay_headers("replayed", "rec_1") == {
         "x-service-replay-status": "replayed",
         "x-service-replay-recording": "rec_1",
     }
