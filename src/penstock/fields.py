@@ -1,20 +1,201 @@
-"""Check one value against one row of a parameter table."""
+"""The fields of each endpoint, and the check of a value against its field."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+import msgspec
+
 from penstock.errors import InvalidRequest
-from penstock.schema import Field
+from penstock.imaging.formats import OUTPUT_FORMATS
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
+
+class UploadedFile(msgspec.Struct, frozen=True):
+    """A file that a caller sent in a form."""
+
+    data: bytes
+    filename: str = ""
+    content_type: str = ""
+
+
+# The Python types of decoded values. A boolean does not count as a number.
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "file": (UploadedFile,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of an endpoint and its limits; a model may have narrower ones."""
+
+    name: str
+    types: tuple[str, ...]
+    about: str
+    required: bool = False
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    one_of: tuple[Any, ...] = ()
+    max_length: int | None = None
+    handling: str | None = None
+    alias_of: str | None = None  # the field for which this is another name
+    python_types: frozenset[type] = field(init=False, repr=False)  # of decoded values
+
+    def __post_init__(self) -> None:
+        python_types = frozenset(kind for name in self.types for kind in _PYTHON_TYPES[name])
+        object.__setattr__(self, "python_types", python_types)
+
+
+Table = Mapping[str, Field]
+
+
+def _table(*rows: Field) -> Table:
+    return {row.name: row for row in rows}
+
+
+def _typed(kind: str) -> Callable[..., Field]:
+    return lambda name, about, **rest: Field(name=name, types=(kind,), about=about, **rest)
+
+
+_text = _typed("string")
+_integer = _typed("integer")
+_number = _typed("number")
+
+AUTO = "auto"
+_THINKING = ("off", "on", "minimal", "high")
+_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
+
+_MODEL = _text("model", "Model identifier.", required=True, max_length=256)
+_RECORDS = (
+    _text("user", "Identifier of your end user.", handling="passthrough", max_length=512),
+    _text("session_id", "Groups requests in the records.", max_length=256),
+)
+_ASYNCHRONOUS = (
+    _text("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
+    _text("media_retention", "How long produced media is kept, such as `12h` or `7d`."),
+)
+_FRAME = (
+    _text("aspect_ratio", "Proportion such as `16:9`, when `size` gives no pixels.", handling="converted"),
+    _text("resolution", "Short side, when `size` gives no pixels.", one_of=("720p", "1080p"), handling="converted"),
+)
+_OUTPUT = (
+    _text(
+        "response_format", "How images are returned.", one_of=("url", "b64_json"), default="url", handling="emulated"
+    ),
+    _text("output_format", "File format of the images.", one_of=OUTPUT_FORMATS, default="png", handling="emulated"),
+    _integer("output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"),
+)
+_MODEL_EFFORT = (
+    _text("thinking", "How much the model thinks.", one_of=_THINKING, handling="converted"),
+    _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, alias_of="thinking"),
+    _text("prompt_enhancement", "Let the provider rewrite the prompt.", one_of=("on", "off"), handling="converted"),
+)
+
+IMAGE = _table(
+    _text("prompt", "Description of the image.", required=True, handling="renamed"),
+    _MODEL,
+    _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
+    *_FRAME,
+    _text("quality", "Quality of the image.", one_of=_QUALITIES, default="standard", handling="passthrough"),
+    _text("style", "Style of the image.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
+    *_OUTPUT,
+    *_MODEL_EFFORT,
+    *_RECORDS,
+    *_ASYNCHRONOUS,
+)
+
+EDIT = _table(
+    Field(
+        name="image",
+        types=("file", "array"),
+        about="PNG, WebP or JPEG; repeat as `image[]`; in JSON a data URI or an HTTPS URL.",
+        required=True,
+        handling="renamed",
+    ),
+    _text("prompt", "What to change; not needed by upscale models.", handling="renamed"),
+    _MODEL,
+    Field(
+        name="mask",
+        types=("file", "string", "object"),
+        about="PNG of the image's dimensions; where it is fully transparent, the image is edited.",
+        handling="passthrough",
+    ),
+    _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
+    _text("size", "As for generation; `auto` is the first image's size.", default="1024x1024", handling="converted"),
+    *_FRAME,
+    _text("quality", "Quality of the image.", one_of=_QUALITIES, default="auto", handling="passthrough"),
+    *_OUTPUT,
+    _number("scale_factor", "Upscale models: multiplies each dimension.", low=1, high=16, handling="renamed"),
+    *_MODEL_EFFORT,
+    *_RECORDS,
+    *_ASYNCHRONOUS,
+)
+
+VIDEO = _table(
+    _text("prompt", "Description of the video.", required=True, handling="renamed"),
+    _MODEL,
+    Field(name="seconds", types=("string", "number"), about="Length of the video in seconds.", handling="converted"),
+    Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", alias_of="seconds"),
+    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", handling="converted"),
+    _integer("n", "How many videos.", low=1, high=4, default=1, handling="emulated"),
+    *_FRAME,
+    Field(
+        name="input_reference",
+        types=("object", "array", "string", "file"),
+        about="Reference images: `{image_url}` with an HTTPS URL or data URI, or files in a form.",
+        handling="renamed",
+    ),
+    _text("negative_prompt", "What to avoid.", max_length=5000, handling="renamed"),
+    *_ASYNCHRONOUS,
+    _text("idempotency_key", "A repeated key returns the first video.", max_length=256),
+    Field(name="metadata", types=("object",), about="Your own pairs of strings, stored with the video."),
+    *_RECORDS,
+)
+
+CHAT = _table(
+    _MODEL,
+    Field(name="messages", types=("array",), about="The conversation.", required=True),
+    Field(name="stream", types=("boolean",), about="Respond with server-sent events.", default=False),
+    _number("temperature", "Randomness.", low=0, high=2, default=1),
+    _integer("max_tokens", "Maximum number of output tokens.", low=1),
+    _number("top_p", "Nucleus sampling.", low=0, high=1, default=1),
+    _number("frequency_penalty", "Positive values reduce repetition.", low=-2, high=2, default=0),
+    _number("presence_penalty", "Positive values favour new topics.", low=-2, high=2, default=0),
+    Field(name="stop", types=("string", "array"), about="Up to 4 sequences that end the response."),
+    Field(name="tools", types=("array",), about="Functions the model may call."),
+    Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one function."),
+    Field(name="response_format", types=("object",), about="`{type: json_object}` asks for JSON."),
+    _integer("seed", "For repeatable responses, where supported."),
+    _text("user", "Identifier of your end user.", max_length=512),
+    Field(name="logprobs", types=("boolean",), about="Return log probabilities.", default=False),
+    _integer("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
+    Field(name="stream_options", types=("object",), about="`include_usage` adds a last chunk with usage."),
+    _text("session_id", "Groups requests in the records.", max_length=256),
+)
+
+TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}
+
+# --------------------------------------------------------------------------------------------------------------- checks
 
 _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"}
 
 
 def check_field(row: Field, value: Any) -> None:
-    """One value against one row; the message says what is allowed."""
+    """Raise InvalidRequest, with a message that says what is allowed, if the value does not fit the field."""
     kind = type(value)
-    if kind not in row.accepts:
-        words = " or ".join(_ARTICLES.get(word, f"a {word}") for word in row.types)
-        raise InvalidRequest(f"`{row.name}` must be {words}.", param=row.name)
+    if kind not in row.python_types:
+        types = " or ".join(_ARTICLES.get(name, f"a {name}") for name in row.types)
+        raise InvalidRequest(f"`{row.name}` must be {types}.", param=row.name)
     if row.one_of and value not in row.one_of:
         allowed = ", ".join(f"`{choice}`" for choice in row.one_of)
         raise InvalidRequest(f"`{row.name}` must be one of {allowed}.", param=row.name)
@@ -34,7 +215,7 @@ def _check_text(row: Field, value: str) -> None:
 def _check_range(row: Field, value: float) -> None:
     too_low = row.low is not None and value < row.low
     too_high = row.high is not None and value > row.high
-    if too_low or too_high or not value < inf:  # as NaN is, too
+    if too_low or too_high or not value < inf:  # NaN is not, either
         if row.high is None:
             raise InvalidRequest(f"`{row.name}` must be at least {row.low:g}.", param=row.name)
         raise InvalidRequest(f"`{row.name}` must be from {row.low:g} to {row.high:g}.", param=row.name)

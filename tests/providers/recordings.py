@@ -37,10 +37,11 @@ from penstock import providers
 from penstock.chat import request as conversation
 from penstock.chat.stream import Broken, Relay, Usage, plainly
 from penstock.errors import InvalidRequest
+from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
 from penstock.net.client import HttpClient
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
-from penstock.schema import TABLES, Call, Caller, Request
+from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
 from penstock.upstream.catalog import Candidate
@@ -124,7 +125,7 @@ def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str
     request = Request(
         task=model.op.task,
         model=model.id,
-        values={table[name].same_as or name: value for name, value in said.items() if name in table},
+        values={table[name].alias_of or name: value for name, value in said.items() if name in table},
         extras={name: value for name, value in said.items() if name not in table},
     )
     pictures = {name: list(_pictures(told["request"].get(name))) for name in PICTURES}

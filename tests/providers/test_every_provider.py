@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock import providers
+from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
-from penstock.schema import TABLES, Request
+from penstock.schema import Request
 from penstock.upstream import translate
 from penstock.upstream.catalog import Candidate, modes
 from penstock.upstream.client import AttemptFailed
@@ -91,7 +92,7 @@ def test_every_file_is_discovered() -> None:
 @every_option
 def test_table_speaks_of_every_standard_field(option: Candidate) -> None:
     op = option.model.op
-    aliases = {name for name, row in TABLES[op.task].items() if row.same_as}
+    aliases = {name for name, row in TABLES[op.task].items() if row.alias_of}
     standard = {translate_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
     assert standard - {row.name for row in op.params} == set()
 

@@ -17,7 +17,7 @@ from penstock.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
-from penstock.schema import UploadedFile
+from penstock.fields import UploadedFile
 from penstock.settings import Settings
 
 # The extensions of a scope whose body has arrived already, so that its speed needs no check.

@@ -10,9 +10,9 @@ from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
-from penstock.fields import check_field
+from penstock.fields import Field, check_field
 from penstock.gateway import Gateway
-from penstock.schema import Call, Field, Response
+from penstock.schema import Call, Response
 from penstock.states import KEY
 from penstock.values import REPLAY_MODES
 

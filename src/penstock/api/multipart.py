@@ -8,7 +8,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from penstock.errors import InvalidRequest, PayloadTooLarge
-from penstock.schema import UploadedFile
+from penstock.fields import UploadedFile
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

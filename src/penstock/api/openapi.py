@@ -8,7 +8,7 @@ from penstock import __version__
 from penstock.api.request_schemas import body
 from penstock.api.response_schemas import SCHEMAS, Schema, ref
 from penstock.api.route import Query, Route
-from penstock.schema import Table
+from penstock.fields import Table
 
 _CONVERTOR = re.compile(r":\w+}")
 _IN_PATH = re.compile(r"{(\w+)}")

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
+from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.recordings import files
-from penstock.schema import Call, Field, Response
+from penstock.schema import Call, Response
 
 RECORDINGS_QUERY = (LIMIT, *cursors("recording"))
 _TEXTS = (

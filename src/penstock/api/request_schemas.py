@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from penstock.accounts.keys import ADMIN
 from penstock.api.multipart import NAME_CHARS
 from penstock.api.response_schemas import FLAG, TEXT, Schema, array, one_of, open_object
-from penstock.schema import Field, Table
+from penstock.fields import Field, Table
 
 _NOT_BLANK = r"\S"
 _PIXELS = r"(1[6-9]|[2-9]\d|[1-9]\d\d|[1-7]\d{3}|80\d\d|81[0-8]\d|819[0-2])"

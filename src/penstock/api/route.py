@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from penstock.fields import Table
 from penstock.gateway import Gateway
-from penstock.schema import Call, Response, Table
+from penstock.schema import Call, Response
 
 Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
 Access = Literal["key", "admin", "open", "signed"]

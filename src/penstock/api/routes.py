@@ -26,11 +26,12 @@ from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
 from penstock.chat import endpoint
+from penstock.fields import CHAT, EDIT, IMAGE, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
 from penstock.generations.purge import purge
-from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Call, Response
+from penstock.schema import Call, Response
 
 
 async def openapi_document(gateway: Gateway, call: Call) -> Response:

@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.fields import check_field
+from penstock.fields import CHAT, Field, check_field
 from penstock.providers.spec import Model
-from penstock.schema import CHAT, Call, Field
+from penstock.schema import Call
 from penstock.upstream import translate
 
 _ROLES = ("system", "user", "assistant", "tool")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.schema import Field, Table, UploadedFile
+from penstock.fields import Field, Table, UploadedFile
 
 # `input_reference[0][image_url]`: OpenAI's clients write lists and objects this way.
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")

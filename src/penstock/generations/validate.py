@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import InvalidRequest
-from penstock.fields import check_field
+from penstock.fields import AUTO, EDIT, IMAGE, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.net import guard
 from penstock.net.guard import EgressRules
-from penstock.schema import AUTO, EDIT, IMAGE, VIDEO, Call, Request, Table, UploadedFile
+from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
 
@@ -97,7 +97,7 @@ def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, An
             extras[name] = value
         elif value is not None:
             check_field(row, value)
-            main_name = row.same_as or name
+            main_name = row.alias_of or name
             value = _seconds(value, name) if main_name == "seconds" else value
             if values.get(main_name, value) != value:
                 raise InvalidRequest(f"`{name}` and `{_other_name(table, name)}` have different values.", param=name)
@@ -110,7 +110,7 @@ def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, An
 
 def _other_name(table: Table, name: str) -> str:
     """The other name of a field that has two."""
-    return table[name].same_as or next(row.name for row in table.values() if row.same_as == name)
+    return table[name].alias_of or next(row.name for row in table.values() if row.alias_of == name)
 
 
 # ------------------------------------------------------------------------------------------------------ validated call

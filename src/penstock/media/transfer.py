@@ -15,6 +15,7 @@ import msgspec
 from penstock.errors import InvalidRequest, StorageUnavailable
 from penstock.event_loop import LoopTurns
 from penstock.failpoints import failpoint
+from penstock.fields import UploadedFile
 from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
@@ -25,7 +26,7 @@ from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
 from penstock.net.guard import EgressRules
 from penstock.net.response import Writer
 from penstock.providers.spec import File, HttpRequest
-from penstock.schema import Input, Output, Request, StoredOutput, UploadedFile
+from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
 from penstock.upstream.client import DownloadSource
 from penstock.values import InputImage, new_id

@@ -10,17 +10,9 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
+from penstock.fields import TABLES, UploadedFile
 from penstock.media.storage import Storage, storage_key
-from penstock.schema import (
-    TABLES,
-    Call,
-    Fingerprint,
-    GenerationResult,
-    Output,
-    Request,
-    StoredOutput,
-    UploadedFile,
-)
+from penstock.schema import Call, Fingerprint, GenerationResult, Output, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
@@ -121,7 +113,7 @@ def fingerprint(
 
     `inputs` are roles and files or URLs, `strict` is the digest of the body.
     """
-    defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.same_as}
+    defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
     values = {**defaults, **request.values, **request.extras}
     digests = [[role, _input_digest(source)] for role, source in inputs]
     compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}

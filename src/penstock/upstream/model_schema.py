@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.fields import TABLES, Field
 from penstock.providers.spec import Operation, Param
-from penstock.schema import TABLES, Field
 
 # The interface's names for fields that provider tables call otherwise.
 _PUBLIC_NAMES = {"frame": ("size", "aspect_ratio", "resolution"), "images": ("image",)}
@@ -29,10 +29,10 @@ def _properties(op: Operation) -> tuple[dict[str, Any], set[str]]:
     properties: dict[str, Any] = {}
     required: set[str] = set()
     for name, field in TABLES[op.task].items():
-        row = _row(op.params, field.same_as or name)
+        row = _row(op.params, field.alias_of or name)
         if row is None or row.handling != "refused":
             properties[name] = _property(field, row)
-            if field.required or (row is not None and row.required and name not in _OPTIONAL and not field.same_as):
+            if field.required or (row is not None and row.required and name not in _OPTIONAL and not field.alias_of):
                 required.add(name)
     for row in op.params:
         if row.name not in _standard(op) and row.handling not in ("fixed", "refused"):

@@ -15,8 +15,9 @@ from penstock.accounts.requests import Filters
 from penstock.api.asgi import AsgiApp
 from penstock.api.generations import DRY_RUN
 from penstock.api.route import Endpoint, Route
+from penstock.fields import UploadedFile
 from penstock.gateway import Gateway
-from penstock.schema import Call, Response, UploadedFile
+from penstock.schema import Call, Response
 from penstock.values import is_id
 from tests.api.accounts import Account, first_account, opened
 from tests.api.raw_http import Server, request, serving, until

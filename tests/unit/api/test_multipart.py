@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api import multipart
 from penstock.errors import InvalidRequest, PayloadTooLarge
-from penstock.schema import UploadedFile
+from penstock.fields import UploadedFile
 
 KIND = "multipart/form-data; boundary=XX"
 END = b"--XX--\r\n"

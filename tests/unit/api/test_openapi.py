@@ -9,8 +9,9 @@ import pytest
 from penstock.api import openapi
 from penstock.api.route import Query, Route
 from penstock.api.routes import ROUTES
+from penstock.fields import EDIT, IMAGE, VIDEO, Field
 from penstock.gateway import Gateway
-from penstock.schema import EDIT, IMAGE, VIDEO, Call, Field, Response
+from penstock.schema import Call, Response
 
 DOCUMENT: dict[str, Any] = openapi.document(ROUTES)
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.api import request_schemas
 from penstock.api.keys import KEY_FIELDS
-from penstock.schema import CHAT, EDIT, IMAGE, VIDEO, Table
+from penstock.fields import CHAT, EDIT, IMAGE, VIDEO, Table
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 IMAGES = {"prompt": "fox", "model": "m"}

@@ -9,11 +9,12 @@ from penstock.api import request_schemas
 from penstock.chat import request
 from penstock.chat.request import ChatRequest
 from penstock.errors import InvalidRequest
+from penstock.fields import CHAT
 from penstock.providers import deepseek, mistral
 from penstock.providers.chat_models import MAX_TOKENS, chat_operation
 from penstock.providers.openai_compatible import CHAT as PLAIN
 from penstock.providers.spec import Model, Param, fixed, refused
-from penstock.schema import CHAT, Call, Caller
+from penstock.schema import Call, Caller
 
 HELLO = {"role": "user", "content": "hello"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}

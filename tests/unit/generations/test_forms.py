@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.api.multipart import FormReader
 from penstock.errors import InvalidRequest
+from penstock.fields import EDIT, VIDEO, UploadedFile
 from penstock.generations import forms
-from penstock.schema import EDIT, VIDEO, UploadedFile
 
 ONE, TWO = UploadedFile(b"one", "one.png", "image/png"), UploadedFile(b"two", "two.png", "image/png")
 ADDRESS = "https://pictures.example/fox.png"

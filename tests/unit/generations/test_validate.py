@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
+from penstock.fields import UploadedFile
 from penstock.generations import validate
 from penstock.generations.validate import InputSource, ValidatedCall
-from penstock.schema import Call, Caller, UploadedFile
+from penstock.schema import Call, Caller
 from penstock.settings import Settings
 
 PNG = "data:image/png;base64,iVBORw0KGgo="

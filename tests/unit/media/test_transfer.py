@@ -8,11 +8,12 @@ import pytest
 from PIL import Image
 
 from penstock.errors import InvalidRequest
+from penstock.fields import UploadedFile
 from penstock.media import transfer as transfer_module
 from penstock.media.storage import storage_key
 from penstock.media.transfer import DownloadFailed, LoadedInput, Transfer, UnusableFile
 from penstock.providers.spec import File
-from penstock.schema import Request, UploadedFile
+from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png

@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from penstock.errors import InvalidRequest
+from penstock.fields import UploadedFile
 from penstock.imaging.convert import Polarity
 from penstock.media.transfer import LoadedInput, Transfer
-from penstock.schema import Request, UploadedFile
+from penstock.schema import Request
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from penstock.fields import TABLES
 from penstock.providers.convert import number_text
 from penstock.providers.spec import (
     File,
@@ -28,7 +29,6 @@ from penstock.providers.spec import (
     refused,
     renamed,
 )
-from penstock.schema import TABLES
 from penstock.values import Frame
 
 
@@ -64,7 +64,7 @@ def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
     elsewhere = set(
         "model webhook_url media_retention idempotency_key metadata session_id size aspect_ratio resolution".split()
     )
-    standard = {row.name for row in TABLES[task].values() if not row.same_as} - elsewhere
+    standard = {row.name for row in TABLES[task].values() if not row.alias_of} - elsewhere
     names = [row.name for row in complete_table(task)]
     assert sorted(names) == sorted(set(names))
     needed = {"image": {"prompt"}, "edit": {"prompt", "image"}, "upscale": {"image", "scale_factor"}}

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidRequest
+from penstock.fields import UploadedFile
 from penstock.recordings.recordings import ReplayOptions, fingerprint, replay_headers, replay_options, replay_times
-from penstock.schema import Call, Caller, Request, UploadedFile
+from penstock.schema import Call, Caller, Request
 from penstock.values import REPLAY_MODES
 
 CALLER = Caller("org_1", "key_1")

@@ -6,9 +6,9 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 
 from penstock.atelier import table
+from penstock.fields import TABLES
 from penstock.providers import discover, openai_compatible
 from penstock.providers.spec import Operation, Param, Result, converted, emulated, fixed, ignored, passthrough, refused
-from penstock.schema import TABLES
 from penstock.upstream import model_schema
 
 
