@@ -1,4 +1,4 @@
-"""A gateway in a process of its own, with an endpoint that takes its time; it writes its port and an admin key."""
+"""A gateway in its own process that prints its port and an admin key, with calls that wait until they are released."""
 
 import asyncio
 import sys
@@ -15,13 +15,34 @@ from penstock.schema import Call, Response
 from tests.api.accounts import first_account, opened
 
 
-async def slow(gateway: Gateway, call: Call) -> Response:
-    await asyncio.sleep(float(call.query["seconds"]))
-    return Response(json={"slept": True})
+class Gate:
+    """Endpoints of calls that wait until another call releases them."""
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._released = asyncio.Event()
+
+    async def wait(self, gateway: Gateway, call: Call) -> Response:
+        self._waiting += 1
+        await self._released.wait()
+        return Response(json={"waited": True})
+
+    async def count(self, gateway: Gateway, call: Call) -> Response:
+        return Response(json={"waiting": self._waiting})
+
+    async def release(self, gateway: Gateway, call: Call) -> Response:
+        self._released.set()
+        return Response(status=204)
 
 
 async def main(folder: Path, drain_seconds: float) -> None:
-    routes = (*ROUTES, Route("POST", "/slow", slow, "Slow", access="open", generation=True, drains=True))
+    gate = Gate()
+    routes = (
+        *ROUTES,
+        Route("POST", "/wait", gate.wait, "Wait", access="open", generation=True, drains=True),
+        Route("GET", "/waiting", gate.count, "Waiting calls", access="open"),
+        Route("GET", "/release", gate.release, "Release", access="open"),
+    )
     async with opened(folder, drain_seconds=drain_seconds, starting_credit_usd="1000", works=True) as gateway:
         account = await first_account(gateway)
         listener = listen("127.0.0.1", 0)
@@ -31,7 +52,7 @@ async def main(folder: Path, drain_seconds: float) -> None:
             sys.stdout.flush()
 
         await serve(AsgiApp(gateway, routes), gateway.settings, ready, listener=listener)
-    sys.stdout.write("left in peace\n")
+    sys.stdout.write("stopped\n")
 
 
 if __name__ == "__main__":

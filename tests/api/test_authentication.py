@@ -6,7 +6,7 @@ from tests.gateway import OpenGateway, sqlite_only
 pytestmark = sqlite_only
 
 
-async def test_one_key_opens_compatible_and_native_paths(open_gateway: OpenGateway) -> None:
+async def test_one_key_works_for_compatible_and_native_paths(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         for path in ("/compat/v1/models", "/compat/v1/videos", "/v1/requests", "/v1/keys", "/v1/balance"):
             assert (await visit.ask("GET", path)).status == 200
@@ -15,7 +15,7 @@ async def test_one_key_opens_compatible_and_native_paths(open_gateway: OpenGatew
             assert (problem["code"], problem["type"]) == ("AUTHENTICATION_FAILED", "authentication_error")
 
 
-async def test_records_carry_the_key_that_made_them(open_gateway: OpenGateway) -> None:
+async def test_request_records_have_the_id_of_their_key(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         new = shaped("NewKey", await visit.ask("POST", "/v1/keys", {"name": "second"}))
         wish = {"model": "picture", "prompt": "x", "size": "64x64"}
@@ -26,7 +26,7 @@ async def test_records_carry_the_key_that_made_them(open_gateway: OpenGateway) -
         assert [one["id"] for one in shaped("RequestList", listed)["data"]] == [record["id"]]
 
 
-async def test_d12_a_revoked_key_stops_and_what_it_started_goes_on(open_gateway: OpenGateway) -> None:
+async def test_a_revoked_key_is_refused_and_its_running_videos_go_on(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         new = shaped("NewKey", await visit.ask("POST", "/v1/keys", {}))
         wish = {"model": "film", "prompt": "x", "seconds": 4}
@@ -36,7 +36,7 @@ async def test_d12_a_revoked_key_stops_and_what_it_started_goes_on(open_gateway:
         assert (await visit.running.ended(video["id"]))["status"] == "completed"
 
 
-async def test_no_listing_shows_a_key(open_gateway: OpenGateway) -> None:
+async def test_no_list_contains_a_whole_key(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         shaped("ImageResult", await visit.image())
         for path in ("/v1/keys", "/v1/requests", "/v1/balance", "/compat/v1/models"):

@@ -94,7 +94,7 @@ async def test_chat(open_gateway: OpenGateway) -> None:
         ({"n": 11}, openai.BadRequestError, "INVALID_REQUEST"),
     ],
 )
-async def test_refusals_are_told_and_not_repeated(
+async def test_refusals_are_raised_and_not_repeated_by_the_client(
     open_gateway: OpenGateway, change: dict[str, object], kind: type[openai.APIStatusError], code: str
 ) -> None:
     async with client(open_gateway) as (ours, visit):
@@ -105,13 +105,13 @@ async def test_refusals_are_told_and_not_repeated(
         assert len(await visit.running.records()) == 1
 
 
-async def test_a_bad_key_is_not_tried_again(open_gateway: OpenGateway) -> None:
+async def test_a_call_with_a_bad_key_is_not_repeated(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit, AsyncOpenAI(api_key="sk-wrong", base_url=visit.base_url) as ours:
         with pytest.raises(openai.AuthenticationError):
             await ours.images.generate(model="picture", prompt="x")
 
 
-async def test_what_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway) -> None:
+async def test_a_call_that_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway) -> None:
     async with client(open_gateway, audited=False) as (ours, visit):
         visit.running.lab.images.always(faults.dropped)
         with pytest.raises(openai.APIStatusError):
@@ -120,7 +120,7 @@ async def test_what_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway
         assert len(await visit.running.records()) == 1
 
 
-async def test_a_limit_of_ours_is_waited_for(open_gateway: OpenGateway) -> None:
+async def test_the_client_waits_for_a_rate_limit(open_gateway: OpenGateway) -> None:
     """A 429 with x-should-retry makes the client try again, and it says how long to wait."""
     async with visiting(open_gateway) as visit:
         made = await visit.running.gateway.keys.create_key(visit.running.caller.org_id, requests_per_minute=1)

@@ -69,7 +69,7 @@ def is_beyond(said: Any) -> bool:
 @pytest.mark.slow
 @SCHEMA.parametrize()
 @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_answer_is_as_the_document_says(case: Case[Any], address: Address) -> None:
+def test_every_response_matches_the_openapi_document(case: Case[Any], address: Address) -> None:
     if case.operation.path in GENERATIONS:
         case.query = {**(case.query or {}), "dryRun": case.query.get("dryRun", True) if case.query else True}
     headers = {"Authorization": f"Bearer {address.key}"}

@@ -12,7 +12,7 @@ from tests.gateway import OpenGateway, sqlite_only
 pytestmark = sqlite_only
 
 
-async def test_post_images_generations(open_gateway: OpenGateway) -> None:
+async def test_image_generations(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         said = await visit.image(n=2)
         made = shaped("ImageResult", said)
@@ -28,7 +28,7 @@ async def test_post_images_generations(open_gateway: OpenGateway) -> None:
         assert shaped("ImageStatus", later)["id"] == made["id"]
 
 
-async def test_post_images_edits(open_gateway: OpenGateway) -> None:
+async def test_image_edits(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         body, headers = form(
             ("image", png(64, 64), "a.png"),
@@ -43,7 +43,7 @@ async def test_post_images_edits(open_gateway: OpenGateway) -> None:
         shaped("ImageResult", await visit.ask("POST", "/compat/v1/images/edits", wish))
 
 
-async def test_videos_from_creation_to_the_end(open_gateway: OpenGateway) -> None:
+async def test_videos_from_creation_to_a_late_cancellation(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         said = await visit.video()
         created = shaped("VideoCreated", said, 202)
@@ -82,7 +82,7 @@ async def test_a_cancelled_video(open_gateway: OpenGateway) -> None:
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
 
 
-async def test_post_chat_completions(open_gateway: OpenGateway) -> None:
+async def test_chat_completions(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         made = shaped("ChatCompletion", await visit.talk())
         assert made["choices"][0]["message"]["role"] == "assistant"
@@ -100,7 +100,7 @@ async def test_models(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize("path", ["images/generations", "images/edits", "videos", "chat/completions"])
-async def test_d3_a_dry_run_makes_nothing(open_gateway: OpenGateway, path: str) -> None:
+async def test_a_dry_run_generates_nothing(open_gateway: OpenGateway, path: str) -> None:
     uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
     model = {"images/generations": "picture", "images/edits": "touch", "videos": "film"}.get(path, "lab/talk")
     wish = {"model": model, "prompt": "x", "image": uri} if path == "images/edits" else {"model": model, "prompt": "x"}

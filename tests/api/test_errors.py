@@ -39,7 +39,7 @@ async def test_unknown_models(open_gateway: OpenGateway) -> None:
         ("media_retention", "1y"),
     ],
 )
-async def test_a_bad_field_is_named(open_gateway: OpenGateway, field: str, value: object) -> None:
+async def test_the_message_about_a_bad_field_names_it(open_gateway: OpenGateway, field: str, value: object) -> None:
     async with visiting(open_gateway) as visit:
         said = await visit.image(**{field: value})
         problem = shaped("Error", said, 400)["error"]
@@ -48,7 +48,7 @@ async def test_a_bad_field_is_named(open_gateway: OpenGateway, field: str, value
         assert visit.running.lab.submits == 0
 
 
-async def test_too_little_money(open_gateway: OpenGateway) -> None:
+async def test_an_insufficient_balance_is_a_402(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway, starting_credit_usd="0.05") as visit:
         shaped("ImageResult", await visit.image())
         said = await visit.image()
@@ -81,7 +81,7 @@ async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_gatewa
         assert said.headers["x-should-retry"] == "false"
 
 
-async def test_not_found_is_not_found_whoever_owns_it(open_gateway: OpenGateway) -> None:
+async def test_ids_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         made = shaped("VideoCreated", await visit.video(), 202)
         await visit.running.ended(made["id"])
@@ -117,7 +117,7 @@ async def test_a_running_request_cannot_be_purged(open_gateway: OpenGateway) -> 
         await visit.running.ended(made["id"])
 
 
-async def test_extra_fields_change_nothing_of_ours(open_gateway: OpenGateway) -> None:
+async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway, audited=False) as visit:
         said = await visit.image(
             org_id="org_x", cost=0, status="completed", key_id="key_x", created_at=0, balance=10**9
@@ -139,7 +139,7 @@ async def test_extra_fields_change_nothing_of_ours(open_gateway: OpenGateway) ->
     ],
     ids=["far index", "twice", "deep", "long number", "infinite", "no picture"],
 )
-async def test_tortured_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
+async def test_malformed_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
     async with visiting(open_gateway) as visit:
         body, headers = form(("model", b"film", None), ("prompt", b"a train", None), *parts)
         said = await visit.ask("POST", "/compat/v1/videos", body, headers=headers)

@@ -195,7 +195,7 @@ def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
 
 
 @pytest.mark.parametrize("task", MAKERS)
-async def test_every_format_way_and_number(open_gateway: OpenGateway, task: str) -> None:
+async def test_every_output_format_response_format_and_number(open_gateway: OpenGateway, task: str) -> None:
     async with studio(open_gateway) as here:
         spent = Decimal(0)
         before, _ = await here.visit.running.money()
@@ -286,7 +286,7 @@ SHAPES = (
 )
 
 
-async def test_every_way_to_say_a_size(open_gateway: OpenGateway) -> None:
+async def test_every_way_to_give_a_size(open_gateway: OpenGateway) -> None:
     async with studio(open_gateway) as here:
         for shape in SHAPES:
             usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
@@ -302,7 +302,7 @@ async def test_every_way_to_say_a_size(open_gateway: OpenGateway) -> None:
 # -------------------------------------------------------------------------------------------------- quality and trouble
 
 
-async def test_compression_counts_for_the_lossy_formats(open_gateway: OpenGateway) -> None:
+async def test_compression_changes_lossy_formats_only(open_gateway: OpenGateway) -> None:
     async with studio(open_gateway) as here:
         for output_format, smaller in (("jpeg", True), ("webp", True), ("avif", True), ("png", False), ("gif", False)):
             lengths = []
@@ -315,7 +315,7 @@ async def test_compression_counts_for_the_lossy_formats(open_gateway: OpenGatewa
             assert (lengths[1] < lengths[0] / 2) == smaller, (output_format, lengths)
 
 
-async def test_some_of_several_fail(open_gateway: OpenGateway) -> None:
+async def test_some_of_several_images_fail(open_gateway: OpenGateway) -> None:
     """What was made is delivered and paid for, the rest is neither."""
     async with studio(open_gateway) as here:
         stability = here.vendors["stability"]

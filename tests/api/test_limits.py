@@ -31,7 +31,7 @@ PATHS = {"picture": "images/generations", "film": "videos", "lab/talk": "chat/co
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_values_at_and_beyond_the_limit(
+async def test_values_at_and_over_the_limits(
     open_gateway: OpenGateway, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
 ) -> None:
     path = f"/compat/v1/{PATHS[wish['model']]}?dryRun=true"

@@ -67,7 +67,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
     assert [line for line in browser.log() if line["level"] == "SEVERE"] == []
 
 
-def test_keys_are_for_administrators_who_may_revoke_their_own(served: Serving, browser: Browser) -> None:
+def test_keys_need_the_admin_scope_and_revoking_ones_own_signs_out(served: Serving, browser: Browser) -> None:
     others = [served.ask("POST", "/v1/keys", {"name": f"plain {number}"}).json for number in range(20)]
     plain = others[0]["key"]
     come_in(browser, served.url, plain)
@@ -94,7 +94,7 @@ def test_keys_are_for_administrators_who_may_revoke_their_own(served: Serving, b
     assert is_nowhere(browser, own)
 
 
-def test_a_recording_is_seen_saved_deleted_and_brought_back(served: Serving, browser: Browser) -> None:
+def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, browser: Browser) -> None:
     key = served.ask("POST", "/v1/keys", {"replay_mode": "record"}).json["key"]
     picture = {"model": "atelier/sketch", "prompt": EVIL, "size": "256x256"}
     assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 200
@@ -128,7 +128,7 @@ def test_a_recording_is_seen_saved_deleted_and_brought_back(served: Serving, bro
     assert [line for line in browser.log() if line["level"] == "SEVERE"] == []
 
 
-def test_the_secret_is_shown_when_asked_for(served: Serving, story: Ground, browser: Browser) -> None:
+def test_the_webhook_secret_is_shown_on_request(served: Serving, story: Ground, browser: Browser) -> None:
     secret = served.ask("GET", "/v1/webhooks/secret").json["key"]
     come_in(browser, served.url, served.key)
     turn_to(browser, "webhooks")

@@ -12,7 +12,7 @@ from tests.stories.processes import Serving
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
-def test_from_a_key_to_a_picture(served: Serving, browser: Browser, tmp_path: Path) -> None:
+def test_sign_in_generate_an_image_and_sign_out(served: Serving, browser: Browser, tmp_path: Path) -> None:
     come_in(browser, served.url, served.key)
     browser.run("document.getElementById('model').value = 'atelier/sketch'")
     browser.click("#try button")
@@ -40,7 +40,7 @@ def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:
     assert browser.run("return [sessionStorage.length, document.getElementById('house').hidden]") == [0, True]
 
 
-def test_what_others_said_is_text(served: Serving, lab: ScriptedProvider, browser: Browser) -> None:
+def test_text_of_others_is_never_markup(served: Serving, lab: ScriptedProvider, browser: Browser) -> None:
     """A prompt, a model's name and a vendor's words that would be markup, were they let."""
     lab.images.always(faults.error(500, "<img src=x onerror=document.title='gone'>"))
     evil = "<script>document.title='gone'</script>"

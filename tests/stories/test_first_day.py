@@ -33,7 +33,7 @@ def fetched(url: str | None) -> bytes:
         return found
 
 
-def test_the_whole_journey(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
+def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     """Models, pictures both ways, an edit, a film from its promise to its deletion, and the bill."""
     models = [model.id for model in client.models.list()]
     assert {"picture", "touch", "film", "atelier/sketch", "atelier/clip"} <= set(models)
@@ -69,7 +69,7 @@ def test_the_whole_journey(served: Serving, client: openai.OpenAI, lab: Scripted
 
 
 @sqlite_only
-def test_without_any_vendor(served: Serving, client: openai.OpenAI) -> None:
+def test_the_first_day_without_any_provider(served: Serving, client: openai.OpenAI) -> None:
     """What the README's first command does, and the built-in film."""
     made = client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
     assert made.data is not None
@@ -80,7 +80,7 @@ def test_without_any_vendor(served: Serving, client: openai.OpenAI) -> None:
 
 
 @sqlite_only
-def test_trouble_as_the_client_knows_it(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
+def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     with pytest.raises(openai.NotFoundError, match="Did you mean"):
         client.images.generate(model="pictur", prompt="x")
     with pytest.raises(openai.BadRequestError) as refused:
@@ -110,7 +110,7 @@ def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab
 
 
 @sqlite_only
-def test_the_key_is_said_once(story: Ground) -> None:
+def test_the_first_key_is_printed_once(story: Ground) -> None:
     with story.serving() as first:
         assert first.printed.count("pk_") == 2
         assert "shown only once" in first.printed

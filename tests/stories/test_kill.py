@@ -41,7 +41,7 @@ def open_requests(served: Serving) -> int:
     )
 
 
-def test_killed_among_a_hundred_pictures(story: Ground, lab: ScriptedProvider) -> None:
+def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedProvider) -> None:
     """Sixty are answered, and cross the kill at whatever point they are; the others are still being made."""
     lab.images.next(*[faults.slowly(0.05)] * 60)
     lab.images.always(faults.stalled)
@@ -65,7 +65,7 @@ def test_killed_among_a_hundred_pictures(story: Ground, lab: ScriptedProvider) -
     assert (audited.returncode, audited.stdout.splitlines()[-1]) == (0, "audit clean"), audited.stderr
 
 
-def test_films_outlive_the_process(story: Ground, lab: ScriptedProvider) -> None:
+def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -> None:
     """A dozen films are promised; the server is killed three times while they are made, and each ends once."""
     film = {"model": "film", "prompt": "a train", "seconds": 1}
     lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")

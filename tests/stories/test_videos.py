@@ -20,7 +20,7 @@ def client(served: Serving) -> Iterator[openai.OpenAI]:
 
 
 @sqlite_only
-def test_every_call_that_the_client_has(client: openai.OpenAI, lab: ScriptedProvider, tmp_path: Path) -> None:
+def test_every_video_call_of_the_client(client: openai.OpenAI, lab: ScriptedProvider, tmp_path: Path) -> None:
     first = client.videos.create_and_poll(model="film", prompt="a train", seconds="4", size="1280x720")
     assert (first.status, first.progress, first.error) == ("completed", 100, None)
     second = client.videos.create(model="film", prompt="a boat", input_reference=("sea.png", png(64, 64)))

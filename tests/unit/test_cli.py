@@ -25,7 +25,7 @@ EVERY = dict(commands(typer.main.get_command(cli.app)))
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
-def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
+def test_every_command_has_a_help_text(path: tuple[str, ...]) -> None:
     command = EVERY[path]
     assert command.help
     assert command.help.strip().endswith(".")
@@ -36,7 +36,7 @@ def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "path", [("serve",), ("keys", "create"), ("credit", "add"), ("recordings", "export"), ("audit",)]
 )
-def test_the_commands_that_operators_need_are_there(path: tuple[str, ...]) -> None:
+def test_the_main_commands_exist(path: tuple[str, ...]) -> None:
     assert path in EVERY
 
 
@@ -49,14 +49,14 @@ def test_the_commands_that_operators_need_are_there(path: tuple[str, ...]) -> No
         (("models", "--config", "/nonexistent/penstock.toml"), 1, "penstock: "),
     ],
 )
-def test_mistakes_are_told_without_a_traceback(words: tuple[str, ...], status: int, told: str) -> None:
+def test_errors_are_printed_without_a_traceback(words: tuple[str, ...], status: int, told: str) -> None:
     ended = penstock(*words)
     assert ended.status == status
     assert told in ended.out + ended.err
     assert "Traceback" not in ended.out + ended.err
 
 
-def test_a_setting_that_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
+def test_a_bad_setting_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "penstock.toml").write_text("prot = 8080\n")
     ended = penstock("models", "--data", tmp_path)
     assert ended.status == 1
@@ -65,7 +65,7 @@ def test_a_setting_that_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
     assert len(ended.err.splitlines()) == 1
 
 
-def test_python_runs_it_too() -> None:
+def test_python_m_penstock_runs_the_command_line() -> None:
     command = [sys.executable, "-m", "penstock", "settings"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "PENSTOCK_DATA" in ended.stdout

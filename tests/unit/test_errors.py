@@ -42,16 +42,16 @@ def kinds() -> dict[str, type[Problem]]:
 
 
 @pytest.mark.parametrize(("code", "status", "type_"), ROWS, ids=str)
-def test_d2_status_and_type(code: str, status: str, type_: str) -> None:
+def test_status_and_type(code: str, status: str, type_: str) -> None:
     kind = kinds()[code]
     assert (kind.status, kind.type) == (int(status), type_)
 
 
-def test_d2_table_is_complete() -> None:
+def test_table_is_complete() -> None:
     assert sorted(kinds()) == sorted(row[0] for row in ROWS)
 
 
-def test_d2_body_has_param_only_when_one_field_is_to_blame() -> None:
+def test_body_has_param_only_when_one_field_is_wrong() -> None:
     assert errors.ModelNotFound("No such model.", param="model").body() == {
         "error": {
             "message": "No such model.",
@@ -63,13 +63,13 @@ def test_d2_body_has_param_only_when_one_field_is_to_blame() -> None:
     assert "param" not in errors.NotFound("Nothing here.").body()["error"]
 
 
-def test_d2_every_bad_key_gets_the_same_words() -> None:
+def test_every_bad_key_gets_the_same_message() -> None:
     one, other = errors.AuthenticationFailed(), errors.AuthenticationFailed()
     assert one.body() == other.body()
     assert one.headers == {"www-authenticate": "Bearer"}
 
 
-def test_our_own_faults_tell_no_details_and_are_not_repeated() -> None:
+def test_internal_errors_have_no_details_and_are_not_repeated() -> None:
     problem = errors.InternalError()
     assert problem.should_retry is False
     assert problem.body()["error"]["message"] == "The gateway failed to handle this request."
@@ -83,6 +83,6 @@ def test_headers_of_one_problem_are_not_shared() -> None:
     assert errors.RateLimited("Slow down.").headers == {}
 
 
-def test_a_problem_is_unrecorded_and_undecided_until_somebody_says() -> None:
+def test_a_new_problem_is_unrecorded_and_has_no_should_retry() -> None:
     problem = errors.UpstreamError("It broke.")
     assert (problem.recorded, problem.should_retry, str(problem)) == (False, None, "It broke.")

@@ -33,7 +33,7 @@ def run(folder: Path, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_records_beside_the_test_and_replays_from_there(tmp_path: Path) -> None:
+def test_recordings_are_written_beside_the_test_and_replayed(tmp_path: Path) -> None:
     (tmp_path / "test_fox.py").write_text(TEST)
     missing = run(tmp_path)
     assert "1 failed" in missing

@@ -66,7 +66,7 @@ async def records(gateway: Gateway, account: Account) -> list[dict[str, Any]]:
 # ----------------------------------------------------------------------------------------------------- what calls carry
 
 
-async def test_an_endpoint_is_told_everything_about_a_call(tmp_path: Path) -> None:
+async def test_an_endpoint_gets_every_part_of_a_call(tmp_path: Path) -> None:
     kept = Kept()
     row = Route("POST", "/of/{id}/{rest:path}", kept, "Of", takes="json")
     async with running(tmp_path, row) as (served, account, gateway, _):
@@ -116,7 +116,7 @@ async def test_a_form_reaches_the_endpoint_in_order(tmp_path: Path) -> None:
         ("user@evil.example", {"port": 81}, "http://127.0.0.1:81"),
     ],
 )
-async def test_links_lead_to_where_the_caller_came_in(
+async def test_links_begin_with_the_url_that_the_caller_used(
     tmp_path: Path, host: str, said: dict[str, Any], expected: str
 ) -> None:
     kept = Kept()
@@ -125,7 +125,7 @@ async def test_links_lead_to_where_the_caller_came_in(
     assert kept.calls[0].base_url == expected
 
 
-async def test_a_large_body_arrives_whole(tmp_path: Path) -> None:
+async def test_a_large_body_is_read_completely(tmp_path: Path) -> None:
     kept = Kept()
     async with running(tmp_path, make(kept)) as (served, account, _, _):
         said = await served.ask("POST", "/make", key=account.plain.key, body={"image": "A" * 5_000_000})
@@ -147,7 +147,7 @@ HOSTILE_KEYS = [
 ]
 
 
-async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None:
+async def test_every_bad_key_gets_the_same_response(tmp_path: Path) -> None:
     kept = Kept()
     async with running(tmp_path, make(kept)) as (served, account, gateway, _):
         await gateway.keys.revoke_key(account.org_id, account.plain.id)
@@ -172,7 +172,7 @@ async def test_d2_every_fault_in_a_key_is_answered_alike(tmp_path: Path) -> None
     assert len({said.body for said in answers}) == 1
 
 
-async def test_administration_needs_its_scope(tmp_path: Path) -> None:
+async def test_administration_needs_the_admin_scope(tmp_path: Path) -> None:
     kept = Kept()
     async with running(tmp_path, Route("GET", "/rule", kept, "Rule", access="admin")) as (served, account, _, _):
         said = await served.ask("GET", "/rule", key=account.plain.key)
@@ -181,7 +181,7 @@ async def test_administration_needs_its_scope(tmp_path: Path) -> None:
         assert (await served.ask("GET", "/rule", key=account.admin.key)).status == 200
 
 
-async def test_a_body_is_not_read_for_somebody_without_a_key(tmp_path: Path) -> None:
+async def test_without_a_key_the_body_is_not_read(tmp_path: Path) -> None:
     async with running(tmp_path, make(Kept())) as (served, _, _, _), await served.line() as line:
         async with asyncio.timeout(5):
             await line.send(
@@ -192,7 +192,7 @@ async def test_a_body_is_not_read_for_somebody_without_a_key(tmp_path: Path) -> 
             assert said.headers["connection"] == "close"
 
 
-async def test_who_expects_to_be_told_to_go_on_is_told(tmp_path: Path) -> None:
+async def test_expect_100_continue_is_answered(tmp_path: Path) -> None:
     async with running(tmp_path, make(Kept())) as (served, account, _, _), await served.line() as line:
         async with asyncio.timeout(5):
             head, body = request("POST", "/make", key=account.plain.key, body={}).split(b"\r\n\r\n")
@@ -202,7 +202,7 @@ async def test_who_expects_to_be_told_to_go_on_is_told(tmp_path: Path) -> None:
             assert (await line.hear()).status == 200
 
 
-async def test_nothing_but_the_row_decides_who_may_call(tmp_path: Path) -> None:
+async def test_only_the_route_decides_who_may_call(tmp_path: Path) -> None:
     """Neither the Host header nor another way to write the path opens what needs a key."""
     kept = Kept()
     routes = (Route("GET", "/v1/keys", kept, "Keys"), Route("GET", "/healthz", Kept(), "Health", access="open"))
@@ -224,7 +224,7 @@ async def test_nothing_but_the_row_decides_who_may_call(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ what goes wrong
 
 
-async def test_d2_unknown_paths_and_wrong_methods_have_the_envelope(tmp_path: Path) -> None:
+async def test_unknown_paths_and_wrong_methods_have_the_error_envelope(tmp_path: Path) -> None:
     async with running(tmp_path, make(Kept())) as (served, account, _, _):
         said = await served.ask("GET", "/nowhere")
         assert (said.status, said.code) == (404, "NOT_FOUND")
@@ -233,7 +233,7 @@ async def test_d2_unknown_paths_and_wrong_methods_have_the_envelope(tmp_path: Pa
         assert (await served.ask("HEAD", "/nowhere")).body == b""
 
 
-async def test_a_failure_of_ours_is_a_500_that_tells_nothing(tmp_path: Path) -> None:
+async def test_an_internal_error_is_a_500_without_details(tmp_path: Path) -> None:
     broken = raising(RuntimeError(CANARY))
 
     async def unencodable(gateway: Gateway, call: Call) -> Response:
@@ -254,7 +254,7 @@ async def test_a_failure_of_ours_is_a_500_that_tells_nothing(tmp_path: Path) -> 
     assert account.plain.key not in json.dumps(logs)
 
 
-async def test_d9_a_refused_generation_is_recorded(tmp_path: Path) -> None:
+async def test_a_refused_generation_is_recorded(tmp_path: Path) -> None:
     problem = errors.InvalidRequest("`n` must be from 1 to 10.", param="n")
     async with running(tmp_path, make(raising(problem))) as (served, account, gateway, _):
         said = await served.ask(
@@ -281,7 +281,7 @@ async def test_d9_a_refused_generation_is_recorded(tmp_path: Path) -> None:
     assert (record["session_id"], record["trace_id"], record["request_size_bytes"]) == ("s", "a" * 32, 23)
 
 
-async def test_d9_bodies_that_cannot_be_read_are_recorded_too(tmp_path: Path) -> None:
+async def test_a_generation_with_an_unreadable_body_is_recorded(tmp_path: Path) -> None:
     kept = Kept()
     form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
     async with running(tmp_path, make(kept), json_bytes=100) as (served, account, gateway, _):
@@ -307,7 +307,7 @@ async def test_d9_bodies_that_cannot_be_read_are_recorded_too(tmp_path: Path) ->
     assert not kept.calls
 
 
-async def test_d3_a_dry_run_leaves_no_record(tmp_path: Path) -> None:
+async def test_a_dry_run_leaves_no_record(tmp_path: Path) -> None:
     row = make(raising(errors.ModelNotFound("No.")))
     async with running(tmp_path, row) as (served, account, gateway, _):
         for word in ("true", "True"):
@@ -318,7 +318,7 @@ async def test_d3_a_dry_run_leaves_no_record(tmp_path: Path) -> None:
         assert len(await records(gateway, account)) == 1
 
 
-async def test_other_problems_leave_no_record_of_a_refusal(tmp_path: Path) -> None:
+async def test_other_problems_are_not_recorded_as_refusals(tmp_path: Path) -> None:
     known = errors.RateLimited("The provider is busy.")
     known.recorded = True
     for problem in (errors.UpstreamError("x"), errors.StorageUnavailable("x"), known):
@@ -328,7 +328,7 @@ async def test_other_problems_leave_no_record_of_a_refusal(tmp_path: Path) -> No
             assert await records(gateway, account) == []
 
 
-async def test_a_refusal_that_cannot_be_recorded_is_still_answered(tmp_path: Path) -> None:
+async def test_a_refusal_that_cannot_be_recorded_still_gets_its_response(tmp_path: Path) -> None:
     async def refuse(gateway: Gateway, call: Call) -> Response:
         await gateway.store.close()
         raise errors.InvalidRequest("Wrong.")
@@ -344,7 +344,7 @@ async def test_a_refusal_that_cannot_be_recorded_is_still_answered(tmp_path: Pat
 # ------------------------------------------------------------------------------------------------------- sizes and time
 
 
-async def test_a_body_beyond_the_limit_gets_its_answer_before_the_line_ends(tmp_path: Path) -> None:
+async def test_a_body_over_the_limit_gets_its_response_before_the_connection_closes(tmp_path: Path) -> None:
     """The caller goes on sending, and reads only when it is done, as most do."""
     async with running(tmp_path, make(Kept()), json_bytes=1000) as (served, account, _, _):
         for framing in (b"content-length: 3000000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"):
@@ -362,7 +362,7 @@ async def test_a_body_beyond_the_limit_gets_its_answer_before_the_line_ends(tmp_
                 assert await line.is_closed()
 
 
-async def test_a_body_that_stops_coming_is_a_408(tmp_path: Path) -> None:
+async def test_a_body_that_stops_arriving_is_a_408(tmp_path: Path) -> None:
     async with running(tmp_path, make(Kept()), body_seconds=0.2) as (served, account, gateway, _), asyncio.timeout(10):
         async with await served.line() as line:
             whole = request("POST", "/make", key=account.plain.key, body={"model": "m"})
@@ -373,7 +373,7 @@ async def test_a_body_that_stops_coming_is_a_408(tmp_path: Path) -> None:
         assert record["error_code"] == "REQUEST_TIMEOUT"
 
 
-async def test_who_hangs_up_in_the_middle_of_a_body_is_forgotten(tmp_path: Path) -> None:
+async def test_a_disconnect_in_the_middle_of_a_body_ends_the_call(tmp_path: Path) -> None:
     kept = Kept()
     async with running(tmp_path, make(kept)) as (served, account, gateway, _):
         async with await served.line() as line:
@@ -387,7 +387,7 @@ async def test_who_hangs_up_in_the_middle_of_a_body_is_forgotten(tmp_path: Path)
 # --------------------------------------------------------------------------------------------------- leaving and ending
 
 
-async def test_a_call_is_finished_although_the_caller_has_left(tmp_path: Path) -> None:
+async def test_a_call_is_finished_although_the_caller_disconnected(tmp_path: Path) -> None:
     reached, leave, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def slow(gateway: Gateway, call: Call) -> Response:
@@ -407,7 +407,7 @@ async def test_a_call_is_finished_although_the_caller_has_left(tmp_path: Path) -
         await until(lambda: not served.state.tasks)
 
 
-async def test_a_stream_ends_when_its_reader_leaves(tmp_path: Path) -> None:
+async def test_a_stream_ends_when_the_caller_disconnects(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
     async def words() -> AsyncIterator[bytes]:
@@ -428,7 +428,7 @@ async def test_a_stream_ends_when_its_reader_leaves(tmp_path: Path) -> None:
         await until(lambda: not served.state.tasks)
 
 
-async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp_path: Path) -> None:
+async def test_a_stream_that_fails_is_cut_and_looks_incomplete(tmp_path: Path) -> None:
     async def words() -> AsyncIterator[bytes]:
         yield b"first"
         raise RuntimeError(CANARY)
@@ -447,7 +447,7 @@ async def test_a_stream_that_breaks_is_cut_so_that_nobody_takes_it_for_whole(tmp
     assert CANARY not in json.dumps(logs)
 
 
-async def test_while_draining_new_work_is_refused_and_may_be_repeated_elsewhere(tmp_path: Path) -> None:
+async def test_while_draining_new_work_is_refused_as_safe_to_repeat(tmp_path: Path) -> None:
     kept = Kept()
     look = Route("GET", "/look", Kept(), "Look")
     async with running(tmp_path, make(kept), look) as (served, account, gateway, edge):
@@ -462,7 +462,7 @@ async def test_while_draining_new_work_is_refused_and_may_be_repeated_elsewhere(
     assert not kept.calls
 
 
-async def test_other_protocols_than_http_are_not_served(tmp_path: Path) -> None:
+async def test_only_http_is_served(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         with pytest.raises(ValueError, match="websocket"):
             await AsgiApp(gateway)({"type": "websocket"}, None, None)  # type: ignore[arg-type]

@@ -71,27 +71,27 @@ def test_headers_are_found_by_name() -> None:
     assert checked(("host", "a"), ("x-name", "é")) == {"host": "a", "x-name": "é"}
 
 
-def test_headers_that_are_lists_may_be_repeated() -> None:
+def test_list_headers_may_be_repeated() -> None:
     assert checked(("host", "a"), ("accept", "x/y"), ("accept", "*/*"))["accept"] == "x/y, */*"
 
 
-def test_a_second_authorization_is_no_authorization() -> None:
+def test_a_repeated_authorization_header_is_refused() -> None:
     with pytest.raises(errors.AuthenticationFailed):
         checked(("host", "a"), ("authorization", "Bearer 1"), ("authorization", "Bearer 1"))
 
 
 @pytest.mark.parametrize("name", ["host", "content-type", "content-length", "x-service-replay", "traceparent"])
-def test_any_other_header_comes_once(name: str) -> None:
+def test_other_headers_must_not_be_repeated(name: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=name):
         checked(("host", "a"), (name, "1"), (name, "2"))
 
 
-def test_a_host_is_needed() -> None:
+def test_a_host_header_is_required() -> None:
     with pytest.raises(errors.InvalidRequest, match="Host"):
         checked(("accept", "*/*"))
 
 
-def test_headers_have_a_size() -> None:
+def test_headers_have_a_maximum_size() -> None:
     checked(("host", "a"), ("x", "y" * 32_000))
     with pytest.raises(errors.HeadersTooLarge):
         checked(("host", "a"), ("x", "y" * 32_768))
@@ -116,7 +116,7 @@ async def test_a_body_that_has_arrived_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"', None])
-async def test_json_may_be_announced_in_several_ways(kind: str | None) -> None:
+async def test_content_types_of_json_are_accepted(kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
     assert (await taken("json", headers, b"{}")).json == {}
 
@@ -135,7 +135,7 @@ async def test_json_may_be_announced_in_several_ways(kind: str | None) -> None:
         ("nothing", {**JSON, "content-encoding": "br"}),
     ],
 )
-async def test_other_types_are_a_415(takes: Takes, headers: dict[str, str]) -> None:
+async def test_other_content_types_are_a_415(takes: Takes, headers: dict[str, str]) -> None:
     with pytest.raises(errors.UnsupportedMediaType):
         await taken(takes, headers, b"{}")
 
@@ -146,7 +146,7 @@ async def test_a_415_says_which_header_to_set() -> None:
     assert problem.value.message == ("Content-Type is application/x-www-form-urlencoded but must be application/json.")
 
 
-async def test_forms_are_read_where_they_are_taken() -> None:
+async def test_forms_are_read_where_they_are_accepted() -> None:
     body = await taken("json or form", FORM, ONE_FIELD[:20], ONE_FIELD[20:])
     assert (body.is_form, body.form, body.size_bytes, body.raw) == (True, (("n", "2"),), len(ONE_FIELD), b"")
 
@@ -164,7 +164,7 @@ async def test_an_announced_size_is_refused_before_a_byte_is_read() -> None:
                 await read_body(takes, {**headers, "content-length": str(size)}, nobody_asks, LIMITS)  # type: ignore[arg-type]
 
 
-async def test_a_size_that_was_not_announced_is_counted() -> None:
+async def test_an_unannounced_size_is_counted() -> None:
     heard = 0
 
     async def endless() -> dict[str, Any]:
@@ -179,18 +179,18 @@ async def test_a_size_that_was_not_announced_is_counted() -> None:
         assert heard <= most + 100
 
 
-async def test_a_body_of_exactly_the_size_is_taken() -> None:
+async def test_a_body_of_exactly_the_limit_is_accepted() -> None:
     body = b'{"a":"' + b"x" * (1000 - 8) + b'"}'
     assert (await taken("json", {**JSON, "content-length": "1000"}, body)).size_bytes == 1000
 
 
 @pytest.mark.parametrize("length", ["abc", "-1", "+4", "1e3", "٤", ""])
-async def test_a_length_is_a_number(length: str) -> None:
+async def test_content_length_must_be_a_number(length: str) -> None:
     with pytest.raises(errors.InvalidRequest):
         await taken("json", {**JSON, "content-length": length}, b"{}")
 
 
-async def test_a_body_that_nobody_takes_is_read_and_forgotten() -> None:
+async def test_an_unneeded_body_is_read_and_dropped() -> None:
     body = await taken("nothing", {"content-length": "5"}, b"hello")
     assert body == NO_BODY
 
@@ -203,7 +203,7 @@ def test_limits_come_from_the_settings() -> None:
 # ---------------------------------------------------------------------------------------------------------------- time
 
 
-async def test_a_body_that_trickles_is_a_408() -> None:
+async def test_a_slow_body_is_a_408() -> None:
     limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.1, window_bytes=100)
 
     async def trickle() -> dict[str, Any]:
@@ -214,13 +214,13 @@ async def test_a_body_that_trickles_is_a_408() -> None:
         await read_body("json", JSON, trickle, limits)
 
 
-async def test_a_body_that_never_comes_is_a_408() -> None:
+async def test_a_body_that_never_arrives_is_a_408() -> None:
     limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=100)
     with pytest.raises(errors.RequestTimeout):
         await read_body("json", JSON, sending(), limits)
 
 
-async def test_a_body_that_takes_too_long_is_a_408_however_fast() -> None:
+async def test_a_body_past_its_deadline_is_a_408_at_any_speed() -> None:
     limits = Limits(10**9, 10**9, seconds=0.15, window_seconds=0.05, window_bytes=1)
 
     async def steady() -> dict[str, Any]:
@@ -231,7 +231,7 @@ async def test_a_body_that_takes_too_long_is_a_408_however_fast() -> None:
         await read_body("json", JSON, steady, limits)
 
 
-async def test_a_body_at_the_least_pace_is_taken() -> None:
+async def test_a_body_at_the_minimum_speed_is_accepted() -> None:
     limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=10)
     parts = [b'{"a":', *(b" " * 20 for _ in range(10)), b"1}"]
 
@@ -243,7 +243,7 @@ async def test_a_body_at_the_least_pace_is_taken() -> None:
     assert (await read_body("json", JSON, paced, limits)).json == {"a": 1}
 
 
-async def test_who_hangs_up_is_gone() -> None:
+async def test_a_disconnect_is_reported() -> None:
     for has_arrived in (True, False):
         with pytest.raises(Disconnected):
             await read_body("json", JSON, sending(then=[{"type": "http.disconnect"}]), LIMITS, has_arrived=has_arrived)
@@ -251,7 +251,7 @@ async def test_who_hangs_up_is_gone() -> None:
         await read_body("json", JSON, sending(b"{", then=[{"type": "http.disconnect"}]), LIMITS)
 
 
-async def test_what_follows_a_refusal_is_discarded_for_a_while() -> None:
+async def test_bytes_after_a_refusal_are_read_and_dropped_up_to_the_limits() -> None:
     await discard(sending(b"x", b"y"), 5, 100)
     await discard(sending(b"x", then=[{"type": "http.disconnect"}]), 5, 100)
     await discard(sending(b"x" * 60, b"x" * 60, then=[{"type": "never"}]), 5, 100)
@@ -343,7 +343,7 @@ def test_a_deep_value_is_checked_no_further_than_the_limit() -> None:
     assert few == many
 
 
-def test_good_json_is_taken_as_it_is() -> None:
+def test_valid_json_is_decoded() -> None:
     value = {
         "text": "é \U0001f98a \\u0000 \n",
         "numbers": [0, -1, 2**64 - 1, -(2**63), 1.5, 1e-300],
@@ -354,7 +354,7 @@ def test_good_json_is_taken_as_it_is() -> None:
     assert decode_json_object(b'{"a":' * 64 + b"1" + b"}" * 64)
 
 
-def test_of_two_equal_names_the_last_counts() -> None:
+def test_of_two_equal_names_the_last_one_counts() -> None:
     assert decode_json_object(b'{"a":1,"a":2}') == {"a": 2}
 
 
@@ -372,7 +372,7 @@ def test_a_large_image_in_json_is_one_value(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(), st.lists))
-def test_whatever_another_library_writes_is_read_alike(value: Any) -> None:
+def test_json_of_another_library_is_decoded_alike(value: Any) -> None:
     raw = json.dumps({"value": value}).encode()
     try:
         assert decode_json_object(raw) == {"value": value}
@@ -382,7 +382,7 @@ def test_whatever_another_library_writes_is_read_alike(value: Any) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_nothing_but_a_refusal_comes_out_of_rubbish(raw: bytes) -> None:
+def test_random_bytes_are_parsed_or_refused(raw: bytes) -> None:
     try:
         assert isinstance(decode_json_object(raw), dict)
     except errors.InvalidRequest:

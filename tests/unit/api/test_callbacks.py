@@ -7,7 +7,7 @@ from tests.api.accounts import opened
 from tests.api.raw_http import serving
 
 
-async def test_strangers_learn_nothing(tmp_path: Path) -> None:
+async def test_every_callback_without_a_valid_token_gets_the_same_response(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         bodies = set()
         for path in ("/callbacks/fal/x", "/callbacks/nobody/x", "/callbacks/fal/account", "/callbacks/fal/att_1-sig"):
@@ -17,12 +17,12 @@ async def test_strangers_learn_nothing(tmp_path: Path) -> None:
         assert len(bodies) == 1
 
 
-async def test_notes_are_short(tmp_path: Path) -> None:
+async def test_a_callback_body_is_limited(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         assert (await served.ask("POST", "/callbacks/fal/x", body=b"x" * (1024**2 + 1))).status == 413
 
 
-async def test_any_kind_of_body_will_do(tmp_path: Path) -> None:
+async def test_a_callback_body_may_have_any_content_type(tmp_path: Path) -> None:
     """It is not read unless it has to be."""
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         token = f"att_1-{gateway.media._vault.sign('callback' + chr(10) + 'fal' + chr(10) + 'att_1')}"

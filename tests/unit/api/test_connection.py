@@ -106,7 +106,7 @@ MALFORMED = {
 }
 
 
-async def test_what_is_not_clean_http_is_answered_once_with_400_and_the_end(tmp_path: Path) -> None:
+async def test_malformed_http_gets_one_400_and_the_connection_is_closed(tmp_path: Path) -> None:
     async with server(tmp_path) as served:
         for name, sent in MALFORMED.items():
             for parts in ([sent + GOOD], [sent[at : at + 1] for at in range(len(sent))]):
@@ -118,7 +118,7 @@ async def test_what_is_not_clean_http_is_answered_once_with_400_and_the_end(tmp_
                     assert await line.is_closed(), f"{name}: and then a pipelined request was answered"
 
 
-async def test_who_goes_on_sending_after_a_refusal_is_cut_off(tmp_path: Path) -> None:
+async def test_a_client_that_goes_on_sending_after_a_refusal_is_disconnected(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(10):
         await line.send(MALFORMED["two hosts"])
         assert (await line.hear()).status == 400
@@ -127,7 +127,7 @@ async def test_who_goes_on_sending_after_a_refusal_is_cut_off(tmp_path: Path) ->
             await asyncio.sleep(0.05)
 
 
-async def test_clean_http_is_served_in_one_piece_and_byte_by_byte(tmp_path: Path) -> None:
+async def test_well_formed_http_is_served_in_one_piece_and_byte_by_byte(tmp_path: Path) -> None:
     clean = {
         "with a length": GOOD,
         "in chunks": chunked(b'3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n'),
@@ -152,7 +152,7 @@ async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
         assert [(await line.hear()).json["said"]["a"] for _ in range(5)] == [0, 1, 2, 3, 4]
 
 
-async def test_a_call_under_way_is_answered_before_a_malformed_one_behind_it(tmp_path: Path) -> None:
+async def test_a_running_call_gets_its_response_before_a_malformed_one_after_it(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
     async with server(tmp_path, route) as served, await served.line() as line, asyncio.timeout(5):
@@ -165,7 +165,7 @@ async def test_a_call_under_way_is_answered_before_a_malformed_one_behind_it(tmp
         assert await line.is_closed()
 
 
-async def test_a_broken_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
+async def test_a_malformed_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
         await line.send(chunked(b'3\r\n{"a\r\n'))
         await until(lambda: served.state.tasks)
@@ -221,7 +221,7 @@ async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) ->
 # ----------------------------------------------------------------------------------------------------------------- time
 
 
-async def test_a_head_that_trickles_is_ended_when_its_time_is_up(tmp_path: Path) -> None:
+async def test_a_slow_head_times_out(tmp_path: Path) -> None:
     async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
         trickle = asyncio.create_task(_trickle(line, GOOD))
         said = await line.hear()
@@ -231,7 +231,7 @@ async def test_a_head_that_trickles_is_ended_when_its_time_is_up(tmp_path: Path)
         await asyncio.gather(trickle, return_exceptions=True)
 
 
-async def test_a_second_head_on_a_line_has_no_more_time_than_the_first(tmp_path: Path) -> None:
+async def test_a_slow_second_head_times_out_too(tmp_path: Path) -> None:
     async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
         await line.send(GOOD)
         assert (await line.hear()).status == 200
@@ -241,12 +241,12 @@ async def test_a_second_head_on_a_line_has_no_more_time_than_the_first(tmp_path:
         await asyncio.gather(trickle, return_exceptions=True)
 
 
-async def test_a_line_that_says_nothing_is_closed_without_a_word(tmp_path: Path) -> None:
+async def test_a_silent_connection_is_closed_without_a_response(tmp_path: Path) -> None:
     async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line:
         assert await line.is_closed()
 
 
-async def test_an_idle_line_outlives_the_time_for_heads(tmp_path: Path) -> None:
+async def test_an_idle_connection_outlives_the_timeout_of_heads(tmp_path: Path) -> None:
     async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line, asyncio.timeout(5):
         await line.send(GOOD)
         assert (await line.hear()).status == 200
@@ -255,7 +255,7 @@ async def test_an_idle_line_outlives_the_time_for_heads(tmp_path: Path) -> None:
         assert (await line.hear()).status == 200
 
 
-async def test_a_slow_call_keeps_its_line_although_stray_bytes_follow_it(tmp_path: Path) -> None:
+async def test_a_slow_call_keeps_its_connection_although_an_empty_line_follows_it(tmp_path: Path) -> None:
     """Some clients send an empty line after a body; that is no head, and nothing to lose an answer for."""
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
@@ -277,7 +277,7 @@ async def _trickle(line: Line, sent: bytes) -> None:
 # --------------------------------------------------------------------------------------------------------------- crowds
 
 
-async def test_when_full_whoever_waits_longest_makes_room(tmp_path: Path) -> None:
+async def test_over_the_limit_the_connection_that_waited_longest_is_closed(tmp_path: Path) -> None:
     async with server(tmp_path, most=3) as served, asyncio.timeout(5):
         lines = [await served.line() for _ in range(3)]
         await lines[0].send(b"POST /echo HTTP/1.1\r\n")
@@ -289,7 +289,7 @@ async def test_when_full_whoever_waits_longest_makes_room(tmp_path: Path) -> Non
             line.writer.close()
 
 
-async def test_when_full_an_idle_line_goes_before_one_that_speaks(tmp_path: Path) -> None:
+async def test_over_the_limit_an_idle_connection_is_closed_before_a_sending_one(tmp_path: Path) -> None:
     async with server(tmp_path, most=2) as served, asyncio.timeout(5):
         speaking, idle = await served.line(), await served.line()
         await speaking.send(GOOD[:10])
@@ -303,7 +303,7 @@ async def test_when_full_an_idle_line_goes_before_one_that_speaks(tmp_path: Path
             line.writer.close()
 
 
-async def test_when_full_of_calls_under_way_the_next_is_told_to_come_back(tmp_path: Path) -> None:
+async def test_over_the_limit_of_running_calls_a_new_connection_gets_a_503(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
     async with server(tmp_path, route, most=2) as served, asyncio.timeout(5):
@@ -320,7 +320,7 @@ async def test_when_full_of_calls_under_way_the_next_is_told_to_come_back(tmp_pa
             line.writer.close()
 
 
-async def test_answers_made_by_the_protocol_carry_no_server_header(tmp_path: Path) -> None:
+async def test_responses_have_no_server_header(tmp_path: Path) -> None:
     async with server(tmp_path) as served:
         for sent in (GOOD, MALFORMED["two hosts"]):
             async with await served.line() as line:
@@ -352,7 +352,7 @@ class Sent(asyncio.Transport):
 HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def test_the_head_of_an_answer_leaves_with_the_first_of_its_body() -> None:
+def test_the_head_of_a_response_is_sent_with_the_first_bytes_of_its_body() -> None:
     sent = Sent()
     transport = ResponseTransport(sent)
     for part in (CONTINUE, HEAD, b"one", b"two", HEAD, b""):
@@ -360,7 +360,7 @@ def test_the_head_of_an_answer_leaves_with_the_first_of_its_body() -> None:
     assert sent.packets == [CONTINUE, HEAD + b"one", b"two", HEAD]
 
 
-def test_a_head_that_no_body_follows_is_not_kept_back() -> None:
+def test_a_head_without_a_body_is_sent() -> None:
     sent = Sent()
     transport = ResponseTransport(sent)
     transport.write(HEAD)
@@ -371,13 +371,13 @@ def test_a_head_that_no_body_follows_is_not_kept_back() -> None:
     assert sent.packets == [HEAD, HEAD, b"END"]
 
 
-async def test_who_asks_for_the_head_alone_gets_it(tmp_path: Path) -> None:
+async def test_a_head_request_gets_the_head_only(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.line() as line:
         await line.send(b"HEAD /echo HTTP/1.1\r\nhost: test\r\n\r\n")
         assert (await line.hear(is_head=True)).headers["content-length"] == "23"
 
 
-async def test_who_waits_to_be_told_to_go_on_is_told_at_once(tmp_path: Path) -> None:
+async def test_expect_100_continue_is_answered_at_once(tmp_path: Path) -> None:
     async with server(tmp_path) as served, await served.line() as line:
         await line.send(POST + JSON + b"content-length: 7\r\nexpect: 100-continue\r\n\r\n")
         assert await line.reader.readuntil(b"\r\n\r\n") == CONTINUE

@@ -34,7 +34,7 @@ async def made(running: RunningGateway, server: Server) -> tuple[str, bytes]:
     return path, said.body
 
 
-async def test_a_signed_address_is_all_it_takes(open_gateway: OpenGateway) -> None:
+async def test_a_signed_url_is_enough_to_download(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, whole = await made(running, server)
         assert (await server.ask("GET", path, key="rubbish")).body == whole
@@ -42,7 +42,7 @@ async def test_a_signed_address_is_all_it_takes(open_gateway: OpenGateway) -> No
         assert (head.status, head.headers["content-length"], head.body) == (200, str(len(whole)), b"")
 
 
-async def test_parts_are_served_and_parts_beyond_the_end_are_a_problem(open_gateway: OpenGateway) -> None:
+async def test_ranges_are_served_and_ranges_beyond_the_end_are_refused(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, whole = await made(running, server)
         part = await server.ask("GET", path, headers={"range": "bytes=4-9"})
@@ -74,7 +74,7 @@ async def test_one_changed_character_is_a_403(open_gateway: OpenGateway) -> None
             assert b"PNG" not in said.body
 
 
-async def test_an_address_ends_with_its_time(open_gateway: OpenGateway) -> None:
+async def test_a_signed_url_expires(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, _ = await made(running, server)
         running.clock.advance(3602)
@@ -82,7 +82,7 @@ async def test_an_address_ends_with_its_time(open_gateway: OpenGateway) -> None:
         assert (said.status, said.code) == (403, "PERMISSION_DENIED")
 
 
-async def test_a_file_that_is_gone_is_a_404_and_not_half_an_answer(open_gateway: OpenGateway) -> None:
+async def test_a_missing_file_is_a_404_and_not_half_a_response(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, _ = await made(running, server)
         media_id = path.split("?")[0].removeprefix("/m/")
@@ -91,7 +91,7 @@ async def test_a_file_that_is_gone_is_a_404_and_not_half_an_answer(open_gateway:
         assert (said.status, said.code) == (404, "NOT_FOUND")
 
 
-async def test_a_video_is_downloaded_by_who_had_it_made(open_gateway: OpenGateway) -> None:
+async def test_a_video_is_downloaded_with_a_key_of_its_organization(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         started = await running.video()
         video = await running.finished(started.json["id"])

@@ -7,7 +7,7 @@ from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
 
 
-async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:
+async def test_a_new_process_is_alive_and_ready(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         assert (await served.ask("GET", "/healthz")).json == {"status": "ok"}
         said = await served.ask("GET", "/readyz")
@@ -16,7 +16,7 @@ async def test_a_new_process_is_alive_and_then_ready(tmp_path: Path) -> None:
         assert (await served.ask("GET", "/readyz")).json == {"status": "ready"}
 
 
-async def test_a_process_that_stops_is_alive_but_not_ready(tmp_path: Path) -> None:
+async def test_a_draining_process_is_alive_but_not_ready(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         gateway.draining = True

@@ -9,7 +9,7 @@ from penstock.values import new_id
 from tests.api.running import ids, running
 
 
-async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path) -> None:
+async def test_keys_are_listed_newest_first_without_the_whole_key(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         said = await here.get("/v1/keys?limit=1")
         assert ids(said) == [here.mine.plain.id]
@@ -22,7 +22,7 @@ async def test_keys_are_listed_newest_first_and_never_shown_whole(tmp_path: Path
         assert (await here.get("/v1/keys?status=lost")).code == "INVALID_REQUEST"
 
 
-async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> None:
+async def test_a_key_is_created_shown_once_used_and_revoked(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         made = await here.admin(
             "POST", "/v1/keys", {"name": "new", "concurrent_requests": 3, "usd_per_day": 1.25, "scopes": []}
@@ -43,7 +43,7 @@ async def test_d12_a_key_is_made_shown_once_used_and_revoked(tmp_path: Path) -> 
         assert again.json == gone.json
 
 
-async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) -> None:
+async def test_creating_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         plain = here.mine.plain
         for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.id}")):
@@ -52,7 +52,7 @@ async def test_d12_making_and_revoking_keys_needs_the_admin_scope(tmp_path: Path
         assert len(ids(await here.get("/v1/keys"))) == 2
 
 
-async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
+async def test_keys_of_other_organizations_cannot_be_revoked(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         for key_id in (here.theirs.plain.id, new_id("key", 1), "key_x", "x"):
             assert (await here.admin("DELETE", f"/v1/keys/{key_id}")).code == "NOT_FOUND"
@@ -76,7 +76,7 @@ async def test_foreign_keys_cannot_be_revoked(tmp_path: Path) -> None:
         ({"key": "pk_mine"}, "key"),
     ],
 )
-async def test_a_key_has_no_other_fields_and_no_other_values(tmp_path: Path, body: Any, param: str) -> None:
+async def test_unknown_fields_and_bad_values_of_a_key_are_refused(tmp_path: Path, body: Any, param: str) -> None:
     async with running(tmp_path) as here:
         said = await here.admin("POST", "/v1/keys", body)
         assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)

@@ -19,7 +19,7 @@ def values(said: Said) -> dict[tuple[str, ...], float]:
     return {(one.name, *one.labels.values()): one.value for one in found}
 
 
-async def test_what_was_done_is_told(tmp_path: Path) -> None:
+async def test_metrics_count_calls(tmp_path: Path) -> None:
     async with opened(tmp_path, works=True) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
@@ -44,7 +44,7 @@ async def test_what_was_done_is_told(tmp_path: Path) -> None:
     assert not any("nobody" in word or "somebody" in word for name in found for word in name)
 
 
-async def test_only_operators_read_them(tmp_path: Path) -> None:
+async def test_metrics_need_the_admin_scope(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
@@ -52,7 +52,7 @@ async def test_only_operators_read_them(tmp_path: Path) -> None:
             assert (await served.ask("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
 
 
-async def test_they_can_be_switched_off(tmp_path: Path) -> None:
+async def test_metrics_can_be_switched_off(tmp_path: Path) -> None:
     async with opened(tmp_path, metrics=False) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:

@@ -22,7 +22,7 @@ async def test_models_are_listed_in_the_envelope(tmp_path: Path) -> None:
         assert not any("schema" in model for model in said.json["data"])
 
 
-async def test_d7_schema_adds_what_a_model_takes(tmp_path: Path) -> None:
+async def test_schema_adds_the_parameters_of_a_model(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         listed = await served.ask("GET", "/compat/v1/models?schema=true", key=key)
@@ -34,7 +34,7 @@ async def test_d7_schema_adds_what_a_model_takes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["atelier/sketch", "atelier%2Fsketch", "atelier%2fsketch"])
-async def test_d7_an_id_is_the_whole_rest_of_the_path(tmp_path: Path, written: str) -> None:
+async def test_a_model_id_is_the_whole_rest_of_the_path(tmp_path: Path, written: str) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
         assert (await served.ask("GET", f"/compat/v1/models/{written}", key=key)).json["id"] == MODEL

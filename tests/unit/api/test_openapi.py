@@ -28,17 +28,17 @@ def body(path: str, kind: str = "application/json") -> Any:
     return operation("post", path)["requestBody"]["content"][kind]["schema"]
 
 
-def test_the_document_and_the_router_list_the_same() -> None:
+def test_the_document_and_the_router_have_the_same_paths() -> None:
     written = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert written == {(row.method, re.sub(r":\w+}", "}", row.path)) for row in ROUTES}
 
 
-def test_operations_have_names_of_their_own() -> None:
+def test_operation_ids_are_unique() -> None:
     names = [one["operationId"] for methods in DOCUMENT["paths"].values() for one in methods.values()]
     assert len(names) == len(set(names))
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_has_a_target() -> None:
     def references(node: Any) -> list[str]:
         if isinstance(node, dict):
             own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
@@ -63,7 +63,7 @@ def test_every_schema_is_a_json_schema() -> None:
                 check(content["schema"])
 
 
-def test_every_failure_has_the_envelope_and_every_answer_an_id() -> None:
+def test_every_error_has_the_envelope_and_every_response_an_id() -> None:
     for path, methods in DOCUMENT["paths"].items():
         for one in methods.values():
             for status, response in one["responses"].items():
@@ -85,7 +85,7 @@ def test_every_failure_has_the_envelope_and_every_answer_an_id() -> None:
         ("get", "/m/{media_id}", {200, 206, 403, 404, 416}),
     ],
 )
-def test_operations_list_how_they_may_end(method: str, path: str, statuses: set[int]) -> None:
+def test_operations_list_their_statuses(method: str, path: str, statuses: set[int]) -> None:
     assert statuses <= {int(status) for status in operation(method, path)["responses"]}
 
 
@@ -105,23 +105,23 @@ def test_only_open_operations_need_no_key() -> None:
         ("/compat/v1/videos", "multipart/form-data", VIDEO),
     ],
 )
-def test_a_body_has_the_fields_of_its_table_and_room_for_more(path: str, kind: str, table: Any) -> None:
+def test_bodies_of_generations_allow_further_fields(path: str, kind: str, table: Any) -> None:
     schema = body(path, kind)
     assert set(schema["properties"]) == set(table)
     assert set(schema["required"]) == {row.name for row in table.values() if row.required}
     assert schema["additionalProperties"] is True
 
 
-def test_images_are_made_from_json_alone() -> None:
+def test_image_generations_accept_json_only() -> None:
     content = operation("post", "/compat/v1/images/generations")["requestBody"]["content"]
     assert list(content) == ["application/json"]
 
 
-def test_a_key_has_no_room_for_more() -> None:
+def test_the_body_of_a_key_allows_no_further_fields() -> None:
     assert body("/v1/keys")["additionalProperties"] is False
 
 
-def test_query_parameters_carry_theirs() -> None:
+def test_query_parameters_have_their_limits() -> None:
     found = {one["name"]: one for one in operation("get", "/v1/requests")["parameters"]}
     assert found["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
     assert found["created_after"]["schema"] == {"type": "string", "format": "date-time"}
@@ -130,7 +130,7 @@ def test_query_parameters_carry_theirs() -> None:
     assert all(one["required"] for one in operation("get", "/m/{media_id}")["parameters"])
 
 
-def test_path_parameters_and_headers_are_named() -> None:
+def test_path_parameters_and_headers_are_listed() -> None:
     [model, *_] = operation("get", "/compat/v1/models/{model}")["parameters"]
     assert (model["name"], model["in"], model["required"]) == ("model", "path", True)
     replay = {one["name"]: one for one in operation("post", "/compat/v1/videos")["parameters"] if one["in"] == "header"}
@@ -138,7 +138,7 @@ def test_path_parameters_and_headers_are_named() -> None:
     assert replay["X-Service-Replay-Match"]["schema"]["default"] == "standard"
 
 
-def test_one_more_row_is_one_more_operation() -> None:
+def test_a_new_route_is_a_new_operation() -> None:
     row = Route(
         "POST",
         "/made/{up}",

@@ -31,7 +31,7 @@ async def test_files(tmp_path: Path) -> None:
             assert (await served.ask("POST", path, body={})).status == 405
 
 
-async def test_no_other_name_leads_to_a_file(tmp_path: Path) -> None:
+async def test_other_file_names_are_not_found(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for name in ("", "dashboard.html", "..%2f__init__.py", "..%2fstatic%2fkeys.js", "Keys.js", "keys.js%00"):
             said = await served.ask("GET", f"/dashboard/{name}")
@@ -43,7 +43,7 @@ def test_every_file_is_served_and_short() -> None:
     assert [path.name for path in STATIC.iterdir() if len(path.read_text().splitlines()) >= 400] == []
 
 
-def test_nothing_is_written_into_the_page() -> None:
+def test_the_page_has_no_inline_scripts_or_styles() -> None:
     """Its policy forbids inline code, so none may be there; and what it names is served."""
     text = (STATIC / "dashboard.html").read_text()
     assert "style=" not in text
@@ -52,7 +52,7 @@ def test_nothing_is_written_into_the_page() -> None:
     assert set(re.findall(r'"/dashboard/([^"]+)"', text)) == {"dashboard.css", "dashboard.js"}
 
 
-def test_scripts_find_each_other_and_their_elements() -> None:
+def test_scripts_import_existing_names_and_use_existing_elements() -> None:
     ids = re.findall(r'\sid="([^"]+)"', (STATIC / "dashboard.html").read_text())
     assert len(ids) == len(set(ids))
     for path in STATIC.glob("*.js"):
@@ -62,6 +62,6 @@ def test_scripts_find_each_other_and_their_elements() -> None:
         assert {one or other for one, other in named} <= set(ids), path.name
 
 
-def test_scripts_write_text_and_never_markup() -> None:
+def test_scripts_insert_text_and_never_markup() -> None:
     forbidden = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser")
     assert [path.name for path in STATIC.glob("*.js") if forbidden.search(path.read_text())] == []

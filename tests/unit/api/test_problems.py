@@ -15,7 +15,7 @@ def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -
     return problems.problem_response(problem, generation=generation, reached=reached)
 
 
-def test_d2_every_problem_has_the_envelope() -> None:
+def test_every_problem_has_the_error_envelope() -> None:
     answer = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
     assert answer.status == 400
     assert json.loads(responses.encode_body(answer)) == {
@@ -24,14 +24,14 @@ def test_d2_every_problem_has_the_envelope() -> None:
     assert "param" not in shown(errors.NotFound("Gone.")).json["error"]
 
 
-def test_d2_headers_of_a_problem_are_sent() -> None:
+def test_headers_of_a_problem_are_sent() -> None:
     answer = shown(errors.AuthenticationFailed(), generation=False)
     assert (answer.status, dict(answer.headers)) == (401, {"www-authenticate": "Bearer"})
     limited = shown(errors.RateLimited("Slow down.", headers={"retry-after": "7"}))
     assert dict(limited.headers) == {"retry-after": "7", "x-should-retry": "true"}
 
 
-def test_only_generations_speak_of_repeating() -> None:
+def test_only_generations_send_x_should_retry() -> None:
     assert "x-should-retry" not in shown(errors.StorageUnavailable("Full."), generation=False).headers
 
 
@@ -56,18 +56,18 @@ def test_only_generations_speak_of_repeating() -> None:
         (Unavailable("x"), "true", "true"),
     ],
 )
-def test_d2_a_generation_may_be_repeated_only_if_nothing_was_sent(problem: Problem, before: str, after: str) -> None:
+def test_a_generation_may_be_repeated_only_if_nothing_was_sent(problem: Problem, before: str, after: str) -> None:
     assert shown(problem, reached=False).headers["x-should-retry"] == before
     assert shown(problem, reached=True).headers["x-should-retry"] == after
 
 
-def test_a_limit_that_was_met_after_a_provider_was_asked_is_not_ours_to_lift() -> None:
+def test_a_limit_that_a_provider_reported_is_not_repeated() -> None:
     problem = errors.RateLimited("x")
     problem.recorded = True
     assert shown(problem, reached=True).headers["x-should-retry"] == "false"
 
 
-def test_d9_refusals_are_the_gateways_own() -> None:
+def test_refusals_are_the_gateways_own() -> None:
     refusals = [errors.InvalidRequest("x"), errors.ModelNotFound("x"), errors.InsufficientBalance("x"),
                 errors.RateLimited("x"), errors.PayloadTooLarge("x"), errors.RecordingNotFound("x")]  # fmt: skip
     others = [errors.ContentPolicyViolation("x"), errors.UpstreamError("x"), errors.StorageUnavailable("x"),
@@ -76,13 +76,13 @@ def test_d9_refusals_are_the_gateways_own() -> None:
     assert not any(map(problems.is_refusal, others))
 
 
-def test_d9_what_has_a_record_gets_no_second_one() -> None:
+def test_a_recorded_problem_is_not_recorded_again() -> None:
     problem = errors.InvalidRequest("x")
     problem.recorded = True
     assert not problems.is_refusal(problem)
 
 
-async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -> None:
+async def test_a_range_beyond_the_file_is_an_error_and_its_stream_is_closed() -> None:
     closed = []
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -103,10 +103,10 @@ async def test_a_range_beyond_the_file_is_a_problem_and_its_stream_is_let_go() -
     )
 
 
-def test_a_trail_tells_where_and_not_what() -> None:
+def test_a_trail_has_source_lines_and_no_message() -> None:
     with pytest.raises(ValueError, match="prompt") as failure:
         int("a prompt that nobody else may read")
     told = problems.trail(failure.value)
     assert told[0] == "ValueError"
-    assert told[1].endswith("test_a_trail_tells_where_and_not_what")
+    assert told[1].endswith("test_a_trail_has_source_lines_and_no_message")
     assert "prompt" not in " ".join(told)

@@ -30,24 +30,24 @@ def refused(name: str, text: str) -> str:
     return problem.value.message
 
 
-def test_pairs_are_decoded() -> None:
+def test_query_parameters_are_decoded() -> None:
     assert query.parse(b"a=1&b=x%20y+z&c=&d=%C3%A9") == {"a": "1", "b": "x y z", "c": "", "d": "é"}
 
 
 @pytest.mark.parametrize("sent", [b"a=%00", b"%00=a", b"a=%ff", b"a=1&a=2", b"&".join(b"x%d=1" % n for n in range(65))])
-def test_what_could_be_read_in_two_ways_is_refused(sent: bytes) -> None:
+def test_an_ambiguous_query_string_is_refused(sent: bytes) -> None:
     with pytest.raises(InvalidRequest):
         query.parse(sent)
 
 
-def test_a_query_string_has_a_length() -> None:
+def test_a_query_string_has_a_maximum_length() -> None:
     query.parse(b"a=" + b"x" * 8000)
     with pytest.raises(InvalidRequest, match="8192"):
         query.parse(b"a=" + b"x" * 8192)
 
 
 @given(st.binary(max_size=200))
-def test_nothing_but_a_refusal_comes_out_of_rubbish(sent: bytes) -> None:
+def test_random_bytes_are_parsed_or_refused(sent: bytes) -> None:
     try:
         found = query.parse(sent.decode("ascii", "ignore").encode())
         query.read(ROWS, found)
@@ -55,7 +55,7 @@ def test_nothing_but_a_refusal_comes_out_of_rubbish(sent: bytes) -> None:
         return
 
 
-def test_what_was_not_said_has_its_default() -> None:
+def test_a_missing_parameter_has_its_default() -> None:
     assert query.read(ROWS, {"other": "x"}) == {
         "limit": 20,
         "status": None,
@@ -66,25 +66,25 @@ def test_what_was_not_said_has_its_default() -> None:
     }
 
 
-def test_limits_are_whole_numbers_in_range() -> None:
+def test_integers_must_be_in_range() -> None:
     assert (value("limit", "1"), value("limit", "100")) == (1, 100)
     for text in ("0", "101", "-1", "", "1.0", "1e1", " 1", "+1", "0x1", "ten", "null", "١", "9" * 5000):
         assert refused("limit", text) == "`limit` must be a whole number from 1 to 100."
 
 
-def test_booleans_are_true_or_false() -> None:
+def test_booleans_must_be_true_or_false() -> None:
     assert [value("summary", text) for text in ("true", "false", "True", "FALSE")] == [True, False, True, False]
     for text in ("", "1", "0", "yes", "null", "truee"):
         assert refused("summary", text) == "`summary` must be one of `true`, `false`."
 
 
-def test_a_value_of_a_set_is_listed_when_missed() -> None:
+def test_the_message_about_a_bad_value_lists_the_allowed_values() -> None:
     assert value("status", "active") == "active"
     for text in ("", "Active", "deleted", "active,revoked"):
         assert refused("status", text) == "`status` must be one of `active`, `revoked`."
 
 
-def test_words_are_not_empty() -> None:
+def test_texts_must_not_be_empty() -> None:
     assert value("starting_after", "req_1") == "req_1"
     assert refused("starting_after", "") == "`starting_after` must not be empty."
 
@@ -103,12 +103,12 @@ def test_words_are_not_empty() -> None:
         ("9999-12-31T23:59:59-23:59", 253_402_300_799_000 + 86_340_000),
     ],
 )
-def test_moments_are_iso_8601(text: str, expected: int) -> None:
+def test_times_are_iso_8601(text: str, expected: int) -> None:
     assert value("created_after", text) == expected
     assert value("created_before", text) == expected
 
 
-def test_ends_of_a_span_are_rounded_inwards() -> None:
+def test_times_are_rounded_into_their_range() -> None:
     assert value("created_after", "2026-01-31T12:00:00.1231Z") == 1_769_860_800_124
     assert value("created_before", "2026-01-31T12:00:00.1239Z") == 1_769_860_800_123
 
@@ -116,11 +116,11 @@ def test_ends_of_a_span_are_rounded_inwards() -> None:
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "1769860800", "2026-13-01", "2026-01-31T25:00:00Z", "2026-01-31T12:00:00ZZ"]
 )
-def test_other_times_are_refused_with_an_example(text: str) -> None:
+def test_a_bad_time_is_refused_with_an_example(text: str) -> None:
     assert "2026-01-31T12:00:00Z" in refused("created_after", text)
 
 
-def test_a_page_address_keeps_the_filters_and_moves_the_cursor() -> None:
+def test_a_page_url_keeps_the_filters_and_moves_the_cursor() -> None:
     asked = {
         "limit": "5",
         "status": "active",

@@ -17,7 +17,7 @@ async def made(visit: Visit, mode: str = "record") -> str:
     return said.headers["x-service-replay-recording"]
 
 
-async def test_a_recording_is_listed_read_and_deleted(open_gateway: OpenGateway) -> None:
+async def test_a_recording_is_listed_retrieved_and_deleted(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         first, second = await made(visit), await made(visit)
         listed = shaped("RecordingList", await visit.ask("GET", "/v1/recordings?limit=1"))
@@ -30,7 +30,7 @@ async def test_a_recording_is_listed_read_and_deleted(open_gateway: OpenGateway)
         assert (await visit.ask("DELETE", f"/v1/recordings/{first}")).code == "NOT_FOUND"
 
 
-async def test_a_recording_is_carried_to_another_organization(open_gateway: OpenGateway) -> None:
+async def test_a_recording_is_exported_and_imported_by_another_organization(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         recording = await made(visit)
         carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
@@ -46,7 +46,7 @@ async def test_a_recording_is_carried_to_another_organization(open_gateway: Open
         assert len(visit.running.lab.images) == 1
 
 
-async def test_foreign_recordings_do_not_exist(open_gateway: OpenGateway) -> None:
+async def test_recordings_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
     async with visiting(open_gateway) as visit:
         recording = await made(visit)
         org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
@@ -58,6 +58,6 @@ async def test_foreign_recordings_do_not_exist(open_gateway: OpenGateway) -> Non
 
 
 @pytest.mark.parametrize("body", [{}, {"penstock_recording": 1}, {"files": [{"data": "x"}]}])
-async def test_what_is_not_a_recording_is_refused(open_gateway: OpenGateway, body: dict[str, object]) -> None:
+async def test_an_invalid_recording_file_is_refused(open_gateway: OpenGateway, body: dict[str, object]) -> None:
     async with visiting(open_gateway) as visit:
         assert (await visit.ask("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"

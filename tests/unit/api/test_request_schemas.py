@@ -21,7 +21,7 @@ def valid(table: Table, value: Any, *, is_open: bool = True) -> bool:
     return jsonschema_rs.Draft202012Validator(schema).is_valid(value)
 
 
-def test_fields_carry_their_limits() -> None:
+def test_schemas_of_fields_have_their_limits() -> None:
     fields = request_schemas.body(IMAGE, is_form=False, is_open=True)["properties"]
     assert fields["n"] == {
         "description": "How many images.",
@@ -35,7 +35,7 @@ def test_fields_carry_their_limits() -> None:
     assert fields["prompt"]["type"] == "string"
 
 
-def test_files_are_bytes_in_a_form_and_texts_in_json() -> None:
+def test_files_are_binary_in_a_form_and_strings_in_json() -> None:
     file = {"type": "string", "format": "binary"}
     fields = request_schemas.body(EDIT, is_form=True, is_open=True)["properties"]
     assert fields["image"]["anyOf"] == [file, {"type": "array", "items": file}]
@@ -111,15 +111,15 @@ BAD: list[tuple[Table, Any]] = [
 
 
 @pytest.mark.parametrize(("table", "value"), GOOD)
-def test_what_the_gateway_accepts_is_let_through(table: Table, value: Any) -> None:
+def test_schemas_accept_what_the_gateway_accepts(table: Table, value: Any) -> None:
     assert valid(table, value)
 
 
 @pytest.mark.parametrize(("table", "value"), BAD)
-def test_what_the_gateway_refuses_is_stopped(table: Table, value: Any) -> None:
+def test_schemas_refuse_what_the_gateway_refuses(table: Table, value: Any) -> None:
     assert not valid(table, value)
 
 
-def test_a_closed_body_has_no_room_for_more() -> None:
+def test_a_closed_body_allows_no_further_fields() -> None:
     assert valid(KEY_FIELDS, {"org_id": "x"})
     assert not valid(KEY_FIELDS, {"org_id": "x"}, is_open=False)

@@ -8,7 +8,7 @@ from penstock.values import new_id
 from tests.api.running import ids, running
 
 
-async def test_requests_are_listed_newest_first_and_paged_by_their_addresses(tmp_path: Path) -> None:
+async def test_requests_are_listed_newest_first_and_paged_by_urls(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         made = await here.refused(5)
         await here.refused(2, here.theirs)
@@ -41,7 +41,7 @@ async def test_requests_are_filtered(tmp_path: Path) -> None:
         assert ids(await here.get("/v1/requests?key_id=%25")) == []
 
 
-async def test_a_summary_counts_all_that_matches_and_not_the_page(tmp_path: Path) -> None:
+async def test_a_summary_counts_all_matching_requests(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         await here.refused(3)
         said = await here.get("/v1/requests?limit=1&summary=true")
@@ -65,13 +65,13 @@ async def test_a_summary_counts_all_that_matches_and_not_the_page(tmp_path: Path
         ("limit=1&limit=2", "limit"),
     ],
 )
-async def test_bad_parameters_are_named(tmp_path: Path, query: str, param: str) -> None:
+async def test_the_message_about_a_bad_parameter_names_it(tmp_path: Path, query: str, param: str) -> None:
     async with running(tmp_path) as here:
         said = await here.get(f"/v1/requests?{query}")
         assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
 
 
-async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
+async def test_both_cursors_together_are_a_400(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         [made] = await here.refused(1)
         for path in (
@@ -83,7 +83,7 @@ async def test_both_cursors_are_a_400(tmp_path: Path) -> None:
             assert "cannot be combined" in said.json["error"]["message"]
 
 
-async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) -> None:
+async def test_ids_of_other_organizations_are_not_found(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         [theirs] = await here.refused(1, here.theirs)
         never, key = new_id("req", 1), here.theirs.plain.id
@@ -108,7 +108,7 @@ async def test_a_foreign_id_is_as_unknown_as_one_that_never_was(tmp_path: Path) 
         assert ids(await here.get(f"/v1/requests?key_id={key}")) == []
 
 
-async def test_one_request_is_retrieved(tmp_path: Path) -> None:
+async def test_a_request_is_retrieved(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         [made] = await here.refused(1)
         said = await here.get(f"/v1/requests/{made}")

@@ -55,7 +55,7 @@ def valid(name: str, value: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_shape_takes_its_example_and_no_more(name: str) -> None:
+def test_a_schema_accepts_its_example_and_no_further_fields(name: str) -> None:
     example = EXAMPLES[name]
     assert valid(name, example)
     assert not valid(name, {**example, "more": 1})
@@ -63,7 +63,7 @@ def test_a_shape_takes_its_example_and_no_more(name: str) -> None:
         assert not valid(name, {key: value for key, value in example.items() if key != field}), field
 
 
-def test_what_may_be_null_may_be_null() -> None:
+def test_nullable_fields_accept_null() -> None:
     assert response_schemas.or_null(response_schemas.TEXT) == {"type": ["string", "null"]}
     assert response_schemas.or_null(response_schemas.one_of("a")) == {"type": ["string", "null"], "enum": ["a", None]}
     assert response_schemas.or_null(response_schemas.ref("Key")) == {
@@ -71,7 +71,7 @@ def test_what_may_be_null_may_be_null() -> None:
     }
 
 
-def test_callers_may_add_to_a_videos_metadata() -> None:
+def test_a_videos_metadata_may_have_further_fields() -> None:
     metadata = SCHEMAS["Video"]["properties"]["metadata"]
     assert metadata["additionalProperties"] is True
     assert "provider" in metadata["required"]

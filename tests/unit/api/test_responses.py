@@ -84,7 +84,7 @@ class Source:
             self.closed = True
 
 
-async def test_json_is_sent_with_its_length_and_the_requests_id() -> None:
+async def test_json_is_sent_with_its_length_and_the_request_id() -> None:
     peer = Peer()
     await peer.get(Response(json={"a": "é"}))
     assert peer.headers == {
@@ -97,7 +97,7 @@ async def test_json_is_sent_with_its_length_and_the_requests_id() -> None:
     assert peer.is_complete
 
 
-def test_money_is_a_number() -> None:
+def test_money_is_encoded_as_a_number() -> None:
     assert (
         responses.encode_body(Response(json={"cost": dollars(nanos("0.04")), "none": Decimal(0)}))
         == b'{"cost":0.04,"none":0}'
@@ -110,7 +110,7 @@ def test_bytes_are_sent_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("status", [204, 304])
-async def test_some_answers_have_no_body_and_say_nothing_about_one(status: int) -> None:
+async def test_responses_without_a_body_have_no_body_headers(status: int) -> None:
     for headers in ({}, {"allow": "GET"}):
         peer = Peer()
         await peer.get(Response(status=status, headers=headers))
@@ -118,7 +118,7 @@ async def test_some_answers_have_no_body_and_say_nothing_about_one(status: int) 
         assert peer.is_complete
 
 
-async def test_an_answers_own_headers_win() -> None:
+async def test_headers_of_a_response_replace_the_default_ones() -> None:
     peer = Peer()
     await peer.get(
         Response(body=b"x", headers={"Content-Type": "image/png", "X-Request-Id": "req_first", "x-more": "1"})
@@ -128,13 +128,13 @@ async def test_an_answers_own_headers_win() -> None:
     assert peer.headers[b"x-more"] == b"1"
 
 
-async def test_no_header_can_be_smuggled_in_a_value() -> None:
+async def test_a_line_break_in_a_value_starts_no_other_header() -> None:
     peer = Peer()
     await peer.get(Response(json={}, headers={"x-said": "a\r\nset-cookie: b\x00 狐"}))
     assert peer.headers[b"x-said"] == b"aset-cookie: b ?"
 
 
-async def test_while_the_caller_still_sends_the_line_ends_with_the_answer_and_not_before() -> None:
+async def test_while_the_caller_still_sends_the_connection_closes_after_the_response() -> None:
     peer = Peer()
     arriving = [
         {"type": "http.request", "body": b"x", "more_body": True},
@@ -157,7 +157,7 @@ async def test_while_the_caller_still_sends_the_line_ends_with_the_answer_and_no
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-async def test_chunks_are_passed_on_one_by_one() -> None:
+async def test_chunks_are_sent_one_by_one() -> None:
     peer, source = Peer(), Source(b"a", b"", b"b")
     await peer.get(Response(chunks=source.stream, media_type="text/event-stream"))
     assert [message["body"] for message in peer.sent[1:]] == [b"a", b"b", b""]
@@ -167,7 +167,7 @@ async def test_chunks_are_passed_on_one_by_one() -> None:
     assert source.closed
 
 
-async def test_a_stream_goes_no_faster_than_it_is_read() -> None:
+async def test_a_stream_is_sent_no_faster_than_it_is_read() -> None:
     peer, source = Peer(), Source(*[b"x"] * 100)
     peer.flowing.clear()
     sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
@@ -180,7 +180,7 @@ async def test_a_stream_goes_no_faster_than_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("held_up", [False, True], ids=["waiting for a chunk", "waiting to send"])
-async def test_when_the_reader_leaves_the_stream_is_closed_at_once(held_up: bool) -> None:
+async def test_a_stream_is_closed_at_once_when_the_caller_disconnects(held_up: bool) -> None:
     peer, source = Peer(), Source(*[b"x"] * (1_000_000 if held_up else 2), stuck=True)
     sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     await until(lambda: len(peer.sent) >= 2)
@@ -193,7 +193,7 @@ async def test_when_the_reader_leaves_the_stream_is_closed_at_once(held_up: bool
     assert not peer.is_complete
 
 
-async def test_a_stream_that_breaks_is_not_completed() -> None:
+async def test_a_stream_that_fails_is_not_completed() -> None:
     peer, source = Peer(), Source(b"a", broken=True)
     with pytest.raises(ConnectionResetError):
         await peer.get(Response(chunks=source.stream))
@@ -202,7 +202,7 @@ async def test_a_stream_that_breaks_is_not_completed() -> None:
     assert source.closed
 
 
-async def test_a_reader_who_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_is_not_read_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "_STALL_SECONDS", 0.05)
     peer, source = Peer(), Source(*[b"x"] * 1_000_000)
     sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
@@ -213,7 +213,7 @@ async def test_a_reader_who_takes_nothing_is_given_up(monkeypatch: pytest.Monkey
     assert source.closed
 
 
-async def test_a_stream_whose_server_stops_is_closed() -> None:
+async def test_a_stream_is_closed_when_the_server_stops() -> None:
     peer, source = Peer(), Source(b"a", stuck=True)
     sending = asyncio.create_task(peer.get(Response(chunks=source.stream)))
     await until(lambda: len(peer.sent) >= 2)
@@ -223,7 +223,7 @@ async def test_a_stream_whose_server_stops_is_closed() -> None:
     assert source.closed
 
 
-async def test_head_opens_nothing() -> None:
+async def test_a_head_request_reads_no_chunk() -> None:
     peer, source = Peer(), Source(b"a")
     await peer.get(Response(chunks=source.stream, headers={"content-length": "1"}), is_head=True)
     assert source.given == 0

@@ -11,11 +11,11 @@ async def nothing(gateway: Gateway, call: Call) -> Response:
     return Response()
 
 
-def test_a_row_that_says_nothing_is_closed() -> None:
+def test_a_route_needs_a_key_by_default() -> None:
     row = Route("GET", "/x", nothing, "X")
     assert (row.access, row.needs_key, row.takes, row.generation) == ("key", True, "nothing", False)
 
 
 @pytest.mark.parametrize(("access", "needs"), [("key", True), ("admin", True), ("open", False), ("signed", False)])
-def test_open_and_signed_rows_need_no_key(access: Access, needs: bool) -> None:
+def test_open_and_signed_routes_need_no_key(access: Access, needs: bool) -> None:
     assert Route("GET", "/x", nothing, "X", access=access).needs_key is needs

@@ -25,7 +25,7 @@ OPEN = Route("GET", "/open", nothing, "Open", access="open")
 ROUTER = Router([A, A_POST, ONE, PART, REST, OPEN])
 
 
-def test_rows_are_found_by_method_and_path() -> None:
+def test_routes_are_found_by_method_and_path() -> None:
     assert ROUTER.find("GET", b"/a") == (A, {})
     assert ROUTER.find("POST", b"/a") == (A_POST, {})
     assert ROUTER.find("GET", b"/a/7") == (ONE, {"id": "7"})
@@ -34,7 +34,7 @@ def test_rows_are_found_by_method_and_path() -> None:
     assert ROUTER.find("HEAD", b"/a") == (A, {})
 
 
-def test_values_are_decoded_once_and_on_their_own() -> None:
+def test_path_values_are_decoded_once_and_one_by_one() -> None:
     assert ROUTER.find("GET", b"/a/x%2Fy") == (ONE, {"id": "x/y"})
     assert ROUTER.find("GET", b"/a/x%252Fy") == (ONE, {"id": "x%2Fy"})
     assert ROUTER.find("GET", b"/rest/x%2Fy/%C3%A9") == (REST, {"name": "x/y/é"})
@@ -47,7 +47,7 @@ def test_values_are_decoded_once_and_on_their_own() -> None:
         b"/a/7/part/", b"/a/7/part/more", b"/a/%00", b"/a/%ff", b"/rest", b"/a\n", b"/a/7/part\n",
     ],
 )  # fmt: skip
-async def test_nothing_else_is_normalised_into_a_match(path: bytes) -> None:
+async def test_paths_are_not_normalised(path: bytes) -> None:
     route, values = ROUTER.find("GET", path)
     assert route.access == "open"
     assert not values
@@ -55,7 +55,7 @@ async def test_nothing_else_is_normalised_into_a_match(path: bytes) -> None:
         await route.endpoint(None, CALL)  # type: ignore[arg-type]
 
 
-async def test_other_methods_are_refused_to_those_who_may_know() -> None:
+async def test_a_wrong_method_is_refused_after_the_key_is_checked() -> None:
     route, _ = ROUTER.find("PUT", b"/a")
     assert route.access == "key"
     with pytest.raises(MethodNotAllowed) as problem:
@@ -65,13 +65,13 @@ async def test_other_methods_are_refused_to_those_who_may_know() -> None:
     assert ROUTER.find("*", b"/a")[0].access == "key"
 
 
-async def test_options_names_the_methods() -> None:
+async def test_options_lists_the_methods() -> None:
     route, _ = ROUTER.find("OPTIONS", b"/a/7")
     answer = await route.endpoint(None, CALL)  # type: ignore[arg-type]
     assert (answer.status, answer.headers) == (204, {"allow": "GET, HEAD, OPTIONS"})
 
 
-def test_no_path_of_the_api_hides_another() -> None:
+def test_no_path_shadows_another() -> None:
     router = Router(ROUTES)
     for row in ROUTES:
         path = row.path.replace(":path", "").replace("{", "").replace("}", "")

@@ -16,28 +16,28 @@ def filled(path: str) -> str:
     return path.replace("{model:path}", "a/b").replace("{", "").replace("}", "")
 
 
-def test_only_these_rows_need_no_key() -> None:
+def test_only_these_routes_need_no_key() -> None:
     assert {row.path for row in ROUTES if row.access == "open"} == OPEN
     assert {row.path for row in ROUTES if row.access == "signed"} == SIGNED
 
 
-def test_no_row_is_there_twice() -> None:
+def test_no_route_is_there_twice() -> None:
     assert len({(row.method, row.path) for row in ROUTES}) == len(ROUTES)
 
 
-def test_what_may_cost_money_is_marked() -> None:
+def test_routes_that_may_cost_money_are_marked() -> None:
     posts = {row.path for row in ROUTES if row.method == "POST" and row.path.startswith("/compat/")}
     assert {row.path for row in ROUTES if row.generation} == posts
     assert all(row.drains and row.needs_key for row in ROUTES if row.generation)
 
 
-def test_rows_that_take_a_body_say_what_is_in_it_and_what_comes_back() -> None:
+def test_routes_with_a_body_have_fields_and_every_route_a_schema() -> None:
     for row in ROUTES:
         assert (row.takes in ("nothing", "raw")) == (row.fields is None), row.path
         assert row.gives in {*SCHEMAS, "file", "page", "text"} or row.status == 204, row.path
 
 
-def test_only_administration_needs_the_admin_scope() -> None:
+def test_only_administration_routes_need_the_admin_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "admin"} == {
         ("POST", "/v1/keys"),
         ("DELETE", "/v1/keys/{key_id}"),
@@ -46,7 +46,7 @@ def test_only_administration_needs_the_admin_scope() -> None:
     }
 
 
-async def test_every_row_but_the_open_ones_asks_for_a_key(tmp_path: Path) -> None:
+async def test_every_other_route_refuses_a_call_without_a_key(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for row in ROUTES:
             for method in {row.method, "HEAD", "OPTIONS", "PUT"}:
@@ -58,7 +58,7 @@ async def test_every_row_but_the_open_ones_asks_for_a_key(tmp_path: Path) -> Non
                     assert said.headers["www-authenticate"] == "Bearer"
 
 
-async def test_the_document_is_served_to_everybody(tmp_path: Path) -> None:
+async def test_the_openapi_document_needs_no_key(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         said = await served.ask("GET", "/openapi.json")

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.api.running import running
 
 
-async def test_the_webhook_secret_is_made_once_and_kept_by_nobody_on_the_way(tmp_path: Path) -> None:
+async def test_the_webhook_secret_is_created_once_and_not_cached(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         said = await here.get("/v1/webhooks/secret")
         assert said.json["key"].startswith("whsec_")

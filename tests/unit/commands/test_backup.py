@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.command_line import done, penstock
 
 
-def test_a_copy_is_a_data_folder(tmp_path: Path) -> None:
+def test_a_backup_is_a_usable_data_folder(tmp_path: Path) -> None:
     data, copy = tmp_path / "data", tmp_path / "kept" / "copy"
     made = done("keys", "create", "--data", data, "--name", "first").lines[0][0]
     assert "Media files are not part" in done("backup", copy, "--data", data).out
@@ -15,7 +15,7 @@ def test_a_copy_is_a_data_folder(tmp_path: Path) -> None:
     assert done("audit", "--data", copy).out.splitlines()[-1] == "audit clean"
 
 
-def test_nothing_is_written_over(tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     refused = penstock("backup", tmp_path, "--data", tmp_path / "data")
     assert refused.status == 1
     assert "exists" in refused.err

@@ -7,7 +7,7 @@ import pytest
 from tests.command_line import done, penstock
 
 
-def test_d12_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
+def test_a_key_is_created_listed_and_revoked(tmp_path: Path) -> None:
     key = done("keys", "create", "--name", "for ann", "--data", tmp_path).out.strip()
     assert key.startswith("pk_")
     (row,) = done("keys", "list", "--data", tmp_path).lines
@@ -17,7 +17,7 @@ def test_d12_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
     assert done("keys", "list", "--data", tmp_path).lines[0][3] == "revoked"
 
 
-def test_newest_first_and_more_than_one_page(tmp_path: Path) -> None:
+def test_more_keys_than_a_page_are_listed_newest_first(tmp_path: Path) -> None:
     org = done("orgs", "create", "--name", "busy", "--data", tmp_path).out.strip()
     for number in range(3):
         done("keys", "create", "--name", str(number), "--org", org, "--data", tmp_path)
@@ -36,7 +36,7 @@ def test_newest_first_and_more_than_one_page(tmp_path: Path) -> None:
         (("create", "--name", "x" * 201), "name"),
     ],
 )
-def test_nonsense_is_one_line_and_a_status(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     ended = penstock("keys", *words, "--data", tmp_path)
     assert (ended.status, ended.out) == (1, "")
     assert told in ended.err

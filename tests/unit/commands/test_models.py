@@ -8,7 +8,7 @@ from penstock.commands.models import _price
 from tests.command_line import done
 
 
-def test_models_that_are_on_are_listed_with_their_price(tmp_path: Path) -> None:
+def test_available_models_are_listed_with_their_price(tmp_path: Path) -> None:
     rows = {row[0]: row[1:] for row in done("models", "--data", tmp_path, FAL_KEY="").lines}
     assert rows["atelier/sketch"] == ["text-to-image", "atelier", "0.001 USD / image"]
     assert rows["atelier/clip"][0] == "text-to-video, image-to-video"
@@ -25,5 +25,5 @@ def test_models_that_are_on_are_listed_with_their_price(tmp_path: Path) -> None:
         ([{"unit": "token", "usd": "2", "input_usd": "1"}, {"unit": "token", "usd": "9"}], "1 in, 2 USD / token"),
     ],
 )
-def test_prices_in_few_words(pricing: list[dict[str, str]], shown: str) -> None:
+def test_prices_are_summarized(pricing: list[dict[str, str]], shown: str) -> None:
     assert _price(pricing) == shown

@@ -7,7 +7,7 @@ import pytest
 from tests.command_line import done, penstock
 
 
-def test_d12_organizations_are_made_and_listed_with_their_money(tmp_path: Path) -> None:
+def test_organizations_are_created_and_listed_with_their_balances(tmp_path: Path) -> None:
     org = done("orgs", "create", "--name", "Second", "--data", tmp_path).out.strip()
     later = done("orgs", "create", "--name", "Third", "--billing", "postpaid", "--data", tmp_path).out.strip()
     assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", tmp_path).out == "available: 2.5 USD\n"
@@ -19,7 +19,7 @@ def test_d12_organizations_are_made_and_listed_with_their_money(tmp_path: Path) 
     assert rows[later][:2] == ["Third", "postpaid"]
 
 
-def test_the_first_organization_is_meant_unless_said(tmp_path: Path) -> None:
+def test_credit_goes_to_the_first_organization_by_default(tmp_path: Path) -> None:
     added = done("credit", "add", "--usd", "1", "--data", tmp_path, PENSTOCK_STARTING_CREDIT_USD="5").out
     assert added == "available: 6 USD\n"
     ((_, name, billing, available, held),) = done("orgs", "list", "--data", tmp_path).lines
@@ -27,7 +27,7 @@ def test_the_first_organization_is_meant_unless_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("usd", ["0", "-1", "lots", "", "NaN", "Infinity"])
-def test_only_real_amounts_are_added(tmp_path: Path, usd: str) -> None:
+def test_only_positive_amounts_are_added(tmp_path: Path, usd: str) -> None:
     ended = penstock("credit", "add", f"--usd={usd}", "--data", tmp_path)
     assert ended.status == 1
     assert "--usd must be an amount above 0" in ended.err
@@ -40,7 +40,7 @@ def test_only_real_amounts_are_added(tmp_path: Path, usd: str) -> None:
         (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
     ],
 )
-def test_nonsense_is_one_line_and_a_status(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     ended = penstock(*words, "--data", tmp_path)
     assert (ended.status, ended.out) == (1, "")
     assert told in ended.err

@@ -37,7 +37,7 @@ def check(data: Path, lab: ScriptedProvider, *words: str | Path) -> Ended:
         return penstock("providers", "check", "lab", "--data", data, *words, **{KEY_ENV: KEY})
 
 
-def test_every_provider_is_listed_with_what_it_lacks(tmp_path: Path) -> None:
+def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) -> None:
     rows = {row[0]: row[1:] for row in done("providers", "--data", tmp_path, **NO_KEY).lines}
     assert rows["atelier"] == ["Atelier", "on", "", "", "5"]
     assert rows["fal"][1:4] == ["off", "FAL_KEY is not set", "FAL_KEY"]
@@ -48,7 +48,7 @@ def test_every_provider_is_listed_with_what_it_lacks(tmp_path: Path) -> None:
     assert next(row for row in disabled if row[0] == "atelier")[2:4] == ["off", "switched off in the settings"]
 
 
-def test_a_running_gateway_tells_how_they_are(tmp_path: Path, lab: ScriptedProvider) -> None:
+def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: ScriptedProvider) -> None:
     ground = Ground(tmp_path / "data", "", lab)
     with ground.serving() as served:
         assert served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
@@ -70,13 +70,13 @@ def test_a_running_gateway_tells_how_they_are(tmp_path: Path, lab: ScriptedProvi
         (("--url", "http://127.0.0.1:9", "--key", "k"), "penstock: "),
     ],
 )
-def test_a_gateway_that_cannot_be_asked(words: tuple[str, ...], told: str) -> None:
+def test_a_bad_url_or_key_of_a_gateway_is_an_error(words: tuple[str, ...], told: str) -> None:
     ended = penstock("providers", *words, **NO_KEY)
     assert (ended.status, ended.out) == (1, "")
     assert told in ended.err
 
 
-def test_health_in_a_few_words() -> None:
+def test_health_is_summarized() -> None:
     rows = [
         {"model": "a", "well": True, "good": 3, "bad": 0, "last_problem": None},
         {"model": "b", "well": False, "good": 1, "bad": 4, "last_problem": "busy"},
@@ -87,7 +87,7 @@ def test_health_in_a_few_words() -> None:
 # --------------------------------------------------------------------------------------------------------------- trials
 
 
-def test_the_cheapest_call_is_made_and_told(tmp_path: Path, lab: ScriptedProvider) -> None:
+def test_the_cheapest_call_is_made_and_reported(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes")
     assert ended.status == 0, ended
     quoted, told = ended.out.splitlines()
@@ -107,7 +107,7 @@ def test_a_model_can_be_named(tmp_path: Path, lab: ScriptedProvider, model: str,
     assert len(lab.invoice) == 1
 
 
-def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: ScriptedProvider) -> None:
+def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--record", tmp_path / "kept")
     assert ended.status == 0, ended
     path = Path(ended.out.splitlines()[-1])
@@ -117,7 +117,7 @@ def test_a_recording_is_kept_and_can_be_taken_in(tmp_path: Path, lab: ScriptedPr
     assert done("recordings", "import", path, "--data", tmp_path / "other").out.strip() == document["id"]
 
 
-def test_conversations_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
+def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/talk", "--record", tmp_path / "kept")
     assert ended.status == 1
     assert "chat calls are not recorded" in ended.err
@@ -127,7 +127,7 @@ def test_conversations_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -
 @pytest.mark.parametrize(
     ("model", "act"), [("picture", faults.error(500, "out of paint")), ("film", faults.film("in_progress", "failed"))]
 )
-def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: ScriptedProvider, model: str, act: Any) -> None:
+def test_a_failing_provider_is_reported(tmp_path: Path, lab: ScriptedProvider, model: str, act: Any) -> None:
     (lab.images if model == "picture" else lab.videos).next(act)
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
     assert ended.status == 1
@@ -135,7 +135,7 @@ def test_a_provider_that_does_not_work_is_told(tmp_path: Path, lab: ScriptedProv
 
 
 @pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("", 0), ("y\n", 1)])
-def test_nothing_is_spent_unasked(
+def test_nothing_is_spent_without_confirmation(
     tmp_path: Path, lab: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, said: str, calls: int
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
@@ -144,7 +144,7 @@ def test_nothing_is_spent_unasked(
     assert len(lab.invoice) == calls
 
 
-def test_the_operators_books_are_left_alone(tmp_path: Path, lab: ScriptedProvider) -> None:
+def test_a_check_writes_nothing_to_the_data_folder(tmp_path: Path, lab: ScriptedProvider) -> None:
     check(tmp_path / "data", lab, "--yes", "--model", "picture")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["penstock.toml"]
 
@@ -157,7 +157,7 @@ def test_the_operators_books_are_left_alone(tmp_path: Path, lab: ScriptedProvide
         (("atelier", "--model", "nonesuch"), "atelier has no model that matches nonesuch"),
     ],
 )
-def test_what_cannot_be_tried(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_a_check_that_cannot_be_made_is_an_error(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     ended = penstock("providers", "check", *words, "--yes", "--data", tmp_path, **NO_KEY)
     assert (ended.status, ended.out) == (1, "")
     assert told in ended.err

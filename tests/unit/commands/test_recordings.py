@@ -30,7 +30,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @sqlite_only
-def test_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> None:
+def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     where = ("--data", ground.data)
     rows = done("recordings", "list", *where, PENSTOCK_SECRET=MASTER).lines
@@ -46,7 +46,9 @@ def test_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> 
 
 
 @sqlite_only
-def test_exported_and_imported_elsewhere(open_gateway: OpenGateway, ground: Ground, tmp_path: Path) -> None:
+def test_recordings_are_exported_and_imported_elsewhere(
+    open_gateway: OpenGateway, ground: Ground, tmp_path: Path
+) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
     here, elsewhere = ("--data", ground.data), ("--data", tmp_path / "elsewhere")
     folder, again = tmp_path / "carried", tmp_path / "again"
@@ -60,7 +62,7 @@ def test_exported_and_imported_elsewhere(open_gateway: OpenGateway, ground: Grou
     assert contents(again) == contents(folder)
 
 
-def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}')
     ended = penstock("recordings", "import", tmp_path / "x.json", "--data", tmp_path / "data")
     assert ended.status == 1

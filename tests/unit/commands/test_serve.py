@@ -47,7 +47,7 @@ def first_line(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])  # noqa: S104
-def test_beyond_this_machine_only_behind_tls(tmp_path: Path, host: str) -> None:
+def test_listening_on_other_addresses_needs_tls(tmp_path: Path, host: str) -> None:
     ended = penstock("serve", "--host", host, "--data", tmp_path)
     assert ended.status == 1
     assert f"refusing to listen on {host} without TLS" in ended.err
@@ -55,17 +55,17 @@ def test_beyond_this_machine_only_behind_tls(tmp_path: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_at_home_nothing_is_needed(host: str) -> None:
+def test_listening_on_this_machine_needs_no_tls(host: str) -> None:
     serve._check_exposure(Settings(host=host))
 
 
-def test_one_gateway_a_folder(tmp_path: Path) -> None:
+def test_a_data_folder_has_one_gateway(tmp_path: Path) -> None:
     with alone(tmp_path):
         ended = penstock("serve", "--port", str(unused_port()), "--data", tmp_path)
     assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on {tmp_path}\n")
 
 
-def test_it_greets_serves_and_ends_in_peace(tmp_path: Path) -> None:
+def test_serve_prints_its_url_serves_and_exits_with_0(tmp_path: Path) -> None:
     port = unused_port()
     with running("serve", "--port", str(port), "--data", str(tmp_path)) as process:
         assert first_line(process) == f"Penstock listens on http://127.0.0.1:{port}\n"
@@ -80,7 +80,7 @@ def test_it_greets_serves_and_ends_in_peace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])
-def test_d12_the_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     serve._print_welcome(Settings(port=8123), Welcome("org_1", key), None)
     said = capsys.readouterr().out
     assert "http://127.0.0.1:8123" in said
@@ -97,13 +97,13 @@ def test_the_example_names_a_model_that_can_be_used() -> None:
     assert example({}, "atelier") is None
 
 
-def test_a_worker_needs_a_database_that_others_reach(tmp_path: Path) -> None:
+def test_a_worker_needs_a_postgres_database(tmp_path: Path) -> None:
     ended = penstock("worker", "--data", tmp_path)
     assert ended.status == 1
     assert "PENSTOCK_DATABASE" in ended.err
 
 
-def test_a_worker_works_until_told_to_stop(tmp_path: Path, fresh_database: str) -> None:
+def test_a_worker_runs_until_a_signal(tmp_path: Path, fresh_database: str) -> None:
     with running("worker", "--data", str(tmp_path), PENSTOCK_DATABASE=fresh_database) as process:
         assert first_line(process) == "Penstock worker is running\n"
         process.send_signal(signal.SIGTERM)

@@ -14,13 +14,13 @@ from penstock.store.base import Store
 from penstock.vault import Vault
 
 
-def test_what_was_said_beats_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_PORT", "1234")
     assert terminal.load_settings(data=tmp_path, port=None).port == 1234
     assert terminal.load_settings(data=tmp_path, port=4321).port == 4321
 
 
-def test_the_first_organization_unless_one_was_named(tmp_path: Path) -> None:
+def test_the_first_organization_is_the_default(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
 
     async def work(store: Store, vault: Vault) -> tuple[str, str, str]:
@@ -31,12 +31,12 @@ def test_the_first_organization_unless_one_was_named(tmp_path: Path) -> None:
     assert (first[:4], again, named) == ("org_", first, "org_x")
 
 
-def test_programs_get_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_to_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.show("Things", ["a", "b", "c"], [["x", None, 1], ["y", True, 2.5]])
     assert capsys.readouterr().out == "x\t\t1\ny\tTrue\t2.5\n"
 
 
-def test_people_get_a_table() -> None:
+def test_output_to_a_terminal_is_a_table() -> None:
     """Seen through a terminal of our own."""
     ours, theirs = pty.openpty()
     code = "from penstock.commands.terminal import show; show('Things', ['name', 'size'], [['pear', 3]])"

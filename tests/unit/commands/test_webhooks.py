@@ -44,7 +44,7 @@ def test_messages_are_listed_by_state(open_gateway: OpenGateway, ground: Ground)
 
 @sqlite_only
 @pytest.mark.parametrize("prefix", ["msg_", ""])
-def test_d11_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, ground: Ground, prefix: str) -> None:
+def test_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, ground: Ground, prefix: str) -> None:
     old, _ = prepare(open_gateway, ground.data)
     where = ("--data", ground.data)
     queued = done("webhooks", "redeliver", f"{prefix}{old}", *where, PENSTOCK_SECRET=MASTER)
@@ -53,13 +53,13 @@ def test_d11_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, groun
     assert rows[f"msg_{old}"] == "waiting"
 
 
-def test_a_message_that_does_not_exist_is_not_sent(tmp_path: Path) -> None:
+def test_an_unknown_message_is_refused(tmp_path: Path) -> None:
     ended = penstock("webhooks", "redeliver", "msg_nonesuch", "--data", tmp_path)
     assert (ended.status, ended.out) == (1, "")
     assert "msg_nonesuch" in ended.err
 
 
-def test_a_new_secret_is_another(tmp_path: Path) -> None:
+def test_rotate_prints_a_new_secret(tmp_path: Path) -> None:
     first, second = (done("webhooks", "rotate", "--data", tmp_path).out.strip() for _ in range(2))
     assert first.startswith("whsec_")
     assert second.startswith("whsec_")

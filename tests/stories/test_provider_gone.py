@@ -33,7 +33,7 @@ async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, An
     return picture, film
 
 
-async def test_a_pipeline_outlives_its_vendor(tmp_path: Path) -> None:
+async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     async with neighbours() as labs:
         first = Ground(tmp_path / "first", "", ManualClock())
