@@ -39,7 +39,7 @@ async def serve(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
     from penstock.api.asgi import AsgiApp
     from penstock.api.route import Route
     from penstock.api.server import serve as serve_app
-    from penstock.app import opened_gateway
+    from penstock.app import build_gateway
     from penstock.schema import Call, Response
     from penstock.settings import Settings
 
@@ -49,7 +49,7 @@ async def serve(kind: str, listener: socket.socket, keys: "Queue[Any]") -> None:
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         settings = Settings(data=Path(folder))
-        gateway = await stack.enter_async_context(opened_gateway(settings, environ={}))
+        gateway = await stack.enter_async_context(build_gateway(settings, environ={}))
         org = await create_org(gateway.store, gateway.clock, "bench", "prepaid")
         key = (await gateway.keys.create_key(org.id)).key
         keys.put(key)

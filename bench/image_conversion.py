@@ -27,7 +27,7 @@ from PIL import Image
 from bench.processes import ALL_CORES, run_process, wait_for_port
 from penstock.api.asgi import AsgiApp
 from penstock.api.server import serve
-from penstock.app import first_start, opened_gateway, working
+from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.imaging import convert
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.imaging.workers import WorkerPool
@@ -141,8 +141,8 @@ async def _run_gateway(label: str, folder: Path, output_format: str) -> float:
     base_url = f"http://127.0.0.1:{_PROVIDER_PORT}/v1"
     settings = Settings(data=folder, providers={"lab": {"speaks": "openai", "base_url": base_url, "models": models}})
     listener = socket.create_server(("127.0.0.1", 0))
-    async with opened_gateway(settings) as gateway, working(gateway):
-        key = (await first_start(gateway)).key
+    async with build_gateway(settings) as gateway, run_background_work(gateway):
+        key = (await ensure_first_key(gateway)).key
         serving = asyncio.create_task(serve(AsgiApp(gateway), settings, lambda: None, listener=listener))
         fields = {
             "model": "image-model",

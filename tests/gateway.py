@@ -25,7 +25,7 @@ from penstock import failpoints
 from penstock.accounts.audit import audit
 from penstock.accounts.orgs import create_org
 from penstock.accounts.transfers import add_credit
-from penstock.app import first_start, opened_gateway, working
+from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
@@ -290,10 +290,10 @@ class Ground:
             )
             chosen = self.settings(near, annex, said)
             clock = clock or self.clock
-            gateway = await stack.enter_async_context(opened_gateway(chosen, clock, self.environ))
-            self.key = (await first_start(gateway)).key or self.key
+            gateway = await stack.enter_async_context(build_gateway(chosen, clock, self.environ))
+            self.key = (await ensure_first_key(gateway)).key or self.key
             if works:
-                await stack.enter_async_context(working(gateway))
+                await stack.enter_async_context(run_background_work(gateway))
             caller = await gateway.keys.authenticate(f"Bearer {self.key}")
             storage = open_storage(chosen.media, chosen.media_options, chosen.data)
             running = RunningGateway(gateway, clock, *near, caller, storage, self.key, works)

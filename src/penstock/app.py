@@ -1,4 +1,4 @@
-"""Put the pieces together: settings in, gateway out."""
+"""Build a gateway from its settings, and run its background work."""
 
 import asyncio
 import fcntl
@@ -47,20 +47,20 @@ from penstock.webhooks.events import WebhookSecrets
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
 _STRAYS_SECONDS = 3600.0
-_ABANDONED_SECONDS = 86_400.0  # where other processes write too, a half file this old is nobody's
+_ABANDONED_SECONDS = 86_400.0  # where other processes write too, an unfinished file of this age is abandoned
 
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """What a first start has to say: the key is shown once and kept nowhere."""
+    """The first organization, and its key if this start created it: the key is shown once and stored nowhere."""
 
     org_id: str
     key: str | None = field(repr=False)
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings) -> AsyncIterator[tuple[Store, Vault]]:
-    """What commands need that only look and book: the database and the secrets."""
+async def open_store_and_vault(settings: Settings) -> AsyncIterator[tuple[Store, Vault]]:
+    """Open the database and the secrets, which is all that most commands need."""
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     vault = open_vault(settings)
     store = await open_store(settings)
@@ -71,13 +71,13 @@ async def opened_store(settings: Settings) -> AsyncIterator[tuple[Store, Vault]]
 
 
 @asynccontextmanager
-async def opened_gateway(
+async def build_gateway(
     settings: Settings, clock: Clock | None = None, environ: Mapping[str, str] = os.environ
 ) -> AsyncIterator[Gateway]:
-    """Everything that serves requests; background work is started by `working`."""
+    """Build everything that serves requests; `run_background_work` starts the background work."""
     clock = clock or Clock()
     async with AsyncExitStack() as stack:
-        store, vault = await stack.enter_async_context(opened_store(settings))
+        store, vault = await stack.enter_async_context(open_store_and_vault(settings))
         http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ)
@@ -115,38 +115,40 @@ async def opened_gateway(
 
 
 @asynccontextmanager
-async def working(gateway: Gateway) -> AsyncIterator[None]:
-    """Drive generations and, as a worker, take up what others left, deliver webhooks and sweep, while this is open."""
+async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
+    """Run accepted generations while this is open; as a worker also resume unfinished ones, deliver webhooks and delete
+    what has expired.
+    """
     gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(gateway.chat_settlement.stop)
         gateway.chat_settlement.start()
         if gateway.settings.worker:
-            await stack.enter_async_context(_delivering(gateway))
-            await stack.enter_async_context(_driving(gateway))
+            await stack.enter_async_context(_deliver_webhooks(gateway))
+            await stack.enter_async_context(_run_jobs(gateway))
         else:
             stack.push_async_callback(gateway.jobs.stop)
-        tasks = [asyncio.create_task(work, name=name) for name, work in _chores(gateway).items()]
+        tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway).items()]
         try:
             yield
         finally:
             await cancel_and_wait(tasks)
 
 
-def _chores(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
-    """What is done again and again."""
-    chores: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
+def _periodic_work(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
+    """Coroutines that repeat their work for ever, by name."""
+    work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     if gateway.settings.worker:
-        chores["recover chats"] = _often(gateway, partial(_recover, gateway), _STRAYS_SECONDS)
-        chores["check orphans"] = _often(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
-        chores["sweep"] = _often(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
-        chores["strays"] = _often(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)
-    return chores
+        work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
+        work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
+        work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
+        work["delete stray files"] = _repeat(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)
+    return work
 
 
 @asynccontextmanager
-async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
-    """Attempts under way are let finish, within reason."""
+async def _deliver_webhooks(gateway: Gateway) -> AsyncIterator[None]:
+    """Deliver webhook messages; at the end wait for deliveries under way, up to the drain time."""
     if gateway.store.dialect == "sqlite":
         await gateway.deliveries.release_leases()
     deliveries = asyncio.create_task(gateway.deliveries.run(), name="deliver webhooks")
@@ -159,10 +161,12 @@ async def _delivering(gateway: Gateway) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _driving(gateway: Gateway) -> AsyncIterator[None]:
-    """Alone, everything unfinished is ours from the start; in a cluster the queue hands it out."""
+async def _run_jobs(gateway: Gateway) -> AsyncIterator[None]:
+    """Resume unfinished generations: all of them on SQLite, where no other process lives; in a cluster through the
+    queue.
+    """
     if gateway.store.dialect == "postgres":
-        from penstock.jobs.cluster import Cluster  # here, because only a cluster has to wait for its import
+        from penstock.jobs.cluster import Cluster  # imported here because it is slow and only a cluster needs it
 
         cluster = Cluster(gateway.jobs, gateway.store, gateway.clock, gateway.settings)
         gateway.jobs.rescue_with(cluster.rescue)
@@ -180,27 +184,29 @@ async def _driving(gateway: Gateway) -> AsyncIterator[None]:
         await gateway.jobs.stop()
 
 
-async def _recover(gateway: Gateway) -> int:
-    """Chat calls that nobody can still answer: from before this process where it is alone, else past every limit."""
+async def _release_abandoned_chats(gateway: Gateway) -> int:
+    """Release the holds of chat calls whose process is gone: those from before this process on SQLite, where it is the
+    only one, else those older than any call can be.
+    """
     longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
-    alone = gateway.store.dialect == "sqlite"
-    before_ms = gateway.started_ms if alone else gateway.clock.now_ms() - int(longest * 1000)
+    is_alone = gateway.store.dialect == "sqlite"
+    before_ms = gateway.started_ms if is_alone else gateway.clock.now_ms() - int(longest * 1000)
     if found := await gateway.chat_settlement.release_abandoned(before_ms):
-        log.warning("gave back what interrupted calls had held", calls=found)
+        log.warning("released the holds of interrupted chat calls", calls=found)
     return found
 
 
-async def _often(gateway: Gateway, sweep: Callable[[], Awaitable[int]], seconds: float) -> None:
+async def _repeat(gateway: Gateway, work: Callable[[], Awaitable[int]], seconds: float) -> None:
     while True:
         try:
-            await sweep()
+            await work()
         except Exception:
-            log.exception("sweep failed")
+            log.exception("background work failed")
         await gateway.clock.sleep(seconds)
 
 
-async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
-    """The organization that everything belongs to unless said; made with its credit when it is missing."""
+async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> str:
+    """Return the default organization; create it with its starting credit if it does not exist."""
     now = clock.now_ms()
     org_id = new_id("org", now)
 
@@ -213,25 +219,25 @@ async def first_org(store: Store, settings: Settings, clock: Clock) -> str:
     if row is None:
         await store.write(write)
         row = await store.one("get_fact", name="first_org")
-    assert row is not None, "whoever was first wrote it"
+    assert row is not None, "this process or another has added it"
     return str(row["value"])
 
 
-async def first_start(gateway: Gateway) -> Welcome:
-    """Make the first organization, its credit and its admin key, once."""
-    org_id = await first_org(gateway.store, gateway.settings, gateway.clock)
+async def ensure_first_key(gateway: Gateway) -> Welcome:
+    """Create the first organization, its credit and its admin key, if no start has done so before."""
+    org_id = await ensure_first_org(gateway.store, gateway.settings, gateway.clock)
     if await gateway.store.one("get_fact", name="first_key") is not None:
         return Welcome(org_id, None)
-    made = await gateway.keys.create_key(org_id, name="first key", scopes=["admin"])
-    mine = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=made.id))
-    if not mine:  # another process of the cluster started at the same moment
-        await gateway.keys.revoke_key(org_id, made.id)
-    return Welcome(org_id, made.key if mine else None)
+    created = await gateway.keys.create_key(org_id, name="first key", scopes=["admin"])
+    is_first = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=created.id))
+    if not is_first:  # another process of the cluster started at the same moment
+        await gateway.keys.revoke_key(org_id, created.id)
+    return Welcome(org_id, created.key if is_first else None)
 
 
 @contextmanager
-def alone(data: Path) -> Iterator[None]:
-    """One process at a time drives a data folder; a second one is told so."""
+def lock_data_folder(data: Path) -> Iterator[None]:
+    """Lock a data folder for this process. Raises RuntimeError when another gateway runs on it."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data / "penstock.lock").open("w") as handle:
         try:

@@ -1,4 +1,4 @@
-"""The pieces that handle requests, in one place."""
+"""The parts of a gateway, as one value."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ from penstock.webhooks.events import WebhookSecrets
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """What `flow` and `drive` work with; built once by `app`."""
+    """Everything that endpoints and jobs work with; built once by `app`."""
 
     settings: Settings
     clock: Clock
@@ -50,5 +50,5 @@ class Gateway:
     draining: bool = False
 
     async def ready(self) -> bool:
-        """Whether new work is welcome: not draining, and the store answers."""
+        """Whether calls are accepted: not while draining, and not before the first start is complete."""
         return not self.draining and await self.store.one("get_fact", name="first_org") is not None

@@ -138,11 +138,11 @@ class _GatewayThread:
         from penstock import settings
         from penstock.api import server
         from penstock.api.asgi import AsgiApp
-        from penstock.app import first_start, opened_gateway, working
+        from penstock.app import build_gateway, ensure_first_key, run_background_work
 
         loaded = settings.load({"data": folder, "port": port})
-        async with opened_gateway(loaded) as gateway, working(gateway):
-            await first_start(gateway)
+        async with build_gateway(loaded) as gateway, run_background_work(gateway):
+            await ensure_first_key(gateway)
             app = AsgiApp(gateway)
             serving = asyncio.create_task(
                 server.serve(app, loaded, lambda: self._ready.set_result(gateway), listener=self._listener)

@@ -63,7 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Input(msgspec.Struct, frozen=True):
     """An input image in the storage, kept until the request has ended."""
 
-    role: Literal["image", "mask", "reference"]
+    role: str  # image, mask or reference
     media_id: str
     content_type: str
     width: int

@@ -1,4 +1,4 @@
-"""Allowed moves of videos, requests, attempts, messages and keys, as tables."""
+"""Allowed changes of state of videos, requests, attempts, messages and keys, as tables."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ REQUEST = _moves(
     processing="completed upstream_failure cancelled",
     completed="",
     upstream_failure="",
-    rejected="",  # born ended: refused before any provider was called
+    rejected="",  # refused before any provider was called; ended from the start
     cancelled="",
 )
 ATTEMPT = _moves(

@@ -133,13 +133,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class InputImage:
-    """An image that the caller supplied, fetched and checked, as provider modules get it."""
+    """An image that the caller supplied, fetched, checked and cleaned."""
 
     data: bytes
     content_type: str
     width: int
     height: int
-    name: str = "image"
+    name: str = "image"  # its role: image, mask or reference; after an upload the provider's name for it
 
 
 @dataclass(frozen=True, slots=True)

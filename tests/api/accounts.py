@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.accounts.keys import ADMIN, NewKey
 from penstock.accounts.orgs import create_org
-from penstock.app import first_start, opened_gateway, working
+from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.clock import Clock, ManualClock
 from penstock.gateway import Gateway
 from penstock.settings import Settings
@@ -31,17 +31,17 @@ async def opened(
 ) -> AsyncIterator[Gateway]:
     """Without credentials in its environment, so that only the built-in provider is on."""
     settings = Settings(data=folder, secret=MASTER, **said)
-    async with opened_gateway(settings, clock, {}) as gateway:
+    async with build_gateway(settings, clock, {}) as gateway:
         if not works:
             yield gateway
             return
-        async with working(gateway):
+        async with run_background_work(gateway):
             yield gateway
 
 
 async def first_account(gateway: Gateway) -> Account:
     """Create what the first start of an installation creates, and a key without scopes."""
-    welcome = await first_start(gateway)
+    welcome = await ensure_first_key(gateway)
     assert welcome.key is not None, "a fresh installation"
     (row,) = await gateway.keys.list_all(welcome.org_id)
     _pass_time(gateway.clock)

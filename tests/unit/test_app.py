@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app import alone, first_org, first_start, opened_gateway, opened_store, working
+from penstock.app import (
+    build_gateway,
+    ensure_first_key,
+    ensure_first_org,
+    lock_data_folder,
+    open_store_and_vault,
+    run_background_work,
+)
 from penstock.clock import ManualClock
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
@@ -22,8 +29,8 @@ def settings(ground: Ground, **said: object) -> Settings:
 
 
 async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
-    async with opened_gateway(settings(ground, starting_credit_usd="2.5"), ground.clock, {}) as gateway:
-        first, again = await first_start(gateway), await first_start(gateway)
+    async with build_gateway(settings(ground, starting_credit_usd="2.5"), ground.clock, {}) as gateway:
+        first, again = await ensure_first_key(gateway), await ensure_first_key(gateway)
         assert first.key is not None
         assert again.key is None
         assert again.org_id == first.org_id
@@ -37,10 +44,10 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
 async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
     """At the same moment: one organization, one credit, one key that works."""
     async with (
-        opened_gateway(settings(ground), ground.clock, {}) as gateway,
-        opened_gateway(settings(ground), ground.clock, {}) as other,
+        build_gateway(settings(ground), ground.clock, {}) as gateway,
+        build_gateway(settings(ground), ground.clock, {}) as other,
     ):
-        welcomes = await asyncio.gather(*(first_start(process) for process in (gateway, other) * 5))
+        welcomes = await asyncio.gather(*(ensure_first_key(process) for process in (gateway, other) * 5))
         assert len({welcome.org_id for welcome in welcomes}) == 1
         (key,) = [welcome.key for welcome in welcomes if welcome.key]
         await gateway.keys.authenticate(f"Bearer {key}")
@@ -52,10 +59,10 @@ async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
 
 
 async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(ground: Ground) -> None:
-    async with opened_store(settings(ground)) as (store, _):
-        org_id = await first_org(store, settings(ground), ManualClock())
-    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
-        welcome = await first_start(gateway)
+    async with open_store_and_vault(settings(ground)) as (store, _):
+        org_id = await ensure_first_org(store, settings(ground), ManualClock())
+    async with build_gateway(settings(ground), ground.clock, {}) as gateway:
+        welcome = await ensure_first_key(gateway)
         assert welcome.org_id == org_id
         assert welcome.key is not None
 
@@ -65,7 +72,7 @@ async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(groun
 
 @sqlite_only
 async def test_the_data_folder_is_ours_alone(ground: Ground) -> None:
-    async with opened_gateway(Settings(data=ground.data), ground.clock, {}):
+    async with build_gateway(Settings(data=ground.data), ground.clock, {}):
         assert ground.data.stat().st_mode & 0o077 == 0
         assert (ground.data / "secret.key").stat().st_mode & 0o077 == 0
 
@@ -80,16 +87,20 @@ async def test_rubbish_of_a_killed_process_is_removed(ground: Ground) -> None:
     (ground.data / "media" / "ab").mkdir(parents=True)
     half = ground.data / "media" / "ab" / "med_1.cafe.part"
     half.write_bytes(b"half")
-    async with opened_gateway(settings(ground), ground.clock, {}):
+    async with build_gateway(settings(ground), ground.clock, {}):
         assert not folder.exists()
         assert not (ground.data / "tmp" / "download").exists()
         assert not half.exists()
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with alone(tmp_path), pytest.raises(RuntimeError, match="another gateway is running"), alone(tmp_path):
+    with (
+        lock_data_folder(tmp_path),
+        pytest.raises(RuntimeError, match="another gateway is running"),
+        lock_data_folder(tmp_path),
+    ):
         pass
-    with alone(tmp_path):
+    with lock_data_folder(tmp_path):
         pass
 
 
@@ -97,7 +108,7 @@ async def test_a_database_that_cannot_be_trusted(request: pytest.FixtureRequest,
     """The tests' Postgres does not wait for the disk; a gateway does not start on one like that."""
     address = request.getfixturevalue("fresh_database")
     with pytest.raises(StorageMisconfigured, match="fsync"):
-        async with opened_gateway(Settings(data=tmp_path, database=address, secret=MASTER), ManualClock(), {}):
+        async with build_gateway(Settings(data=tmp_path, database=address, secret=MASTER), ManualClock(), {}):
             pass
 
 
@@ -142,8 +153,8 @@ async def test_stopping_leaves_work_in_good_order(open_gateway: OpenGateway) -> 
 
 async def test_nothing_is_left_running(ground: Ground) -> None:
     """The tests' own loop would say so: see tests/conftest.py."""
-    async with opened_gateway(settings(ground), ground.clock, {}) as gateway:
-        await first_start(gateway)
-        async with working(gateway):
+    async with build_gateway(settings(ground), ground.clock, {}) as gateway:
+        await ensure_first_key(gateway)
+        async with run_background_work(gateway):
             await asyncio.sleep(0)
         assert gateway.jobs.running == 0

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from penstock.app import first_start, opened_gateway
+from penstock.app import build_gateway, ensure_first_key
 from penstock.gateway import Gateway
 from penstock.settings import Settings
 from tests.gateway import MASTER, Ground, OpenGateway
@@ -10,9 +10,9 @@ from tests.gateway import MASTER, Ground, OpenGateway
 
 async def test_ready_when_there_is_somebody_to_serve(ground: Ground) -> None:
     settings = Settings(data=ground.data, database=ground.database, secret=MASTER)
-    async with opened_gateway(settings, ground.clock, {}) as gateway:
+    async with build_gateway(settings, ground.clock, {}) as gateway:
         assert await gateway.ready() is False
-        await first_start(gateway)
+        await ensure_first_key(gateway)
         assert await gateway.ready() is True
 
 

@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from penstock.accounts.requests import Filters
-from penstock.app import first_start, opened_gateway, working
+from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.chat import endpoint as chat
 from penstock.commands.terminal import Config, Data, load_settings, show
 from penstock.errors import Problem
@@ -138,8 +138,8 @@ def check_provider(
 
 
 async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> None:
-    async with opened_gateway(settings) as gateway, working(gateway):
-        welcome = await first_start(gateway)
+    async with build_gateway(settings) as gateway, run_background_work(gateway):
+        welcome = await ensure_first_key(gateway)
         caller = await gateway.keys.authenticate(f"Bearer {welcome.key}")
         trial = await _cheapest(gateway, caller, slug, model, recorded=record is not None)
         typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD")

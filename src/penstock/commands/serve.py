@@ -12,7 +12,7 @@ import uvloop
 
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
-from penstock.app import Welcome, alone, first_start, opened_gateway, working
+from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
 from penstock.commands.terminal import Config, Data, load_settings
 from penstock.logs import configure_logs
 from penstock.settings import Settings
@@ -30,7 +30,7 @@ def serve(
     _check_exposure(settings)
     configure_logs(settings.log_level)
     # Processes that share a Postgres database may share the data folder; a SQLite database has one process.
-    lock = nullcontext() if settings.database else alone(settings.data)
+    lock = nullcontext() if settings.database else lock_data_folder(settings.data)
     with lock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings))
 
@@ -54,10 +54,10 @@ def _collect_less_often() -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    async with opened_gateway(settings) as gateway:
+    async with build_gateway(settings) as gateway:
         await gateway.keys.check_secret()
-        welcome = await first_start(gateway)
-        async with working(gateway):
+        welcome = await ensure_first_key(gateway)
+        async with run_background_work(gateway):
             _collect_less_often()
             await server.serve(
                 AsgiApp(gateway), settings, lambda: _print_welcome(settings, welcome, _example_model(gateway.catalog))
@@ -118,9 +118,9 @@ async def _work(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with opened_gateway(settings) as gateway:
+    async with build_gateway(settings) as gateway:
         await gateway.keys.check_secret()
-        async with working(gateway):
+        async with run_background_work(gateway):
             typer.echo("Penstock worker is running")
             sys.stdout.flush()
             await stopped.wait()

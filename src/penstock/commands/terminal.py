@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock import settings as settings_module
-from penstock.app import first_org, opened_store
+from penstock.app import ensure_first_org, open_store_and_vault
 from penstock.clock import Clock
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -33,7 +33,7 @@ def with_store(settings: Settings, work: Callable[[Store, Vault], Coroutine[Any,
     """Open the store and the vault, run `work` with them, and return its result."""
 
     async def run() -> T:
-        async with opened_store(settings) as (store, vault):
+        async with open_store_and_vault(settings) as (store, vault):
             return await work(store, vault)
 
     return asyncio.run(run())
@@ -41,7 +41,7 @@ def with_store(settings: Settings, work: Callable[[Store, Vault], Coroutine[Any,
 
 async def org_id(store: Store, named: str | None, settings: Settings) -> str:
     """Return the named organization, or the first one, which is created if the gateway never ran here."""
-    return named or await first_org(store, settings, Clock())
+    return named or await ensure_first_org(store, settings, Clock())
 
 
 def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:

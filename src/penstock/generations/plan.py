@@ -12,7 +12,6 @@ from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
-from penstock.media.transfer import LoadedInput
 from penstock.providers.spec import Model
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
@@ -20,6 +19,7 @@ from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request,
 from penstock.store.base import Row
 from penstock.upstream import catalog, translate
 from penstock.upstream.catalog import Candidate, Route
+from penstock.values import InputImage
 
 _TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
 
@@ -31,7 +31,7 @@ class PlannedCall:
     validated: ValidatedCall
     request: Request
     plan: Plan
-    inputs: tuple[LoadedInput, ...] = ()
+    inputs: tuple[InputImage, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # when the first and the last byte of a replay or mock are to be sent
     claims_recording: bool = False  # of several alike calls only the first is to record
 
@@ -107,21 +107,21 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, sources: Sequence[InputSource]) -> tuple[LoadedInput, ...]:
+async def _load_inputs(gateway: Gateway, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
     """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
     inputs = [await gateway.transfer.load_input(item.role, item.source, item.param) for item in sources]
     _check_mask(inputs)
     return tuple(inputs)
 
 
-def _described(inputs: Sequence[LoadedInput]) -> tuple[Input, ...]:
+def _described(inputs: Sequence[InputImage]) -> tuple[Input, ...]:
     """What pricing needs to know of the inputs; they get their media ids when the call is accepted."""
-    return tuple(Input(item.role, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
+    return tuple(Input(item.name, "", item.content_type, item.width, item.height, len(item.data)) for item in inputs)
 
 
-def _check_mask(inputs: Sequence[LoadedInput]) -> None:
-    mask = next((item for item in inputs if item.role == "mask"), None)
-    image = next((item for item in inputs if item.role == "image"), None)
+def _check_mask(inputs: Sequence[InputImage]) -> None:
+    mask = next((item for item in inputs if item.name == "mask"), None)
+    image = next((item for item in inputs if item.name == "image"), None)
     if mask and image and (mask.width, mask.height) != (image.width, image.height):
         raise InvalidRequest(
             f"`mask` must have the image's dimensions, {image.width}x{image.height}; "

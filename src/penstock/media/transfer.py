@@ -5,10 +5,9 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Literal, TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -56,17 +55,6 @@ class OutputNotStored(Exception):
     """A provider's file was downloaded, but the storage failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedInput:
-    """An input image, checked and cleaned, before it is stored."""
-
-    role: Literal["image", "mask", "reference"]
-    data: bytes
-    content_type: str
-    width: int
-    height: int
-
-
 class Transfer:
     """Brings files from callers and providers into the storage."""
 
@@ -83,7 +71,7 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    async def load_input(self, role: str, source: UploadedFile | str, param: str) -> LoadedInput:
+    async def load_input(self, role: str, source: UploadedFile | str, param: str) -> InputImage:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image.
 
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image.
@@ -100,8 +88,7 @@ class Transfer:
             raise InvalidRequest(f"`{param}` is not a usable image: {reason}", param=param) from None
         if role == "mask" and image["content_type"] != "image/png":
             raise InvalidRequest("`mask` must be a PNG.", param=param)
-        known_role = cast(Literal["image", "mask", "reference"], role)
-        return LoadedInput(known_role, image["data"], image["content_type"], image["width"], image["height"])
+        return InputImage(image["data"], image["content_type"], image["width"], image["height"], role)
 
     async def _read_source(self, source: UploadedFile | str, param: str) -> bytes:
         if isinstance(source, UploadedFile):
@@ -125,21 +112,21 @@ class Transfer:
             raise InvalidRequest(f"`{param}` has a URL that could not be fetched.", param=param)
         return response.body
 
-    async def store_inputs(self, inputs: Sequence[LoadedInput], at_ms: int) -> list[tuple[Input, bytes]]:
+    async def store_inputs(self, inputs: Sequence[InputImage], at_ms: int) -> list[tuple[Input, bytes]]:
         """Store input images before the request is accepted; return each as its record, with its SHA-256."""
         stored = []
-        for loaded in inputs:
+        for image in inputs:
             media_id = new_id("med", at_ms)
-            await self._storage.put(storage_key(media_id), loaded.data, loaded.content_type)
+            await self._storage.put(storage_key(media_id), image.data, image.content_type)
             record = Input(
-                role=loaded.role,
+                role=image.name,
                 media_id=media_id,
-                content_type=loaded.content_type,
-                width=loaded.width,
-                height=loaded.height,
-                size_bytes=len(loaded.data),
+                content_type=image.content_type,
+                width=image.width,
+                height=image.height,
+                size_bytes=len(image.data),
             )
-            stored.append((record, hashlib.sha256(loaded.data).digest()))
+            stored.append((record, hashlib.sha256(image.data).digest()))
         return stored
 
     async def read_inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[InputImage]]:

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from penstock.app import Welcome, alone
+from penstock.app import Welcome, lock_data_folder
 from penstock.commands import serve
 from penstock.providers import discover
 from penstock.settings import Settings
@@ -60,7 +60,7 @@ def test_listening_on_this_machine_needs_no_tls(host: str) -> None:
 
 
 def test_a_data_folder_has_one_gateway(tmp_path: Path) -> None:
-    with alone(tmp_path):
+    with lock_data_folder(tmp_path):
         ended = penstock("serve", "--port", str(unused_port()), "--data", tmp_path)
     assert (ended.status, ended.err) == (1, f"penstock: another gateway is running on {tmp_path}\n")
 

@@ -11,10 +11,11 @@ from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.media import transfer as transfer_module
 from penstock.media.storage import storage_key
-from penstock.media.transfer import DownloadFailed, LoadedInput, Transfer, UnusableFile
+from penstock.media.transfer import DownloadFailed, Transfer, UnusableFile
 from penstock.providers.spec import File
 from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
+from penstock.values import InputImage
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
@@ -35,7 +36,7 @@ def uri(data: bytes, content_type: str = "image/png") -> str:
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
-async def load(transfer: Transfer, source: UploadedFile | str) -> LoadedInput:
+async def load(transfer: Transfer, source: UploadedFile | str) -> InputImage:
     return await transfer.load_input("image", source, "image")
 
 

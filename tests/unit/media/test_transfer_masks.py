@@ -9,8 +9,9 @@ from PIL import Image
 from penstock.errors import InvalidRequest
 from penstock.fields import UploadedFile
 from penstock.imaging.convert import Polarity
-from penstock.media.transfer import LoadedInput, Transfer
+from penstock.media.transfer import Transfer
 from penstock.schema import Request
+from penstock.values import InputImage
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -23,7 +24,7 @@ def corners(data: bytes) -> Any:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
-async def load(transfer: Transfer, data: bytes, role: str = "mask") -> LoadedInput:
+async def load(transfer: Transfer, data: bytes, role: str = "mask") -> InputImage:
     return await transfer.load_input(role, UploadedFile(data), role)
 
 
