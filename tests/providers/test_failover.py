@@ -1,4 +1,4 @@
-"""One id, two vendors: when the second is asked, when nobody may be asked again, and who pays how much."""
+"""One id, two providers: when the second is tried, when no other may be tried, and what the caller pays."""
 
 import asyncio
 import sys
@@ -22,37 +22,37 @@ from tests.gateway import OpenGateway, RunningGateway
 from tests.ports import unused_port
 from tests.providers.calls import film, gateways_for
 
-# The picture's maker has it for 0.03, its reseller for 0.05; the film's for 0.1 a second and for 0.154.
-PICTURE, FILM = "flux-2-flex", "vidu-q3"
-WHOLE = 10_000_000_000
+# The image costs 0.03 at the first provider and 0.05 at the second, the video 0.1 and 0.154 per second.
+IMAGE, VIDEO = "flux-2-flex", "vidu-q3"
+CREDIT = 10_000_000_000
 
 
-def pictures(open_gateway: OpenGateway, first: Flux, second: Fal) -> AbstractAsyncContextManager[RunningGateway]:
+def image_gateway(open_gateway: OpenGateway, first: Flux, second: Fal) -> AbstractAsyncContextManager[RunningGateway]:
     return gateways_for(open_gateway, {"bfl": (first, ""), "fal": (second, "")})
 
 
-def films(open_gateway: OpenGateway, first: Vidu, second: Fal) -> AbstractAsyncContextManager[RunningGateway]:
+def video_gateway(open_gateway: OpenGateway, first: Vidu, second: Fal) -> AbstractAsyncContextManager[RunningGateway]:
     return gateways_for(open_gateway, {"vidu": (first, "/ent/v2"), "fal": (second, "")})
 
 
-async def picture(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    """The answer to a caller who waits, while time passes."""
-    task = asyncio.create_task(running.image(**{"model": PICTURE, **body}))
+async def image(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    """The response to a caller who waits, while time passes."""
+    task = asyncio.create_task(running.image(**{"model": IMAGE, **body}))
 
     async def done() -> bool:
         return task.done()
 
-    await running.until(done, step_seconds=0.1)  # slowly: whoever waits for a picture does so for a minute or two
-    answer: dict[str, Any] = task.result()
-    return answer
+    await running.until(done, step_seconds=0.1)  # in small steps: the caller waits only a minute or two
+    response: dict[str, Any] = task.result()
+    return response
 
 
-async def billed(running: RunningGateway, request_id: str, cost: int) -> None:
-    """Once, at this price, and nothing is held any more."""
+async def check_billed(running: RunningGateway, request_id: str, cost: int) -> None:
+    """Check that the request was captured once, at this cost, and that nothing is held."""
     moved = await running.transfers(request_id)
     assert {"hold", "capture"} == moved.keys()
     assert moved["capture"] == cost
-    assert await running.money() == (WHOLE - cost, 0)
+    assert await running.money() == (CREDIT - cost, 0)
 
 
 # --------------------------------------------------------------------------------------------------- a definite failure
@@ -66,94 +66,94 @@ REFUSED_BUT_NOT_FOR_CONTENT = [wrong(status) for status in (400, 401, 402, 403, 
 
 
 @pytest.mark.parametrize("act", REFUSED_BUT_NOT_FOR_CONTENT)
-async def test_picture_goes_to_the_second(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_failed_image_goes_to_the_second_provider(open_gateway: OpenGateway, act: Act) -> None:
     first, second = Flux(), Fal()
     first.next("submit", act)
-    async with pictures(open_gateway, first, second) as running:
-        answer = await picture(running)
-        metadata = answer["metadata"]
+    async with image_gateway(open_gateway, first, second) as running:
+        response = await image(running)
+        metadata = response["metadata"]
         assert (metadata["executed_model"], str(metadata["cost"])) == ("fal/fal-ai/flux-2-flex", "0.05")
-        assert metadata["model"] == PICTURE
+        assert metadata["model"] == IMAGE
         assert [one["outcome"] for one in metadata["attempts"]][1:] == ["made"]
         assert [one["provider"] for one in metadata["attempts"]] == ["bfl", "fal"]
-        await billed(running, answer["id"], 50_000_000)
+        await check_billed(running, response["id"], 50_000_000)
     assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 1)
 
 
 @pytest.mark.parametrize("fate", ["Error", {"status": "Ready", "result": None}])
-async def test_picture_that_failed_later_goes_to_the_second(open_gateway: OpenGateway, fate: Any) -> None:
+async def test_an_image_job_that_fails_later_goes_to_the_second_provider(open_gateway: OpenGateway, fate: Any) -> None:
     first, second = Flux(), Fal()
     first.fates.append(("Pending", fate))
-    async with pictures(open_gateway, first, second) as running:
-        answer = await picture(running)
-        assert answer["metadata"]["provider"] == "fal"
-        await billed(running, answer["id"], 50_000_000)
+    async with image_gateway(open_gateway, first, second) as running:
+        response = await image(running)
+        assert response["metadata"]["provider"] == "fal"
+        await check_billed(running, response["id"], 50_000_000)
 
 
 @pytest.mark.parametrize("act", REFUSED_BUT_NOT_FOR_CONTENT)
-async def test_film_goes_to_the_second(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_failed_video_goes_to_the_second_provider(open_gateway: OpenGateway, act: Act) -> None:
     first, second = Vidu(), Fal()
     first.next("create", act)
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         metadata = video["metadata"]
         assert (video["status"], str(metadata["cost"])) == ("completed", "0.77")
         assert metadata["executed_model"] == "fal/fal-ai/vidu/q3/text-to-video"
-        await billed(running, video["id"], 770_000_000)
+        await check_billed(running, video["id"], 770_000_000)
     assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 1)
 
 
 @pytest.mark.parametrize("fate", [failed("SystemError"), {"state": "success", "creations": []}])
-async def test_film_that_failed_later_goes_to_the_second(open_gateway: OpenGateway, fate: Any) -> None:
+async def test_a_video_job_that_fails_later_goes_to_the_second_provider(open_gateway: OpenGateway, fate: Any) -> None:
     first, second = Vidu(), Fal()
     first.fates.append(("created", "processing", fate))
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
-        await billed(running, video["id"], 770_000_000)
+        await check_billed(running, video["id"], 770_000_000)
 
 
-async def test_vendor_that_cannot_be_reached(open_gateway: OpenGateway) -> None:
+async def test_a_provider_that_cannot_be_reached(open_gateway: OpenGateway) -> None:
     async with serving(Fal()) as second:
         first = {"base_url": f"http://127.0.0.1:{unused_port()}/ent/v2", "key_env": KEY_ENV}
         both = {"vidu": first, "fal": {"base_url": second.url, "key_env": KEY_ENV}}
         async with open_gateway(providers=both) as running:
-            video = await film(running, model=FILM, seconds=5)
+            video = await film(running, model=VIDEO, seconds=5)
             assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
 
 
-async def test_first_vendor_is_paid_what_it_says(open_gateway: OpenGateway) -> None:
+async def test_the_cost_is_what_the_first_provider_reports(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.credits = 90
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         assert (video["metadata"]["executed_model"], str(video["metadata"]["cost"])) == ("vidu/viduq3-pro", "0.45")
-        await billed(running, video["id"], 450_000_000)
+        await check_billed(running, video["id"], 450_000_000)
     assert not second.heard("submit")
 
 
-async def test_nobody_is_left(open_gateway: OpenGateway) -> None:
+async def test_all_providers_failed(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", wrong(500))
     second.next("submit", wrong(503))
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
-        assert await running.money() == (WHOLE, 0)
+        assert await running.money() == (CREDIT, 0)
 
 
-async def test_vendor_that_was_asked_for_by_name_stands_alone(open_gateway: OpenGateway) -> None:
+async def test_a_named_provider_has_no_failover(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", wrong(500))
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=f"vidu/{FILM}", seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=f"vidu/{VIDEO}", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_ERROR")
     assert not second.heard("submit")
 
 
-# ------------------------------------------------------------------------------------------- nobody may be asked again
+# ----------------------------------------------------------------------------------------- no other may be tried
 
-IN_DOUBT = {
+UNKNOWN_OUTCOMES = {
     "dropped": faults.dropped,
     "truncated": faults.truncated(5),
     "nonsense": faults.nonsense,
@@ -163,72 +163,72 @@ IN_DOUBT = {
 }
 
 
-@pytest.mark.parametrize("doubt", IN_DOUBT)
-async def test_film_that_may_have_been_begun_is_not_begun_twice(open_gateway: OpenGateway, doubt: str) -> None:
+@pytest.mark.parametrize("outcome", UNKNOWN_OUTCOMES)
+async def test_a_video_with_an_unknown_outcome_is_not_submitted_twice(open_gateway: OpenGateway, outcome: str) -> None:
     first, second = Vidu(), Fal()
-    first.next("create", IN_DOUBT[doubt])
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    first.next("create", UNKNOWN_OUTCOMES[outcome])
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
-        assert await running.money() == (WHOLE, 0)
+        assert await running.money() == (CREDIT, 0)
     assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 0)
 
 
-@pytest.mark.parametrize("doubt", IN_DOUBT)
-async def test_picture_that_may_have_been_begun_is_not_begun_twice(open_gateway: OpenGateway, doubt: str) -> None:
+@pytest.mark.parametrize("outcome", UNKNOWN_OUTCOMES)
+async def test_an_image_with_an_unknown_outcome_is_not_submitted_twice(open_gateway: OpenGateway, outcome: str) -> None:
     first, second = Flux(), Fal()
-    first.next("submit", IN_DOUBT[doubt])
-    async with pictures(open_gateway, first, second) as running:
+    first.next("submit", UNKNOWN_OUTCOMES[outcome])
+    async with image_gateway(open_gateway, first, second) as running:
         with pytest.raises(Problem) as caught:
-            await picture(running)
+            await image(running)
         assert caught.value.should_retry is False
-        assert await running.money() == (WHOLE, 0)
+        assert await running.money() == (CREDIT, 0)
     assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 0)
 
 
 # -------------------------------------------------------------------------------------------------- a matter of content
 
 
-async def test_refusal_at_the_door_is_final(open_gateway: OpenGateway) -> None:
+async def test_no_failover_after_a_refused_prompt(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", answers(problem("AuditSubmitIllegal", "The prompt was not approved.", 400), 400))
-    async with films(open_gateway, first, second) as running:
-        video = await film(running, model=FILM, seconds=5)
+    async with video_gateway(open_gateway, first, second) as running:
+        video = await film(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
-        assert await running.money() == (WHOLE, 0)
+        assert await running.money() == (CREDIT, 0)
     assert not second.heard("submit")
 
 
-async def test_refusal_of_what_was_made_is_final(open_gateway: OpenGateway) -> None:
+async def test_no_failover_after_a_refused_output(open_gateway: OpenGateway) -> None:
     first, second = Flux(), Fal()
     first.fates.append(("Pending", MODERATED))
-    async with pictures(open_gateway, first, second) as running:
+    async with image_gateway(open_gateway, first, second) as running:
         with pytest.raises(Problem) as caught:
-            await picture(running)
+            await image(running)
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"
-        assert running.gateway.health.is_healthy("bfl", PICTURE), "to say no is no sign of illness"
+        assert running.gateway.health.is_healthy("bfl", IMAGE), "a refusal does not count as a failure"
     assert not second.heard("submit")
 
 
-# -------------------------------------------------------------------------------------------------------------- illness
+# ------------------------------------------------------------------------------------------------------------- health
 
 
-async def start(running: RunningGateway, vendor: FakeProvider, name: str, count: int) -> str:
-    """One more film, up to the moment when this vendor has heard of so many; no time passes."""
-    started = await running.video(model=FILM, seconds=5)
-    await vendor.desks[name].reached(count)
+async def start(running: RunningGateway, provider: FakeProvider, name: str, count: int) -> str:
+    """Submit one more video, and wait until this provider has got so many; no time passes."""
+    started = await running.video(model=VIDEO, seconds=5)
+    await provider.desks[name].reached(count)
     video_id: str = started.json["id"]
     return video_id
 
 
-async def test_unwell_vendor_comes_last_until_it_had_time_to_recover(open_gateway: OpenGateway) -> None:
+async def test_an_unhealthy_provider_comes_last_until_its_pause_ends(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", *[wrong(500)] * 3)
-    async with films(open_gateway, first, second) as running:
+    async with video_gateway(open_gateway, first, second) as running:
         videos = [await start(running, second, "submit", number + 1) for number in range(3)]
         assert (len(first.heard("create")), running.gateway.health.is_healthy("vidu", "viduq3-pro")) == (3, False)
         videos.append(await start(running, second, "submit", 4))
-        assert len(first.heard("create")) == 3, "the fourth film was the second vendor's from the start"
+        assert len(first.heard("create")) == 3, "the fourth video went to the second provider at once"
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 4))
         ended = [await running.finished(video) for video in videos]
@@ -237,10 +237,10 @@ async def test_unwell_vendor_comes_last_until_it_had_time_to_recover(open_gatewa
         assert running.gateway.health.is_healthy("vidu", "viduq3-pro")
 
 
-async def test_retry_after_is_honoured(open_gateway: OpenGateway) -> None:
+async def test_retry_after_is_respected(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", wrong(429, retry_after="60"))
-    async with films(open_gateway, first, second) as running:
+    async with video_gateway(open_gateway, first, second) as running:
         videos = [await start(running, second, "submit", 1)]
         running.clock.advance(50)
         videos.append(await start(running, second, "submit", 2))
@@ -251,10 +251,10 @@ async def test_retry_after_is_honoured(open_gateway: OpenGateway) -> None:
         assert [one["metadata"]["provider"] for one in ended] == ["fal", "fal", "vidu"]
 
 
-async def test_unwell_vendor_is_better_than_none(open_gateway: OpenGateway) -> None:
+async def test_an_unhealthy_provider_is_tried_if_the_others_fail(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", wrong(429, retry_after="60"))
-    async with films(open_gateway, first, second) as running:
+    async with video_gateway(open_gateway, first, second) as running:
         waiting = await start(running, second, "submit", 1)
         second.next("submit", wrong(503))
         later = await start(running, first, "create", 2)
@@ -263,7 +263,7 @@ async def test_unwell_vendor_is_better_than_none(open_gateway: OpenGateway) -> N
         assert {one["provider"]: one["candidate"] for one in await running.attempts(later)} == {"fal": 0, "vidu": 1}
 
 
-# --------------------------------------------------------------------------------------------------------- a new vendor
+# ------------------------------------------------------------------------------------------------------- a new provider
 
 ACME = '''
 """Acme: images of anvils."""
@@ -286,7 +286,7 @@ price = price_list("acme.example/prices, read 2026-11-15")
 
 
 def read_images(reply):
-    return Result(files=tuple(File(url=url) for url in reply.json["pictures"]))
+    return Result(files=tuple(File(url=url) for url in reply.json["images"]))
 
 
 IMAGE = Operation(
@@ -321,55 +321,55 @@ class Acme(FakeProvider):
     @route("POST /draw")
     def draw(self, call: Exchange) -> Ware:
         width, height = map(int, call.heard.fields["size"].split("*"))
-        return Ware({"pictures": [self.put(png(width, height), "image/png")]})
+        return Ware({"images": [self.put(png(width, height), "image/png")]})
 
 
 def in_the_folder(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    """As if it lay beside the others."""
+    """As a file in the folder of the providers."""
     (place / "acme.py").write_text(ACME)
     monkeypatch.setattr(providers, "__path__", [*providers.__path__, str(place)])
 
 
 def in_a_package(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    """What an installer makes of one module and a line that names it."""
-    (place / "acme_films.py").write_text(ACME)
-    about = place / "acme_films-1.0.dist-info"
+    """As an installed package with an entry point."""
+    (place / "acme_images.py").write_text(ACME)
+    about = place / "acme_images-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-films\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\nacme = acme_films:PROVIDER\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-images\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\nacme = acme_images:PROVIDER\n")
     monkeypatch.syspath_prepend(place)
 
 
 @pytest.fixture
-def discovers_anew() -> Iterator[None]:
-    """What has been found so far is forgotten, and so is what a test adds."""
+def without_discovery_cache() -> Iterator[None]:
+    """Search for providers again, before the test and after it."""
     providers.discover.cache_clear()
     yield
     providers.discover.cache_clear()
 
 
-@pytest.mark.usefixtures("discovers_anew")
+@pytest.mark.usefixtures("without_discovery_cache")
 @pytest.mark.parametrize("added", [in_the_folder, in_a_package])
-async def test_new_vendor_is_one_file(
+async def test_a_new_provider_is_one_file(
     open_gateway: OpenGateway,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     added: Callable[[pytest.MonkeyPatch, Path], None],
 ) -> None:
     (place := tmp_path / "added").mkdir()
-    for name in ("penstock.providers.acme", "acme_films"):
+    for name in ("penstock.providers.acme", "acme_images"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     added(monkeypatch, place)
-    assert [file.name for file in place.rglob("*.py")] in (["acme.py"], ["acme_films.py"])
+    assert [file.name for file in place.rglob("*.py")] in (["acme.py"], ["acme_images.py"])
     acme, flux, fal = Acme(), Flux(), Fal()
     flux.next("submit", wrong(500))
     async with gateways_for(open_gateway, {"acme": (acme, ""), "bfl": (flux, ""), "fal": (fal, "")}) as running:
         assert "acme/anvil" in [one["id"] for one in running.gateway.catalog.list()]
-        anvil = await picture(running, model="acme/anvil", size="70x64")
+        anvil = await image(running, model="acme/anvil", size="70x64")
         assert (anvil["metadata"]["executed_model"], str(anvil["metadata"]["cost"])) == ("acme/anvil-9", "0.07")
         assert acme.heard("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}
-        shared = await picture(running)
+        shared = await image(running)
         assert (shared["metadata"]["executed_model"], str(shared["metadata"]["cost"])) == ("acme/flux", "0.04")
         with pytest.raises(Problem, match=r"`mask` is not supported|does not support image edits"):
             await running.edit(model="acme/anvil", image="data:image/png;base64,")
-    assert not fal.heard("submit"), "by their priorities: the maker, the new vendor, the reseller"
+    assert not fal.heard("submit"), "the order of their priorities: bfl, acme, fal"

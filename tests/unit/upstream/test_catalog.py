@@ -1,4 +1,4 @@
-"""Which providers serve a model and in which order; what is said of models that cannot be had; how they are listed."""
+"""Which providers serve a model and in which order, and the errors for models that cannot be used."""
 
 import random
 from collections import Counter
@@ -21,12 +21,12 @@ OPS = openai_compatible.OPERATIONS
 IMAGE, EDIT, VIDEO, CHAT = ("image",), ("edit", "upscale"), ("video",), ("chat",)
 
 
-def model(name: str, task: Any = "image", upstream: str = "", **said: Any) -> Model:
-    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **said})
+def model(name: str, task: Any = "image", upstream: str = "", **fields: Any) -> Model:
+    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **fields})
 
 
-def provider(slug: str, *models: Model, **said: Any) -> Provider:
-    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
+def provider(slug: str, *models: Model, **fields: Any) -> Provider:
+    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **fields)
 
 
 ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
@@ -34,47 +34,47 @@ TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retir
 ROUTER = provider("hub", model("hub/*", "chat", "*"), model("hub/named", "chat", "named"))
 
 
-def catalog(*providers: Provider, environ: dict[str, str] | None = None, **said: Any) -> Catalog:
-    return Catalog(providers or (ONE, TWO), Settings(**said), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
+def catalog(*providers: Provider, environ: dict[str, str] | None = None, **fields: Any) -> Catalog:
+    return Catalog(providers or (ONE, TWO), Settings(**fields), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
 
 
-def all_well(slug: str, upstream: str) -> bool:
+def all_healthy(slug: str, upstream: str) -> bool:
     return True
 
 
-def route(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE, well: Any = all_well) -> Route:
-    return known.route(name, tasks, well)
+def route(known: Catalog, name: str, tasks: tuple[str, ...] = IMAGE, is_healthy: Any = all_healthy) -> Route:
+    return known.route(name, tasks, is_healthy)
 
 
 def slugs(found: Route) -> list[str]:
-    return [option.provider.slug for option in found.candidates]
+    return [candidate.provider.slug for candidate in found.candidates]
 
 
-# ------------------------------------------------------------------------------------------------------------ who is on
+# -------------------------------------------------------------------------------------------------------- active or not
 
 
-def test_a_provider_is_on_when_its_credential_is_there() -> None:
+def test_a_provider_is_active_if_its_credential_is_set() -> None:
     assert set(slugs(route(catalog(), "fox"))) == {"one", "two"}
     assert slugs(route(catalog(environ={}), "fox")) == ["two"]
     assert slugs(route(catalog(environ={"ONE_KEY": ""}), "fox")) == ["two"]
     assert slugs(route(catalog(disabled_providers=("two",)), "fox")) == ["one"]
 
 
-def test_credentials_go_with_their_own_provider_and_are_not_shown() -> None:
-    options = {option.provider.slug: option for option in route(catalog(), "fox").candidates}
-    assert (options["one"].key, options["two"].key) == ("s3cr3t", "")
-    assert "s3cr3t" not in repr(options["one"])
+def test_candidates_have_the_key_of_their_provider_and_do_not_show_it() -> None:
+    candidates = {candidate.provider.slug: candidate for candidate in route(catalog(), "fox").candidates}
+    assert (candidates["one"].key, candidates["two"].key) == ("s3cr3t", "")
+    assert "s3cr3t" not in repr(candidates["one"])
 
 
-def test_a_self_hosted_provider_is_where_the_environment_says() -> None:
+def test_the_environment_gives_the_url_of_a_self_hosted_provider() -> None:
     comfy = provider("comfy", model("fox"), base_url_env="COMFY_URL")
-    (option,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").candidates
-    assert option.provider.base_url == "http://10.0.0.7:8188"
+    (candidate,) = route(catalog(comfy, environ={"COMFY_URL": "http://10.0.0.7:8188/"}), "fox").candidates
+    assert candidate.provider.base_url == "http://10.0.0.7:8188"
     with pytest.raises(ModelNotFound):
         route(catalog(comfy, environ={}), "fox")
 
 
-def test_an_operators_own_endpoint_joins() -> None:
+def test_a_provider_of_the_settings_is_a_candidate() -> None:
     lab = {"speaks": "openai", "base_url": "https://lab.example", "models": [
         {"id": "fox", "task": "image", "price": {"unit": "image", "usd": "1"}, "priority": 5}]}  # fmt: skip
     assert slugs(route(catalog(providers={"lab": lab}), "fox"))[-1] == "lab"
@@ -83,50 +83,50 @@ def test_an_operators_own_endpoint_joins() -> None:
 # ---------------------------------------------------------------------------------------------------------------- order
 
 
-def herd(*members: tuple[str, int, int]) -> Catalog:
+def providers_of_fox(*members: tuple[str, int, int]) -> Catalog:
     """Providers of one model: slug, priority, weight."""
     return catalog(*(provider(slug, model("fox", priority=group, weight=weight)) for slug, group, weight in members))
 
 
-def orders(known: Catalog, times: int = 4000, well: Any = all_well) -> Counter[str]:
+def orders(known: Catalog, times: int = 4000, is_healthy: Any = all_healthy) -> Counter[str]:
     random.seed(17)
-    return Counter("".join(slugs(route(known, "fox", well=well))) for _ in range(times))
+    return Counter("".join(slugs(route(known, "fox", is_healthy=is_healthy))) for _ in range(times))
 
 
-def test_d8_lower_groups_come_first() -> None:
-    assert orders(herd(("c", 2, 1), ("a", 0, 1), ("b", 1, 9)), 50) == {"abc": 50}
+def test_lower_priority_numbers_come_first() -> None:
+    assert orders(providers_of_fox(("c", 2, 1), ("a", 0, 1), ("b", 1, 9)), 50) == {"abc": 50}
 
 
-def test_d8_weights_share_the_first_place() -> None:
-    """Three to one; by chance it would stray this far once in thousands of runs."""
+def test_weights_decide_how_often_each_provider_is_first() -> None:
+    """Three to one, within limits that fail by chance once in thousands of runs."""
     first = Counter[str]()
-    for order, times in orders(herd(("a", 0, 3), ("b", 0, 1))).items():
+    for order, times in orders(providers_of_fox(("a", 0, 3), ("b", 0, 1))).items():
         first[order[0]] += times
     assert 2900 < first["a"] < 3100
 
 
-def test_d8_weights_order_the_rest_as_well() -> None:
-    found = orders(herd(("a", 0, 6), ("b", 0, 3), ("c", 0, 1)))
+def test_weights_decide_the_whole_order() -> None:
+    found = orders(providers_of_fox(("a", 0, 6), ("b", 0, 3), ("c", 0, 1)))
     expected = {"abc": 6 / 10 * 3 / 4, "acb": 6 / 10 * 1 / 4, "bac": 3 / 10 * 6 / 7, "bca": 3 / 10 * 1 / 7,
                 "cab": 1 / 10 * 6 / 9, "cba": 1 / 10 * 3 / 9}  # fmt: skip
     assert {order: times / 4000 for order, times in found.items()} == pytest.approx(expected, abs=0.03)
 
 
-def test_d8_whoever_is_unwell_comes_last_and_still_comes() -> None:
-    known = herd(("a", 0, 9), ("b", 1, 1), ("c", 2, 1))
+def test_unhealthy_candidates_come_last_and_are_not_left_out() -> None:
+    known = providers_of_fox(("a", 0, 9), ("b", 1, 1), ("c", 2, 1))
     assert orders(known, 50, lambda slug, upstream: slug != "a") == {"bca": 50}
     assert orders(known, 50, lambda slug, upstream: slug == "c") == {"cab": 50}
     assert orders(known, 50, lambda slug, upstream: False) == {"abc": 50}
 
 
-def test_d8_health_is_asked_of_the_providers_own_model() -> None:
+def test_health_is_that_of_the_providers_own_model() -> None:
     asked: list[tuple[str, str]] = []
 
-    def well(slug: str, upstream: str) -> bool:
+    def is_healthy(slug: str, upstream: str) -> bool:
         asked.append((slug, upstream))
         return True
 
-    route(catalog(), "fox", well=well)
+    route(catalog(), "fox", is_healthy=is_healthy)
     assert sorted(asked) == [("one", "fox-v1"), ("two", "acme/fox")]
 
 
@@ -146,14 +146,14 @@ def test_d8_health_is_asked_of_the_providers_own_model() -> None:
         ("two/two/own", {"two/two/own"}, True),
     ],
 )
-def test_d8_names_that_lead_to_a_model(name: str, executed: set[str], forced: bool) -> None:
+def test_names_of_a_model(name: str, executed: set[str], forced: bool) -> None:
     found = route(catalog(), name)
-    assert {option.executed_model for option in found.candidates} == executed
+    assert {candidate.executed_model for candidate in found.candidates} == executed
     assert found.forced is forced
 
 
 @pytest.mark.parametrize("name", ["two/fox-v1", "one/", "/fox", "one", "FOX", " fox", "one/one/fox", "hub/*", "*", ""])
-def test_d8_names_that_lead_nowhere(name: str) -> None:
+def test_names_of_no_model(name: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
         route(catalog(ONE, TWO, ROUTER), name)
     assert caught.value.param == "model"
@@ -168,7 +168,7 @@ def test_d8_names_that_lead_nowhere(name: str) -> None:
         ("old-fox", "The model `old-fox` was retired; use `fox`."),
     ],
 )
-def test_d2_the_nearest_known_model_is_proposed(name: str, words: str) -> None:
+def test_the_error_proposes_the_nearest_model(name: str, words: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
         route(catalog(), name)
     assert caught.value.message == words
@@ -177,7 +177,7 @@ def test_d2_the_nearest_known_model_is_proposed(name: str, words: str) -> None:
     assert caught.value.message == words
 
 
-def test_d2_nothing_is_proposed_that_cannot_be_had() -> None:
+def test_the_error_proposes_no_model_that_cannot_be_used() -> None:
     known = catalog(provider("one", model("foxes", enabled=False), model("foxy/*", "chat", "*"), model("dove")))
     with pytest.raises(ModelNotFound, match=r"does not exist\.$"):
         route(known, "foxy")
@@ -192,7 +192,7 @@ def test_d2_nothing_is_proposed_that_cannot_be_had() -> None:
         ("fox", CHAT, "`fox` does not support chat; it supports text-to-image."),
     ],
 )
-def test_d2_the_wrong_mode_for_a_model(name: str, tasks: tuple[str, ...], words: str) -> None:
+def test_a_task_that_the_model_does_not_support(name: str, tasks: tuple[str, ...], words: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         route(catalog(), name, tasks)
     assert (caught.value.message, caught.value.param, caught.value.code) == (words, "model", "INVALID_REQUEST")
@@ -200,8 +200,8 @@ def test_d2_the_wrong_mode_for_a_model(name: str, tasks: tuple[str, ...], words:
 
 def test_one_id_may_serve_several_tasks() -> None:
     both = catalog(provider("one", model("fox"), model("fox", "edit", "fox-edit")))
-    assert [option.model.upstream for option in route(both, "fox").candidates] == ["fox"]
-    assert [option.model.upstream for option in route(both, "fox", EDIT).candidates] == ["fox-edit"]
+    assert [candidate.model.upstream for candidate in route(both, "fox").candidates] == ["fox"]
+    assert [candidate.model.upstream for candidate in route(both, "fox", EDIT).candidates] == ["fox-edit"]
     assert both.describe("fox")["modes"] == ["text-to-image", "image-edit"]
 
 
@@ -217,7 +217,7 @@ def test_models_can_be_switched_off() -> None:
     assert "fox" not in [one["id"] for one in known.list()]
 
 
-def test_changes_hold_for_all_providers_of_a_model_or_for_one() -> None:
+def test_changes_apply_to_all_providers_of_a_model_or_to_one() -> None:
     known = catalog(models={"fox": {"priority": 7}, "two/fox": {"priority": 1, "enabled": True}})
     assert [(one.provider.slug, one.model.priority) for one in route(known, "fox").candidates] == [
         ("two", 1),
@@ -227,12 +227,12 @@ def test_changes_hold_for_all_providers_of_a_model_or_for_one() -> None:
     assert slugs(route(catalog(models={"fox": {"aliases": ["reynard"]}}), "reynard"))
 
 
-def test_a_change_of_a_model_that_nobody_has_is_a_mistake() -> None:
+def test_a_change_of_an_unknown_model_is_refused() -> None:
     with pytest.raises(Misconfigured, match="changes a model that no provider here has"):
         catalog(models={"wolf": {"weight": 2}})
 
 
-def test_a_change_of_a_model_whose_provider_is_off_is_none() -> None:
+def test_a_change_of_a_model_of_an_inactive_provider_is_allowed() -> None:
     assert slugs(route(catalog(environ={}, models={"film": {"weight": 2}}), "fox")) == ["two"]
 
 
@@ -260,57 +260,57 @@ def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
         ("router/hub/named", "hub/named", True),
     ],
 )
-def test_d8_chat_models_that_nobody_lists_go_to_the_router(name: str, executed: str, forced: bool) -> None:
+def test_chat_models_that_no_provider_lists_go_to_the_router(name: str, executed: str, forced: bool) -> None:
     found = route(catalog(ONE, ROUTER, router="hub"), name, CHAT)
-    assert [option.executed_model for option in found.candidates] == [executed]
+    assert [candidate.executed_model for candidate in found.candidates] == [executed]
     assert found.forced is forced
 
 
 @pytest.mark.parametrize(
     ("name", "router"), [("parrot", "hub"), ("router/parrot", "hub"), ("acme/parrot", "elsewhere")]
 )
-def test_d8_what_the_router_cannot_serve(name: str, router: str) -> None:
+def test_names_that_the_router_cannot_serve(name: str, router: str) -> None:
     with pytest.raises(ModelNotFound):
         route(catalog(ONE, ROUTER, router=router), name, CHAT)
 
 
-def test_d8_only_chat_is_routed() -> None:
+def test_the_router_serves_only_chat() -> None:
     with pytest.raises(ModelNotFound):
         route(catalog(ONE, ROUTER, router="hub"), "acme/fox", IMAGE)
     with pytest.raises(InvalidRequest, match="`router/fox` does not support chat"):
         route(catalog(ONE, ROUTER, router="hub"), "router/fox", CHAT)
 
 
-def test_d7_the_routers_own_models_are_listed_and_its_wildcard_is_not() -> None:
+def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
     assert [one["id"] for one in catalog(ROUTER, router="hub").list()] == ["hub/named"]
 
 
 # --------------------------------------------------------------------------------------------------------------- others
 
 
-def test_an_earlier_choice_is_found_again_while_it_exists() -> None:
+def test_a_planned_candidate_is_found_again_while_it_exists() -> None:
     choice = PlannedCandidate("one", "fox", "fox-v1")
     assert catalog().option(choice, "image") == route(catalog(), "one/fox").first
     assert catalog(environ={}).option(choice, "image") is None
 
 
-def test_an_earlier_choice_is_found_among_models_of_one_name() -> None:
-    """A provider may make and edit with one model, and have a place for films of words and one for moving pictures."""
+def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
+    """A model may generate and edit, and have one endpoint for text-to-video and another for image-to-video."""
     words, moves = model("fox", "video", "v1"), model("fox", "video", "v1")
     moves = replace(moves, op=replace(moves.op, send="POST /moves"))
     found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), words, moves))
     for task in ("image", "edit"):
-        option = found.option(PlannedCandidate("one", "fox", "v1"), task)
-        assert option is not None
-        assert option.model.op.task == task
+        candidate = found.option(PlannedCandidate("one", "fox", "v1"), task)
+        assert candidate is not None
+        assert candidate.model.op.task == task
     for one in (words, moves):
-        option = found.option(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
-        assert option is not None
-        assert option.model == one
+        candidate = found.option(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
+        assert candidate is not None
+        assert candidate.model == one
     assert found.option(PlannedCandidate("one", "fox", "v1"), "upscale") is None
 
 
-def test_options_that_cannot_do_it_are_left_out() -> None:
+def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
     found = Route((Candidate(ONE, ONE.models[0]), Candidate(TWO, TWO.models[0])))
     wanted = Request(task="image", model="fox", values={})
 
@@ -326,8 +326,8 @@ def test_options_that_cannot_do_it_are_left_out() -> None:
         capable_route(found, wanted, nobody)
 
 
-def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> None:
-    """Films from words and from pictures may be made at two addresses."""
+def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
+    """Text-to-video and image-to-video may have two endpoints."""
     words, moves = model("film", "video", "words"), model("film", "video", "moves")
     other = provider("two", model("film", "video"))
     found = route(catalog(provider("one", words, moves), other), "one/film", VIDEO)
@@ -339,16 +339,16 @@ def test_of_a_provider_that_was_named_the_first_endpoint_that_can_is_left() -> N
                 raise InvalidRequest("not here")
 
         assert [one.executed_model for one in capable_route(found, wanted, check).candidates] == [f"one/{upstream}"]
-    assert len(capable_route(found, wanted, lambda one, request: None).candidates) == 1
+    assert len(capable_route(found, wanted, lambda model, request: None).candidates) == 1
 
 
-def test_a_mock_stands_in_for_models_whose_provider_is_off() -> None:
+def test_mocks_also_serve_models_of_inactive_providers() -> None:
     assert slugs(catalog(environ={}).known_route("film", VIDEO)) == ["one"]
     with pytest.raises(ModelNotFound):
         catalog().known_route("wolf", IMAGE)
-    stand_ins = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
+    mocks = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}
     known = catalog(ONE, ATELIER, TWO, disabled_providers=("atelier",))
-    assert {task: known.mock(task).model.upstream for task in stand_ins} == stand_ins
+    assert {task: known.mock(task).model.upstream for task in mocks} == mocks
     assert known.mock("edit", has_images=False).model.upstream == "sketch"
 
 

@@ -1,4 +1,4 @@
-"""Models as they are listed: what they make, who serves them, for how much, with which parameters."""
+"""The model list: modalities, modes, providers, prices and parameters."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,23 +14,23 @@ PRICE = (Price(unit="image", usd="0.04", note="test"),)
 OPS = openai_compatible.OPERATIONS
 
 
-def model(name: str, task: Any = "image", upstream: str = "", **said: Any) -> Model:
-    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **said})
+def model(name: str, task: Any = "image", upstream: str = "", **fields: Any) -> Model:
+    return Model(id=name, upstream=upstream or name, op=OPS[task], **{"prices": PRICE, **fields})
 
 
-def provider(slug: str, *models: Model, **said: Any) -> Provider:
-    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **said)
+def provider(slug: str, *models: Model, **fields: Any) -> Provider:
+    return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **fields)
 
 
 ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
 TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
 
 
-def catalog(*providers: Provider, environ: dict[str, str] | None = None, **said: Any) -> Catalog:
-    return Catalog(providers or (ONE, TWO), Settings(**said), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
+def catalog(*providers: Provider, environ: dict[str, str] | None = None, **fields: Any) -> Catalog:
+    return Catalog(providers or (ONE, TWO), Settings(**fields), {"ONE_KEY": "s3cr3t"} if environ is None else environ)
 
 
-def test_d7_a_model_object() -> None:
+def test_a_model_object() -> None:
     known = catalog(models={"two/fox": {"price": {"unit": "image", "usd": "0.02", "when": {}, "note": "x"}}})
     assert known.describe("fox") == {
         "id": "fox",
@@ -51,7 +51,7 @@ def test_d7_a_model_object() -> None:
     assert known.describe("two/own")["owned_by"] == "two"
 
 
-def test_d7_the_list_has_each_id_once() -> None:
+def test_the_list_has_each_id_once() -> None:
     assert [one["id"] for one in catalog().list()] == ["fox", "film", "two/own"]
     assert not any("schema" in one for one in catalog().list())
     assert all(one["schema"]["properties"]["prompt"] for one in catalog().list(schema=True))
@@ -66,7 +66,7 @@ def test_d7_the_list_has_each_id_once() -> None:
         (converted("input_reference", to="x", convert=str, required=True), ["image-to-video"]),
     ],
 )
-def test_d7_modes_of_videos_follow_from_the_table(row: Any, modes: list[str]) -> None:
+def test_the_modes_of_a_video_model_follow_from_its_table(row: Any, modes: list[str]) -> None:
     op = replace(OPS["video"], params=(row,) if row else ())
     known = catalog(provider("one", Model(id="film", upstream="f", op=op, prices=PRICE)))
     assert known.describe("film")["modes"] == modes
@@ -82,12 +82,12 @@ def test_d7_modes_of_videos_follow_from_the_table(row: Any, modes: list[str]) ->
         ("chat", "text", ["chat"]),
     ],
 )
-def test_d7_what_a_model_makes_and_how(task: str, modality: str, modes: list[str]) -> None:
+def test_the_modality_and_modes_of_each_task(task: str, modality: str, modes: list[str]) -> None:
     shown = catalog(provider("one", model("x", task))).describe("x")
     assert (shown["modality"], shown["modes"]) == (modality, modes)
 
 
-def test_d7_conditions_of_prices_are_shown() -> None:
+def test_conditions_of_prices_are_shown() -> None:
     prices = (
         Price(unit="second", usd="0.5", when={"resolution": "1080p"}),
         Price(unit="second", usd="0.1", input_usd="0.01"),

@@ -1,4 +1,4 @@
-"""Jobs whose result lives apart from their status: a failure told there is the job's own, trouble on the way is not."""
+"""Jobs whose result has its own URL: which HTTP errors there mean that the job failed."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ OP = Operation(
     task="video", send="POST /jobs", poll="GET /jobs/{id}", fetch="GET /jobs/{id}/result", params=(), read=read
 )
 MODEL = Model(id="a/b", upstream="b", op=OP, prices=())
-OPTION = Candidate(
+CANDIDATE = Candidate(
     Provider(
         slug="acme",
         name="Acme",
@@ -34,18 +34,18 @@ OPTION = Candidate(
 )
 
 
-async def polled(status: int, body: Any) -> Result:
-    """A finished job whose result answers like this."""
+async def poll_finished_job(status: int, body: Any) -> Result:
+    """Poll a finished job whose result URL responds with this."""
     jobs = "https://acme.example/jobs/7"
     script: list[dict[str, Any]] = [
         {"sent": {"method": "GET", "url": jobs}, "reply": {"json": {"status": "completed"}}},
         {"sent": {"method": "GET", "url": f"{jobs}/result"}, "reply": {"status": status, "json": body}},
     ]
-    return await carrier(Script(script)).poll(OPTION, {"id": "7"})
+    return await carrier(Script(script)).poll(CANDIDATE, {"id": "7"})
 
 
-async def test_files() -> None:
-    result = await polled(200, {"urls": ["https://cdn.example/x.mp4"]})
+async def test_the_result_has_the_files() -> None:
+    result = await poll_finished_job(200, {"urls": ["https://cdn.example/x.mp4"]})
     assert (result.status, [file.url for file in result.files]) == ("completed", ["https://cdn.example/x.mp4"])
 
 
@@ -58,17 +58,17 @@ async def test_files() -> None:
         (500, "crash", "broken"),
     ],
 )
-async def test_errors_are_verdicts(status: int, words: str, kind: str) -> None:
-    result = await polled(status, {"detail": words})
+async def test_an_http_error_of_the_result_means_that_the_job_failed(status: int, words: str, kind: str) -> None:
+    result = await poll_finished_job(status, {"detail": words})
     assert (result.status, result.failure_kind, result.message) == ("failed", kind, words)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 502, 503, 504])
-async def test_trouble_on_the_way_is_none(status: int) -> None:
+async def test_other_http_errors_say_nothing_about_the_job(status: int) -> None:
     with pytest.raises(AttemptFailed):
-        await polled(status, {"detail": "away"})
+        await poll_finished_job(status, {"detail": "away"})
 
 
-async def test_no_file_is_no_success() -> None:
-    result = await polled(200, {"urls": []})
+async def test_a_result_without_a_file_is_a_failure() -> None:
+    result = await poll_finished_job(200, {"urls": []})
     assert (result.status, result.failure_kind) == ("failed", "unreadable")

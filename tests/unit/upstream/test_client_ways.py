@@ -1,4 +1,4 @@
-"""Ways of providers: pictures left beforehand, jobs ended by several requests, failures told as errors, many hosts."""
+"""What only some providers do: uploads before a job, several hosts, failures as HTTP errors, cancels in steps."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,8 +22,8 @@ from penstock.upstream.client import AttemptFailed
 from penstock.values import InputImage
 from tests.providers.recordings import Script, carrier
 
-HOME = "https://api.acme.example"
-PICTURE = InputImage(b"pixels", "image/png", 64, 48)
+BASE_URL = "https://api.acme.example"
+IMAGE = InputImage(b"pixels", "image/png", 64, 48)
 
 
 def read(reply: Reply) -> Result:
@@ -31,8 +31,8 @@ def read(reply: Reply) -> Result:
     return Result(status=job["status"], ref={"id": job["id"], "place": job.get("place", "")}, message=job.get("why"))
 
 
-def leave(reference: InputImage) -> tuple[tuple[str, str | Upload], ...]:
-    return ("image", Upload(reference.data, reference.content_type, "a.png")), ("keep", "no")
+def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
+    return ("image", Upload(image.data, image.content_type, "a.png")), ("keep", "no")
 
 
 OP = Operation(
@@ -50,9 +50,9 @@ OP = Operation(
 )
 
 
-def option(**ways: Any) -> Candidate:
-    model = Model(id="acme/pen", upstream="pen", op=replace(OP, **ways), prices=())
-    provider = Provider(slug="acme", name="Acme", docs="", base_url=HOME, models=(model,), domain="acme.example")
+def candidate(**changes: Any) -> Candidate:
+    model = Model(id="acme/pen", upstream="pen", op=replace(OP, **changes), prices=())
+    provider = Provider(slug="acme", name="Acme", docs="", base_url=BASE_URL, models=(model,), domain="acme.example")
     return Candidate(provider, model)
 
 
@@ -61,25 +61,25 @@ def request(**extras: Any) -> Request:
 
 
 def exchange(method: str, path: str, reply: dict[str, Any], **sent: Any) -> dict[str, Any]:
-    return {"sent": {"method": method, "url": path if "://" in path else HOME + path, **sent}, "reply": reply}
+    return {"sent": {"method": method, "url": path if "://" in path else BASE_URL + path, **sent}, "reply": reply}
 
 
 STARTED = {"json": {"id": "7", "status": "queued", "place": "https://eu.acme.example/jobs/7"}}
-LEFT = [["image", {"filename": "a.png", "content_type": "image/png", "data": "pixels"}], ["keep", "no"]]
-DEPOSIT = ImageUpload(send="POST /pictures", form=leave, read=lambda reply: str(reply.json["name"]))
+UPLOADED = [["image", {"filename": "a.png", "content_type": "image/png", "data": "pixels"}], ["keep", "no"]]
+UPLOAD = ImageUpload(send="POST /pictures", form=upload_form, read=lambda reply: str(reply.json["name"]))
 
 
-# ------------------------------------------------------------------------------------------------------------- deposits
+# -------------------------------------------------------------------------------------------------------------- uploads
 
 
-async def test_pictures_are_left_first_and_then_known_by_name() -> None:
+async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
     script = Script(
         [
-            exchange("POST", "/pictures", {"json": {"name": "p-1"}}, form=LEFT),
+            exchange("POST", "/pictures", {"json": {"name": "p-1"}}, form=UPLOADED),
             exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "picture": "p-1", "seed": "drawn"}),
         ]
     )
-    result = await carrier(script).submit(option(image_upload=DEPOSIT), request(), 1, {"images": [PICTURE]})
+    result = await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
     assert (result.ref["id"], script.left) == ("7", [])
 
 
@@ -91,24 +91,24 @@ async def test_pictures_are_left_first_and_then_known_by_name() -> None:
         ({"json": {"nothing": "of it"}}, "unreadable"),
     ],
 )
-async def test_a_picture_that_is_not_taken_begins_nothing(reply: dict[str, Any], kind: str) -> None:
-    script = Script([exchange("POST", "/pictures", reply, form=LEFT)])
+async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) -> None:
+    script = Script([exchange("POST", "/pictures", reply, form=UPLOADED)])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).submit(option(image_upload=DEPOSIT), request(), 1, {"images": [PICTURE]})
+        await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
     assert caught.value.kind == kind
 
 
-async def test_luck_is_drawn_unless_the_caller_has_some() -> None:
+async def test_a_random_seed_is_sent_unless_the_caller_gives_a_seed() -> None:
     script = Script([exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "seed": 5})])
-    await carrier(script).submit(option(), request(seed=5), 1, {})
+    await carrier(script).submit(candidate(), request(seed=5), 1, {})
 
 
 # ------------------------------------------------------------------------------------------------------------ following
 
 
-async def test_jobs_are_followed_within_the_domain() -> None:
+async def test_jobs_are_polled_on_other_hosts_of_the_domain() -> None:
     script = Script([exchange("GET", "https://eu.acme.example/jobs/7", {"json": {"id": "7", "status": "queued"}})])
-    assert (await carrier(script).poll(option(), {"place": "https://eu.acme.example/jobs/7"})).status == "queued"
+    assert (await carrier(script).poll(candidate(), {"place": "https://eu.acme.example/jobs/7"})).status == "queued"
 
 
 @pytest.mark.parametrize(
@@ -123,31 +123,31 @@ async def test_jobs_are_followed_within_the_domain() -> None:
         "https://you@eu.acme.example/x",
     ],
 )
-async def test_and_not_further(place: str) -> None:
+async def test_jobs_are_not_polled_outside_the_domain(place: str) -> None:
     with pytest.raises(AttemptFailed, match="outside its own domain"):
-        await carrier(Script([])).poll(option(), {"place": place})
+        await carrier(Script([])).poll(candidate(), {"place": place})
 
 
-async def test_a_provider_without_a_domain_has_one_home() -> None:
-    alone = option()
+async def test_a_provider_without_a_domain_has_one_host() -> None:
+    alone = candidate()
     alone = replace(alone, provider=replace(alone.provider, domain=None))
     with pytest.raises(AttemptFailed, match="outside its own domain"):
         await carrier(Script([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
 
 
-async def test_a_failure_told_with_an_http_error_is_a_verdict() -> None:
+async def test_a_job_failure_in_the_body_of_an_http_error_is_read() -> None:
     told = {"status": 503, "json": {"id": "7", "status": "failed", "why": "no luck"}}
     script = Script([exchange("GET", "/jobs/7", told)] * 2)
-    result = await carrier(script).poll(option(read_http_errors=True), {"place": "/jobs/7"})
+    result = await carrier(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
     assert (result.status, result.message) == ("failed", "no luck")
     with pytest.raises(AttemptFailed):
-        await carrier(script).poll(option(), {"place": "/jobs/7"})
+        await carrier(script).poll(candidate(), {"place": "/jobs/7"})
 
 
-async def test_an_http_error_that_tells_nothing_stays_one() -> None:
+async def test_an_http_error_with_another_body_is_a_failed_call() -> None:
     script = Script([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).poll(option(read_http_errors=True), {"place": "/jobs/7"})
+        await carrier(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
     assert caught.value.kind == "broken"
 
 
@@ -155,7 +155,7 @@ async def test_an_http_error_that_tells_nothing_stays_one() -> None:
 
 
 @pytest.mark.parametrize(("second", "taken"), [(200, True), (500, False)])
-async def test_a_job_may_need_several_requests_to_end(second: int, taken: bool) -> None:
+async def test_a_job_may_need_several_requests_to_cancel(second: int, taken: bool) -> None:
     body = {"delete": ["7"]}
     script = Script(
         [
@@ -163,9 +163,9 @@ async def test_a_job_may_need_several_requests_to_end(second: int, taken: bool) 
             exchange("POST", "/interrupt", {"status": second}, body=body),
         ]
     )
-    ways = {"cancel": ("POST /queue", "POST /interrupt"), "cancel_body": lambda ref: {"delete": [ref["id"]]}}
-    assert await carrier(script).cancel(option(**ways), {"id": "7"}) is taken
+    changes = {"cancel": ("POST /queue", "POST /interrupt"), "cancel_body": lambda ref: {"delete": [ref["id"]]}}
+    assert await carrier(script).cancel(candidate(**changes), {"id": "7"}) is taken
 
 
-async def test_a_job_that_cannot_be_ended() -> None:
-    assert not await carrier(Script([])).cancel(option(), {"id": "7"})
+async def test_a_job_that_cannot_be_cancelled() -> None:
+    assert not await carrier(Script([])).cancel(candidate(), {"id": "7"})

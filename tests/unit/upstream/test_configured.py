@@ -1,4 +1,4 @@
-"""penstock.toml: providers, models and prices in an operator's words, and what is said of each mistake."""
+"""The tables of penstock.toml for providers, models and prices, and the message for each mistake."""
 
 import tomllib
 from dataclasses import replace
@@ -39,7 +39,7 @@ def lab(models: str, head: str = LAB) -> Provider:
 # ------------------------------------------------------------------------------------------------------------ providers
 
 
-def test_an_endpoint_of_the_operators_own() -> None:
+def test_a_provider_of_the_operators_own() -> None:
     one = lab(
         """
         name = "The Lab"
@@ -89,17 +89,17 @@ def test_an_endpoint_of_the_operators_own() -> None:
     )
 
 
-def test_an_endpoint_without_a_key_gets_none() -> None:
+def test_a_provider_without_a_key_gets_no_authorization() -> None:
     one = lab("", '[providers.lab]\nspeaks = "openai"\nbase_url = "http://127.0.0.1:8000"')
     assert (one.name, one.key_env, one.auth("")) == ("lab", None, {})
 
 
-def test_chat_prices_have_two_sides() -> None:
+def test_chat_has_an_input_price_and_an_output_price() -> None:
     one = lab('models = [{id = "m", task = "chat", price = {unit = "token", input_usd = "1e-6", output_usd = "2e-6"}}]')
     assert one.models[0].prices == (Price(unit="token", usd="2e-6", input_usd="1e-6", note="penstock.toml"),)
 
 
-def test_chat_prices_may_depend_on_length_and_on_what_is_remembered() -> None:
+def test_chat_prices_may_depend_on_length_and_cached_tokens() -> None:
     one = lab(
         """
         [[providers.lab.models]]
@@ -134,7 +134,7 @@ def test_known_providers_can_be_changed() -> None:
     assert [model.id for model in changed.models] == ["flux", "ours"]
 
 
-def test_an_address_here_stands_for_the_one_in_the_environment() -> None:
+def test_a_base_url_replaces_the_one_of_the_environment() -> None:
     own = replace(KNOWN, base_url_env="FAL_URL")
     (placed,) = configured.providers({"fal": own}, {"fal": {"base_url": "http://10.0.0.8:8188"}})
     assert (placed.base_url, placed.base_url_env) == ("http://10.0.0.8:8188", None)
@@ -142,7 +142,7 @@ def test_an_address_here_stands_for_the_one_in_the_environment() -> None:
     assert elsewhere.base_url_env == "FAL_URL"
 
 
-def test_what_is_not_named_stays_as_it_is() -> None:
+def test_providers_without_a_table_are_unchanged() -> None:
     assert list(configured.providers({"fal": KNOWN}, {})) == [KNOWN]
 
 

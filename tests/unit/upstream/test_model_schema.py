@@ -1,4 +1,4 @@
-"""The schema of a model's parameters: the interface's fields, narrowed to what the model's own table allows."""
+"""The schema of a model's parameters: the interface's fields, within the limits of the model's table."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def properties(*ops: Operation) -> dict[str, Any]:
     return found
 
 
-def test_d7_fields_have_type_description_limits_default_and_class() -> None:
+def test_fields_have_type_description_limits_default_and_handling() -> None:
     shown = properties(op())
     assert shown["n"] == {
         "type": "integer",
@@ -38,14 +38,14 @@ def test_d7_fields_have_type_description_limits_default_and_class() -> None:
 
 
 @pytest.mark.parametrize("task", sorted(TABLES))
-def test_d7_every_field_of_the_endpoint_is_described(task: str) -> None:
+def test_every_field_of_the_endpoint_is_described(task: str) -> None:
     schema = model_schema.schema([op(task=task)])
     assert list(schema["properties"]) == list(TABLES[task])
     assert set(schema["required"]) == {name for name, field in TABLES[task].items() if field.required}
     assert all({"type", "description"} <= shown.keys() for shown in schema["properties"].values())
 
 
-def test_d7_pictures_and_durations_have_several_forms() -> None:
+def test_images_and_durations_have_several_types() -> None:
     assert properties(op(task="edit"))["image"]["type"] == ["string", "array"]
     assert properties(op(task="video"))["input_reference"]["type"] == ["object", "array", "string"]
     assert properties(op(task="video"))["seconds"]["type"] == ["string", "number"]
@@ -67,18 +67,18 @@ def test_d7_pictures_and_durations_have_several_forms() -> None:
         (converted("frame", to="x", convert=str, default="512x512"), "resolution", {"enum": ["720p", "1080p"]}),
     ],
 )  # fmt: skip
-def test_d7_the_models_own_table_narrows(row: Param, name: str, narrowed: dict[str, Any]) -> None:
+def test_the_models_table_narrows_the_limits(row: Param, name: str, narrowed: dict[str, Any]) -> None:
     shown = properties(op(row))[name]
     assert {key: shown.get(key) for key in narrowed} == narrowed
 
 
-def test_the_shapes_default_is_the_size_alone() -> None:
+def test_only_size_has_the_default_of_the_frame() -> None:
     shown = properties(op(converted("frame", to="x", convert=str, default="512x512")))
     assert "default" not in shown["aspect_ratio"]
     assert "default" not in shown["resolution"]
 
 
-def test_what_a_model_refuses_is_not_offered() -> None:
+def test_refused_fields_are_left_out() -> None:
     assert "negative_prompt" not in properties(op(*refused("negative_prompt"), task="video"))
     shown = properties(op(*refused("frame")))
     assert not {"size", "aspect_ratio", "resolution"} & shown.keys()
@@ -96,17 +96,17 @@ def test_what_a_model_refuses_is_not_offered() -> None:
         (passthrough("loras"), {"type": ["string", "number", "boolean", "array", "object"]}),
     ],
 )  # fmt: skip
-def test_a_providers_own_fields_are_offered(row: Param, shown: dict[str, Any]) -> None:
+def test_fields_of_the_provider_are_listed(row: Param, shown: dict[str, Any]) -> None:
     found = properties(op(row))[row.name]
     assert {key: found[key] for key in shown} == shown
 
 
-def test_what_is_always_sent_is_nobodys_choice() -> None:
+def test_fixed_fields_are_left_out() -> None:
     assert "safe" not in properties(op(fixed("safe", True)))
     assert "" not in properties(op(fixed("safe", True)))
 
 
-def test_required_is_what_all_require() -> None:
+def test_required_are_the_fields_that_all_operations_require() -> None:
     image, edit = op(passthrough("prompt", required=True)), op(passthrough("images", required=True), task="edit")
     assert set(model_schema.schema([image])["required"]) == {"prompt", "model"}
     assert set(model_schema.schema([edit])["required"]) == {"image", "model"}
@@ -115,7 +115,7 @@ def test_required_is_what_all_require() -> None:
     assert set(model_schema.schema([shape])["required"]) == {"prompt", "model", "size"}
 
 
-def test_two_providers_offer_what_either_does() -> None:
+def test_limits_of_two_providers_are_combined() -> None:
     one = op(
         passthrough("quality", one_of=("low",)),
         passthrough("prompt", max_length=10),
@@ -133,7 +133,7 @@ def test_two_providers_offer_what_either_does() -> None:
     assert not {"minimum", "maximum"} & unlimited["seed"].keys()
 
 
-def test_d7_every_schema_is_one() -> None:
+def test_every_schema_is_valid() -> None:
     known = {id(model.op): model.op for provider in discover() for model in provider.models}
     for one in (*known.values(), *openai_compatible.OPERATIONS.values()):
         schema = model_schema.schema([one])
@@ -141,7 +141,7 @@ def test_d7_every_schema_is_one() -> None:
         assert set(schema["required"]) <= schema["properties"].keys(), f"{one.task} {one.send}"
 
 
-def test_d7_a_valid_request_fits_its_schema() -> None:
+def test_a_valid_request_fits_its_schema() -> None:
     schema = model_schema.schema([table.SKETCH])
     least = {"model": "atelier/sketch", "prompt": "a fox"}
     assert jsonschema_rs.is_valid(schema, {**least, "n": 2, "size": "16:9", "seed": 7})

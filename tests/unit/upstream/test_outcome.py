@@ -1,4 +1,4 @@
-"""What a caller is told depends on the gravest miss, and on whether asking again could cost twice."""
+"""The error for a request that no candidate could serve, and whether a client may retry."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from penstock.errors import (
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 
-UNREACHED = Failure("broken", "could not be reached", sent=False)
+UNREACHABLE = Failure("broken", "could not be reached", sent=False)
 BUSY = Failure("busy", "too many", retry_after_seconds=7.4)
 BROKEN = Failure("broken", "fell over")
 REFUSED = Failure("refused", "will not draw that")
@@ -22,11 +22,11 @@ LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
 
 
 @pytest.mark.parametrize(
-    ("misses", "forced", "is_video", "kind", "retry"),
+    ("failures", "forced", "is_video", "kind", "retry"),
     [
-        ([UNREACHED], False, False, AllProvidersExhausted, True),
-        ([UNREACHED, BUSY], False, False, AllProvidersExhausted, True),
-        ([UNREACHED, BROKEN], False, False, AllProvidersExhausted, False),
+        ([UNREACHABLE], False, False, AllProvidersExhausted, True),
+        ([UNREACHABLE, BUSY], False, False, AllProvidersExhausted, True),
+        ([UNREACHABLE, BROKEN], False, False, AllProvidersExhausted, False),
         ([BROKEN], True, False, UpstreamError, False),
         ([BUSY], True, False, UpstreamError, True),
         ([BROKEN, REFUSED], False, False, ContentPolicyViolation, False),
@@ -36,22 +36,24 @@ LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
         ([DROPPED], True, True, UpstreamOutcomeUnknown, False),
     ],
 )
-def test_verdict(misses: list[Failure], forced: bool, is_video: bool, kind: type[Problem], retry: bool) -> None:
-    problem = error_for(misses, forced=forced, is_video=is_video)
+def test_the_error_for_several_failures(
+    failures: list[Failure], forced: bool, is_video: bool, kind: type[Problem], retry: bool
+) -> None:
+    problem = error_for(failures, forced=forced, is_video=is_video)
     assert type(problem) is kind
     assert problem.should_retry is retry
 
 
-def test_the_last_speaks_for_all() -> None:
-    assert "fell over" in error_for([UNREACHED, BROKEN], forced=False).message
+def test_the_message_is_that_of_the_last_failure() -> None:
+    assert "fell over" in error_for([UNREACHABLE, BROKEN], forced=False).message
 
 
-def test_busy_providers_say_when_to_come_back() -> None:
+def test_retry_after_if_all_providers_are_busy() -> None:
     assert error_for([BUSY], forced=False).headers == {"retry-after": "7"}
     assert error_for([BUSY, BROKEN], forced=False).headers == {}
 
 
-def test_misses_know_where_they_come_from() -> None:
+def test_failures_are_made_from_errors() -> None:
     failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
     assert (failed.kind, failed.count, failed.retry_after_seconds, failed.allows_failover) == ("busy", 2, 3, True)
     unknown = Failure.from_error(OutcomeUnknown("lab", "gone", timeout=True))

@@ -1,4 +1,4 @@
-"""Canonical requests against provider tables: what is refused, what is sent, and that callers steer nothing else."""
+"""Requests and provider tables: which values are refused, and which fields are sent."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from penstock.schema import Request
 from penstock.upstream import translate
 from penstock.values import InputImage
 
-PICTURE = InputImage(b"png", "image/png", 4, 4)
+IMAGE = InputImage(b"png", "image/png", 4, 4)
 
 
 def model(*params: Param, **said: Any) -> Model:
@@ -80,31 +80,31 @@ def test_each_handling(row: Param, values: dict[str, Any], sent: dict[str, Any])
     assert body(model(row, model_field=None), request("upscale", **values)) == sent
 
 
-def test_one_shape_out_of_three_fields() -> None:
+def test_size_aspect_ratio_and_resolution_make_one_frame() -> None:
     one = model(converted("frame", to=("width", "height"), convert=pixels(720)), model_field=None, task="video")
     said = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
     assert body(one, said) == {"width": 1080, "height": 1920}
 
 
-def test_pictures_are_filled_in() -> None:
+def test_input_images_are_sent() -> None:
     one = model(
         converted("images", to="images", convert=len),
         converted("mask", to="mask", convert=lambda found: found.width),
         converted("input_reference", to="start", convert=lambda found: found[0].data),
         model_field=None,
     )
-    sent = body(one, request("upscale"), images=[PICTURE, PICTURE], mask=[PICTURE], input_reference=[PICTURE])
+    sent = body(one, request("upscale"), images=[IMAGE, IMAGE], mask=[IMAGE], input_reference=[IMAGE])
     assert sent == {"images": 2, "mask": 4, "start": b"png"}
 
 
-def test_the_model_is_named_where_the_provider_wants_it() -> None:
+def test_the_model_is_in_the_body_or_in_the_path() -> None:
     said = request("upscale", prompt="p")
     assert body(model(passthrough("prompt")), said) == {"prompt": "p", "model": "brush-1"}
     assert body(model(passthrough("prompt"), model_field="version"), said) == {"prompt": "p", "version": "brush-1"}
     assert body(model(passthrough("prompt"), send="POST /run/{model}"), said) == {"prompt": "p"}
 
 
-def test_the_shape_has_the_last_word_on_the_form() -> None:
+def test_adjust_body_is_applied_last() -> None:
     one = model(passthrough("prompt"), adjust_body=nest_under("input"))
     assert body(one, request("upscale", {"seed": 1}, prompt="p")) == {
         "input": {"prompt": "p", "seed": 1},
@@ -121,14 +121,14 @@ def test_the_shape_has_the_last_word_on_the_form() -> None:
         ({}, {}, {}),
     ],
 )
-def test_d5_a_video_says_from_the_start_what_it_will_be(
+def test_a_new_video_has_the_defaults_of_its_model(
     said: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
 ) -> None:
     rows = [passthrough(name, default=default) for name, default in defaults.items()]
     assert translate.with_defaults(request("video", **said), model(*rows)).values == values
 
 
-def test_an_image_says_only_what_was_said() -> None:
+def test_an_image_request_gets_no_defaults() -> None:
     said = request("image", prompt="p")
     assert translate.with_defaults(said, model(passthrough("frame", default="512x512"))) == said
 
@@ -160,7 +160,7 @@ def test_an_image_says_only_what_was_said() -> None:
         (converted("frame", to="x", convert=str, required=True), {}, "`size` is required by lab/brush.", "size"),
     ],
 )  # fmt: skip
-def test_what_a_model_cannot_do_is_said(row: Param, values: dict[str, Any], words: str, param: str) -> None:
+def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any], words: str, param: str) -> None:
     problem = refusal(model(row), request("upscale", **values))
     assert (problem.message, problem.param) == (words, param)
 
@@ -183,7 +183,7 @@ def test_what_a_model_cannot_do_is_said(row: Param, values: dict[str, Any], word
         (fixed("x", 1), {}),
     ],
 )
-def test_what_a_model_can_do_is_let_through(row: Param, values: dict[str, Any]) -> None:
+def test_values_that_the_model_allows(row: Param, values: dict[str, Any]) -> None:
     translate.check(model(row), request("upscale", **values))
 
 
@@ -202,7 +202,7 @@ def test_what_a_model_can_do_is_let_through(row: Param, values: dict[str, Any]) 
         (ignored("images")[0], 3, None),
     ],
 )
-def test_pictures_are_counted(row: Param | None, count: int, words: str | None) -> None:
+def test_the_number_of_input_images_is_checked(row: Param | None, count: int, words: str | None) -> None:
     one = model(*([row] if row else []))
     if words is None:
         translate.check_inputs(one, {"images": count})
@@ -215,7 +215,7 @@ def test_pictures_are_counted(row: Param | None, count: int, words: str | None) 
 @pytest.mark.parametrize(
     ("name", "said"), [("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")]
 )
-def test_pictures_go_by_the_callers_names(name: str, said: str) -> None:
+def test_errors_use_the_interfaces_names_of_inputs(name: str, said: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         translate.check_inputs(model(), {name: 1})
     assert (caught.value.message, caught.value.param) == (f"`{said}` is not supported by lab/brush.", said)
@@ -224,7 +224,7 @@ def test_pictures_go_by_the_callers_names(name: str, said: str) -> None:
 # -------------------------------------------------------------------------------------------------------------- sending
 
 
-def test_forms_carry_texts_and_files() -> None:
+def test_forms_have_text_and_files() -> None:
     provider = Provider(
         slug="lab", name="Lab", docs="", base_url="https://lab.example/", models=(), headers={"x-v": "2"}
     )
@@ -238,7 +238,7 @@ def test_forms_carry_texts_and_files() -> None:
     assert (sent.url, sent.headers, sent.body) == ("https://lab.example/make", {"x-v": "2"}, b"")
 
 
-def test_models_stand_in_paths() -> None:
+def test_the_path_may_contain_the_model() -> None:
     provider = Provider(slug="lab", name="Lab", docs="", base_url="https://lab.example", models=())
     sent = translate.http_request(provider, model(send="POST /models/{model}:run", body="msgpack"), {"a": b"x"}, "")
     assert sent.url == "https://lab.example/models/brush-1:run"

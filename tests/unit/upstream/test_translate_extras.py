@@ -1,4 +1,4 @@
-"""A caller's extra fields: what reaches the provider, what is refused, and that nothing else changes."""
+"""A caller's extra fields: which are sent, which are refused, and that they change only the body."""
 
 from typing import Any
 
@@ -50,34 +50,37 @@ def refusal(one: Model, wanted: Request) -> InvalidRequest:
 PLAIN = model(passthrough("prompt"))
 
 
-def test_extras_reach_the_provider_and_never_override() -> None:
+def test_extras_are_sent_and_override_nothing() -> None:
     one = model(passthrough("prompt"), renamed("user", "end_user"), fixed("safe", True))
     extras = {"background": "clear", "prompt": "stolen", "end_user": "stolen", "safe": False, "model": "stolen"}
     sent = body(one, request("upscale", extras, prompt="mine", user="me"))
     assert sent == {"background": "clear", "prompt": "mine", "end_user": "me", "safe": True, "model": "brush-1"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    """api_base base_url api_key api_token key token headers extra_headers extra_body proxy organization project webhook
+LOCATION_NAMES = """
+    api_base base_url api_key api_token key token headers extra_headers extra_body proxy organization project webhook
     webhook_url webhook_events_filter callback callback_url callBackUrl notify_hook model_name endpoint url host stream
-    API_BASE baseUrl webhook-url Authorization partial_images""".split(),
-)
-def test_44_nothing_that_says_where_or_to_whom_passes(name: str) -> None:
-    problem = refusal(PLAIN, request(extras={name: "https://evil.example"}))
-    assert problem.message == f"`{name}` cannot be passed through to a provider."
-    assert problem.param == name
+    API_BASE baseUrl webhook-url Authorization partial_images
+"""
 
 
-@pytest.mark.parametrize(
-    "name",
-    """num_images num_outputs numberOfImages sampleCount batch_size num_frames fps duration durationSeconds seconds
-    max_images generate_audio service_tier width height image_size Num-Images megapixels""".split(),
-)
-def test_44_nothing_that_costs_passes(name: str) -> None:
-    problem = refusal(PLAIN, request(extras={name: 4}))
-    assert problem.message == f"`{name}` would change the price; use the documented parameters."
-    assert problem.param == name
+def test_extras_that_say_where_to_send_or_whom_to_call_are_refused() -> None:
+    for name in LOCATION_NAMES.split():
+        problem = refusal(PLAIN, request(extras={name: "https://evil.example"}))
+        assert (problem.message, problem.param) == (f"`{name}` cannot be passed through to a provider.", name)
+
+
+PRICED_NAMES = """
+    num_images num_outputs numberOfImages sampleCount batch_size num_frames fps duration durationSeconds seconds
+    max_images generate_audio service_tier width height image_size Num-Images megapixels
+"""
+
+
+def test_extras_that_change_the_price_are_refused() -> None:
+    for name in PRICED_NAMES.split():
+        problem = refusal(PLAIN, request(extras={name: 4}))
+        assert problem.message == f"`{name}` would change the price; use the documented parameters."
+        assert problem.param == name
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_44_nothing_that_costs_passes(name: str) -> None:
         ({"extra": {"headers": {}}}, "`headers` in `extra` cannot be passed through"),
     ],
 )
-def test_44_not_even_inside_something_else(extras: dict[str, Any], words: str) -> None:
+def test_nested_extras_are_checked(extras: dict[str, Any], words: str) -> None:
     problem = refusal(PLAIN, request(extras=extras))
     assert problem.message.startswith(words)
     assert problem.param in extras
@@ -102,17 +105,17 @@ def test_44_not_even_inside_something_else(extras: dict[str, Any], words: str) -
         {"background": None},
     ],
 )
-def test_other_extras_pass(extras: dict[str, Any]) -> None:
+def test_other_extras_are_allowed(extras: dict[str, Any]) -> None:
     translate.check(PLAIN, request(extras=extras))
 
 
-def test_44_a_provider_may_name_more_that_costs() -> None:
+def test_a_provider_table_may_name_further_priced_extras() -> None:
     one = model(passthrough("prompt"), priced_extras=frozenset({"mode"}))
     assert refusal(one, request(extras={"mode": "pro"})).param == "mode"
     translate.check(PLAIN, request(extras={"mode": "pro"}))
 
 
-def test_44_what_a_provider_has_a_row_for_is_its_own_business() -> None:
+def test_extras_with_a_row_in_the_table_are_allowed() -> None:
     one = model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
     said = request("upscale", {"generate_audio": True})
     translate.check(one, said)
@@ -120,7 +123,7 @@ def test_44_what_a_provider_has_a_row_for_is_its_own_business() -> None:
     assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
 
 
-def test_chat_may_describe_functions_with_any_names() -> None:
+def test_chat_functions_may_have_parameters_with_any_names() -> None:
     op = model(task="chat").op
     translate.check_extras(op, {"functions": [{"parameters": {"duration": {}, "webhook": {}}}]})
     with pytest.raises(InvalidRequest):
@@ -136,13 +139,13 @@ def nested(levels: int) -> dict[str, Any]:
     return {"a": value}
 
 
-def test_extras_are_not_too_deep() -> None:
+def test_deeply_nested_extras_are_refused() -> None:
     translate.check(PLAIN, request(extras=nested(15)))
     assert refusal(PLAIN, request(extras=nested(16))).message == "Extra parameters may nest 16 levels at most."
     assert refusal(PLAIN, request(extras=nested(900))).message == "Extra parameters may nest 16 levels at most."
 
 
-def test_extras_are_not_too_large() -> None:
+def test_large_extras_are_refused() -> None:
     translate.check(PLAIN, request(extras={"a": "x" * 65_000}))
     assert (
         refusal(PLAIN, request(extras={"a": "x" * 65_536})).message == "Extra parameters may have 65536 bytes at most."
@@ -154,11 +157,11 @@ SEED = passthrough("seed", low=0, high=9)
 
 
 @pytest.mark.parametrize("seed", [-1, 10, "5", "abc", [1], True, 1e300])
-def test_fields_of_a_providers_own_have_their_limits(seed: Any) -> None:
+def test_limits_of_provider_fields_are_checked(seed: Any) -> None:
     assert refusal(model(SEED), request(extras={"seed": seed})).message == "`seed` of lab/brush must be from 0 to 9."
 
 
-def test_fields_of_a_providers_own_are_translated() -> None:
+def test_provider_fields_are_translated() -> None:
     one = model(converted("seed", to="noise.seed", convert=lambda seed: seed + 1), model_field=None)
     said = request("upscale", {"seed": 4})
     translate.check(one, said)
@@ -166,13 +169,13 @@ def test_fields_of_a_providers_own_are_translated() -> None:
     assert refusal(one, request(extras={"seed": "abc"})).message == "Invalid value for `seed` of lab/brush."
 
 
-def test_fields_that_a_provider_would_misread_are_dropped_or_refused() -> None:
+def test_ignored_and_refused_fields() -> None:
     assert body(model(*ignored("style"), model_field=None), request("upscale", {"style": "x"})) == {}
     assert refusal(model(*refused("style")), request("edit", {"style": "x"})).param == "style"
 
 
 @pytest.mark.parametrize("name", ["frame", "images"])
-def test_names_of_our_own_tables_are_nobodys(name: str) -> None:
+def test_internal_names_of_tables_cannot_be_used(name: str) -> None:
     one = model(converted(name, to="x", convert=lambda found: found.width))
     assert refusal(one, request("upscale", {name: "x"})).param == name
     assert body(one, request("upscale", {name: "x"})) == {"model": "brush-1"}
@@ -190,7 +193,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), json_values, max_size=5))
-def test_44_whatever_the_extras_only_the_body_changes(extras: dict[str, Any]) -> None:
+def test_extras_change_only_the_body(extras: dict[str, Any]) -> None:
     provider = Provider(
         slug="lab", name="Lab", docs="", base_url="https://lab.example/v1", models=(), key_env="K", auth=bearer
     )
@@ -198,5 +201,5 @@ def test_44_whatever_the_extras_only_the_body_changes(extras: dict[str, Any]) ->
     sent = translate.http_request(provider, PLAIN, fields, "key")
     assert (sent.method, sent.url) == ("POST", "https://lab.example/v1/make")
     assert sent.headers == {"authorization": "Bearer key", "content-type": "application/json"}
-    told = msgspec.json.decode(sent.body)
-    assert (told["prompt"], told["model"]) == ("mine", "brush-1")
+    sent_body = msgspec.json.decode(sent.body)
+    assert (sent_body["prompt"], sent_body["model"]) == ("mine", "brush-1")
