@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.processes import (
@@ -71,7 +72,7 @@ def gateways(peers: Path) -> list[Gateway]:
         ),
         Gateway(
             "tensorzero",
-            lambda folder: _tensorzero(folder, peers),
+            partial(_tensorzero, peers=peers),
             (peers / "tz/bin/python").exists,
             model="tensorzero::model_name::gpt-x",
             path="/openai/v1/chat/completions",
@@ -90,7 +91,7 @@ def gateways(peers: Path) -> list[Gateway]:
         ),
         Gateway(
             "litellm",
-            lambda folder: _litellm(folder, peers),
+            partial(_litellm, peers=peers),
             (peers / "ll/bin/litellm").exists,
             environ={"LITELLM_MASTER_KEY": "sk-bench", "LITELLM_LOG": "ERROR"},
             key=lambda folder: "sk-bench",

@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def gateways(peers: Path) -> list[Gateway]:
     if (peers / "ll/bin/litellm").exists():
         environ = {"LITELLM_MASTER_KEY": "sk-bench", "LITELLM_LOG": "ERROR"}
         path = "/v1/images/generations"
-        command = lambda folder: _litellm(folder, peers)  # noqa: E731
+        command = partial(_litellm, peers=peers)
         found.append(Gateway("litellm", command, path, lambda folder: "sk-bench", environ))
     return found
 
