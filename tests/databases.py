@@ -1,4 +1,4 @@
-"""The real schema and queries on a database of the test's own, SQLite or Postgres."""
+"""Databases for tests, SQLite or Postgres, with the real schema and queries."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,9 +15,9 @@ from penstock.store.sqlite import open_sqlite
 BOTH: tuple[Dialect, ...] = ("sqlite", "postgres")
 FOLDER = Path(queries.__file__).with_name("queries")
 
-MORE = """
+TEST_QUERIES = """
 -- name: put_request
--- A request for others to refer to.
+-- A request that other rows may refer to.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, endpoint, status)
 VALUES (:id, :org_id, 'key_x', 0, '/compat/v1/videos', 'pending')
 """
@@ -25,7 +25,7 @@ VALUES (:id, :org_id, 'key_x', 0, '/compat/v1/videos', 'pending')
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A place to open stores on, as often as a test likes: each stands for one process."""
+    """A database on which a test may open several stores, each as one process would."""
 
     dialect: Dialect
     address: str
@@ -33,36 +33,38 @@ class Database:
 
 
 def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
+    """An empty database for one test."""
     if dialect == "sqlite":
         return sqlite_database(request.getfixturevalue("tmp_path") / "penstock.db")
-    # The tests' server does not wait for the disk; that the store insists on it has tests of its own.
+    # The server of the tests does not wait for the disk, to be faster. tests/unit/store uses one that does.
     request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
     return postgres_database(request.getfixturevalue("fresh_database"))
 
 
 def all_queries() -> queries.QueryFile:
-    return queries.parse_queries("\n".join([*(path.read_text() for path in sorted(FOLDER.glob("*.sql"))), MORE]))
+    texts = [path.read_text() for path in sorted(FOLDER.glob("*.sql"))]
+    return queries.parse_queries("\n".join([*texts, TEST_QUERIES]))
 
 
 def sqlite_database(path: Path) -> Database:
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Store]:
+    async def open_store() -> AsyncIterator[Store]:
         store = await open_sqlite(path, all_queries(), read_migrations())
         try:
             yield store
         finally:
             await store.close()
 
-    return Database("sqlite", str(path), opened)
+    return Database("sqlite", str(path), open_store)
 
 
 def postgres_database(url: str) -> Database:
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Store]:
+    async def open_store() -> AsyncIterator[Store]:
         store = await postgres.open_postgres(url, all_queries(), read_migrations())
         try:
             yield store
         finally:
             await store.close()
 
-    return Database("postgres", url, opened)
+    return Database("postgres", url, open_store)

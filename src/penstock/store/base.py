@@ -1,4 +1,4 @@
-"""What a store is: transactions, reads and the errors they raise, the same on SQLite and on Postgres."""
+"""The interface of a store, and its errors: the same for SQLite and Postgres."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -28,32 +28,33 @@ Dialect = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 ConstraintKind = Literal["unique", "foreign_key", "check", "not_null", "other"]
 
-# Values are int, float, str, bytes or None on both databases: truth is 0 or 1, a sum of integers is an int.
+# Values are int, float, str, bytes or None on both databases. A boolean is 0 or 1; a sum of integers is an int.
 Row = dict[str, Any]
 
 
 class Transaction(Protocol):
-    """One piece of work: all of its statements or none.
+    """The statements of one transaction: all of them take effect, or none.
 
-    A statement that fails dooms the whole work, also when the exception is caught: Postgres refuses to go on after an
-    error, so SQLite is made to refuse as well. Write `ON CONFLICT` where a conflict is expected.
+    After a statement has failed, every further one fails too and nothing is committed, even if the exception was
+    caught. Postgres behaves so, and SQLite is made to. Use `ON CONFLICT` where a conflict is expected.
     """
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
-        """The only row, or None; two rows are a mistake in the query."""
+        """Return the only row or None. Raises QueryMisused if there are several."""
 
-    async def all(self, name: str, /, **values: Any) -> list[Row]: ...
+    async def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Return all rows."""
 
     async def run(self, name: str, /, **values: Any) -> int:
-        """How many rows were inserted, updated or deleted."""
+        """Run a writing query. Returns how many rows were inserted, updated or deleted."""
 
-    async def run_many(self, name: str, every: Sequence[Row], /) -> int:
-        """The same for each of several sets of values, and the sum; cheaper than one by one."""
+    async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
+        """Run a writing query once for each set of values. Returns the number of changed rows in total."""
 
 
 @dataclass(slots=True)
 class Timing:
-    """How many writes there were, and how long their callers waited for them altogether."""
+    """Number of writes, and how long their callers waited in total."""
 
     count: int = 0
     seconds: float = 0.0
@@ -64,7 +65,7 @@ class Timing:
 
 
 class Store(Protocol):
-    """The database, addressed by the names of queries."""
+    """A database. Queries are called by their names."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -73,37 +74,38 @@ class Store(Protocol):
     def timing(self) -> Timing: ...
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in a transaction that is durable when this returns.
+        """Run `work` in a transaction, and return its result when the transaction is durable.
 
-        `work` may be run again after a conflict or a lost connection, so it has no effect but its statements; and it
-        awaits nothing but its transaction. When this raises, nothing was written, except that a StorageUnavailable
-        with `should_retry` False means that nobody knows; and a cancelled caller's work may or may not have landed.
+        `work` may be run again after a conflict or a lost connection. So it must have no effect besides its statements,
+        and await nothing but its transaction. If this raises, nothing was written, with two exceptions: after a
+        StorageUnavailable whose `should_retry` is False, and after a cancellation, the transaction may be committed.
         """
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
-        """A small indexed read of what is committed now."""
+        """Read one row, or None, of the committed data. For small reads by index."""
 
-    async def all(self, name: str, /, **values: Any) -> list[Row]: ...
+    async def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Read rows of the committed data. For small reads by index."""
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
-        """A read that may take long (lists, sums, audits) and must not hold up the others."""
+        """Read rows with a query that may take long (lists, sums, audits), without delaying other reads."""
 
     async def purge_traces(self) -> None:
-        """Make what was deleted unreadable in the files of the database, where that is ours to do."""
+        """Remove deleted data from the files of the database too. Does nothing on Postgres."""
 
     async def backup(self, path: Path) -> None:
-        """Write a consistent copy while the store is in use."""
+        """Write a consistent copy to `path` while the store is in use. Raises BackupRefused if that is not possible."""
 
     async def close(self) -> None:
-        """Finish the writes that were accepted, then let go."""
+        """Finish the accepted writes, then close the database."""
 
 
 class StorageMisconfigured(Exception):
-    """The database cannot be trusted with promises as it is set up; the message names the setting."""
+    """The database or its setup cannot be used; the message says what is wrong."""
 
 
 class ConstraintViolated(Exception):
-    """A statement broke a rule of the schema, so its work was undone."""
+    """A statement violated a constraint of the schema, so its transaction was rolled back."""
 
     def __init__(self, kind: ConstraintKind, message: str) -> None:
         super().__init__(message)
@@ -111,21 +113,21 @@ class ConstraintViolated(Exception):
 
 
 class QueryMisused(Exception):
-    """A mistake in our own code: wrong name, wrong values, wrong method, or a transaction used after its end."""
+    """A mistake in the calling code: an unknown query, wrong values, or a transaction used after its end."""
 
 
 class WorkSuspended(QueryMisused):
-    """A work awaited something other than its transaction."""
+    """The work of a transaction awaited something other than the transaction."""
 
 
 class BackupRefused(Exception):
-    """This copy cannot be made here; the message says what to do instead."""
+    """The backup cannot be made; the message says why or what to do instead."""
 
 
 def single(name: str, rows: list[Row]) -> Row | None:
-    """What `one` returns for these rows."""
+    """What `one` returns for these rows. Raises QueryMisused if there are several."""
     if not rows:
         return None
     if len(rows) > 1:
-        raise QueryMisused(f"{name} was asked for one row and gave {len(rows)}.")
+        raise QueryMisused(f"{name} must return one row at most, but returned {len(rows)}.")
     return rows[0]

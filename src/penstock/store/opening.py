@@ -9,6 +9,10 @@ from penstock.store.sqlite import open_sqlite
 
 
 async def open_store(settings: Settings) -> Store:
+    """Open Postgres if the settings name a database, else SQLite in the data folder, and migrate it.
+
+    Raises StorageMisconfigured if the database cannot be used, and StorageUnavailable if it cannot be reached.
+    """
     migrations = read_migrations()
     if settings.database:
         return await open_postgres(

@@ -1,4 +1,4 @@
-"""Keep everything in Postgres: one transaction per write, on a pool that outlives restarts of the server."""
+"""The store on Postgres: a pool of connections, and writes that are retried when that is safe."""
 
 import asyncio
 import random
@@ -35,17 +35,16 @@ T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Row]
 Cursor = psycopg.AsyncCursor[Row]
 
-# Without these a committed transaction may vanish when the machine loses power. `synchronous_commit` has several
-# values that wait for the disk and one that does not.
+# Accepted values of settings without which a committed transaction may be lost in a power failure.
 DURABILITY: Final = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
 
-# A process that is stopped, or a network that swallows packets, must not keep others from their rows for ever.
+# A stopped process or a broken network must not hold locks for ever.
 _SESSION: Final = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
-_CONNECTING: Final = {
+_CONNECTION_DEFAULTS: Final = {
     "application_name": "penstock",
     "connect_timeout": "5",
     "keepalives_idle": "15",
@@ -56,10 +55,10 @@ _CONNECTING: Final = {
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 ATTEMPTS: Final = 8
-# Long enough to sit out a restart of the server; longer waits would only pile up callers.
+# Long enough for a restart of the server; with longer waits callers would pile up.
 POOL_SECONDS: Final = 10.0
-# After this long the pool gives a slot up; whoever asks next starts a new attempt at once instead of waiting for the
-# last one's ever longer pauses.
+# After this long the pool stops trying to replace a lost connection. The next caller then starts a new attempt at once,
+# instead of waiting for the growing pauses between attempts.
 RECONNECT_SECONDS: Final = 3.0
 
 _KINDS: Final[dict[str, ConstraintKind]] = {
@@ -68,19 +67,19 @@ _KINDS: Final[dict[str, ConstraintKind]] = {
     "23514": "check",
     "23502": "not_null",
 }
-# What callers may know; the server's own words stay in the cause.
+# Reasons that callers may see. The message of the server is only in the cause of the exception.
 _REASONS: Final = {
     "53100": "the database has no space left",
-    "55P03": "somebody else holds on to what this needs",
-    "57014": "the database was told to stop",
-    "25006": "the database only reads at the moment",
+    "55P03": "another transaction holds a lock for too long",
+    "57014": "the query was cancelled by the server",
+    "25006": "the database is read-only at the moment",
 }
-# The server ends the connection along with these: it shuts down, or we were idle in a transaction for too long.
-_FAREWELLS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
+# With these errors the server closes the connection: it shuts down, or a transaction was idle for too long.
+_CLOSING_ERRORS: Final = ("57P01", "57P02", "57P03", "57P05", "25P03")
 
 
 class ConnectionLost(Exception):
-    """The connection died before anything could have been committed."""
+    """The connection was lost before COMMIT was sent, so nothing was committed."""
 
 
 async def open_postgres(
@@ -91,9 +90,13 @@ async def open_postgres(
     connections_min: int = 1,
     connections_max: int = 16,
 ) -> "PostgresStore":
-    """Connect, check the server's settings and bring the schema up to date."""
+    """Connect, check the settings of the server, and apply migrations.
+
+    Raises StorageMisconfigured or StorageUnavailable.
+    """
+    target = connection_string(url)
     pool = AsyncConnectionPool(
-        target(url),
+        target,
         connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=connections_min,
@@ -104,7 +107,7 @@ async def open_postgres(
         reconnect_timeout=RECONNECT_SECONDS,
     )
     try:
-        async with await Connection.connect(target(url), autocommit=True, row_factory=dict_row) as connection:
+        async with await Connection.connect(target, autocommit=True, row_factory=dict_row) as connection:
             await check_durability(connection)
             await migrate_postgres(connection, migrations)
             await install_queue(connection)
@@ -115,20 +118,26 @@ async def open_postgres(
     return PostgresStore(pool, queries.postgres, slow_at_once=max(1, connections_max // 4))
 
 
-def target(url: str) -> str:
-    """The address that was given, with our ideas of how to connect where it has none."""
+def connection_string(url: str) -> str:
+    """The URL, with defaults for connection parameters that it does not set.
+
+    Raises StorageMisconfigured if it is malformed.
+    """
     try:
-        said = conninfo.conninfo_to_dict(url)
+        given = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise StorageMisconfigured(f"The address of the database is not understood: {error}") from error
-    return conninfo.make_conninfo(url, **{name: value for name, value in _CONNECTING.items() if name not in said})
+        raise StorageMisconfigured(f"The URL of the database is malformed: {error}") from error
+    defaults = {name: value for name, value in _CONNECTION_DEFAULTS.items() if name not in given}
+    return conninfo.make_conninfo(url, **defaults)
 
 
 async def check_durability(connection: Connection) -> None:
+    """Raise StorageMisconfigured if a committed transaction could be lost."""
     for name, accepted in DURABILITY.items():
         row = await (await connection.execute("SELECT current_setting(%s) AS found", (name,))).fetchone()
         if row is None or row["found"] not in accepted:
-            raise StorageMisconfigured(f"Postgres setting {name} is {row and row['found']!r}, but must be 'on'.")
+            allowed = " or ".join(map(repr, accepted))
+            raise StorageMisconfigured(f"Postgres setting {name} is {row and row['found']!r}, but must be {allowed}.")
 
 
 async def _configure(connection: Connection) -> None:
@@ -138,7 +147,7 @@ async def _configure(connection: Connection) -> None:
 
 
 class PostgresTransaction:
-    """The statements of one work, on a connection of its own."""
+    """The statements of one transaction, on a connection of its own."""
 
     __slots__ = ("_cursor", "_queries", "failure")
 
@@ -176,26 +185,26 @@ class PostgresTransaction:
             self._fail(error)
         return self._cursor.rowcount
 
-    async def run_many(self, name: str, every: Sequence[Row], /) -> int:
+    async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
         if self.failure is not None:
             raise self.failure
         try:
             query = self._queries[name]
-            query.check_many(every)
-            await self._cursor.executemany(query.sql.encode(), every)
+            query.check_many(rows)
+            await self._cursor.executemany(query.sql.encode(), rows)
         except Exception as error:
             self._fail(error)
         return self._cursor.rowcount
 
     def _fail(self, error: Exception) -> NoReturn:
-        self.failure = _translated(error, self._cursor.connection)
+        self.failure = _store_error(error, self._cursor.connection)
         if self.failure is error:
             raise error
         raise self.failure from error
 
 
 class PostgresStore:
-    """A store on a Postgres server, shared by any number of processes."""
+    """A store on a Postgres server, which several processes may share."""
 
     dialect: Literal["postgres"] = "postgres"
 
@@ -203,18 +212,18 @@ class PostgresStore:
         self.timing = Timing()
         self._pool = pool
         self._queries = queries
-        # Long reads may not take every connection.
+        # Slow reads must leave connections to the others.
         self._slow = asyncio.Semaphore(slow_at_once)
         self._users = 0
         self._closed = False
         self._unused = asyncio.Event()
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        began = perf_counter()
+        started = perf_counter()
         try:
             return await self._write(work)
         finally:
-            self.timing.add(perf_counter() - began)
+            self.timing.add(perf_counter() - started)
 
     async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         lost = 0
@@ -228,7 +237,7 @@ class PostgresStore:
                     lost += 1
                     if lost > 1:
                         break
-                    # It hardly died alone: let the pool find out which of the others are gone too.
+                    # Other connections are probably lost too: let the pool check all of them.
                     await self._pool.check()
         if lost > 1:
             raise StorageUnavailable("Storage is unavailable: the database is not reachable.")
@@ -248,7 +257,7 @@ class PostgresStore:
                     await connection.rollback()
                 raise
             finally:
-                transaction.failure = QueryMisused("This transaction is over.")
+                transaction.failure = QueryMisused("This transaction has ended.")
             await _commit(cursor)
             return value
 
@@ -256,7 +265,7 @@ class PostgresStore:
         return single(name, await self.all(name, **values))
 
     async def all(self, name: str, /, **values: Any) -> list[Row]:
-        query = self._queries.reading(name)
+        query = self._queries.get_reading(name)
         with self._use():
             try:
                 return await self._read(query, values)
@@ -276,10 +285,10 @@ class PostgresStore:
             try:
                 return await fetch(connection.cursor(), query, values)
             except psycopg.Error as error:
-                raise _translated(error, connection) from error
+                raise _store_error(error, connection) from error
 
     async def purge_traces(self) -> None:
-        """Nothing: what is deleted goes when Postgres vacuums, by its own schedule."""
+        """Do nothing: Postgres removes deleted rows when it vacuums."""
 
     async def backup(self, path: Path) -> None:
         raise BackupRefused(f"Postgres is backed up by its own tools: pg_dump --format=custom --file={path}")
@@ -317,7 +326,7 @@ class PostgresStore:
 
 async def execute(cursor: Cursor, query: Query, values: dict[str, Any]) -> None:
     if values.keys() != query.accepts:
-        raise query.refuse(values)
+        raise query.wrong_values(values)
     await cursor.execute(query.sql.encode(), values, prepare=True, binary=True)
 
 
@@ -332,9 +341,9 @@ async def _commit(cursor: Cursor) -> None:
     except (SerializationFailure, DeadlockDetected):
         raise
     except IntegrityError as error:
-        raise _translated(error, cursor.connection) from error
+        raise _store_error(error, cursor.connection) from error
     except psycopg.Error as error:
-        # It was sent, and whether it arrived nobody knows; running the work again might do it twice.
+        # COMMIT was sent and may have taken effect, so running the work again might do it twice.
         raise StorageUnavailable(
             "Storage is unavailable: the connection to the database broke while committing.", should_retry=False
         ) from error
@@ -342,16 +351,16 @@ async def _commit(cursor: Cursor) -> None:
         raise StorageUnavailable("Storage is unavailable: the database rolled the transaction back.")
 
 
-def _translated(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:
-    """The store's own error for one of psycopg's; others, and those that mean another try, as they are."""
+def _store_error(error: Exception, connection: psycopg.AsyncConnection[Any]) -> Exception:
+    """The store's error for an error of psycopg. Errors that mean a retry, and others, are returned as they are."""
     if isinstance(error, IntegrityError):
         return ConstraintViolated(_KINDS.get(error.sqlstate or "", "other"), str(error))
     if not isinstance(error, psycopg.Error) or isinstance(error, SerializationFailure | DeadlockDetected):
         return error
-    if connection.closed or error.sqlstate in _FAREWELLS:
+    if connection.closed or error.sqlstate in _CLOSING_ERRORS:
         connection.pgconn.finish()
         return ConnectionLost(str(error))
-    if isinstance(error, ReadOnlySqlTransaction):  # a standby took over, and this connection leads to the old primary
+    if isinstance(error, ReadOnlySqlTransaction):  # this connection leads to a former primary server
         connection.pgconn.finish()
     elif not isinstance(error, psycopg.OperationalError):
         return error

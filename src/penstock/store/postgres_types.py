@@ -1,4 +1,4 @@
-"""Make Postgres take and give the same Python values as SQLite does: int, float, str, bytes, None."""
+"""Make Postgres accept and return the same Python types as SQLite: int, float, str, bytes and None."""
 
 from decimal import Decimal
 from typing import Any
@@ -10,22 +10,22 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper, NumericBinaryLoa
 from psycopg.types.string import StrBinaryDumper, StrDumper
 
 
-class _TruthDumper(Int8Dumper):
+class _BoolDumper(Int8Dumper):
     def dump(self, obj: Any) -> Buffer | None:
         return super().dump(int(obj))
 
 
-class _TruthBinaryDumper(Int8BinaryDumper):
+class _BoolBinaryDumper(Int8BinaryDumper):
     def dump(self, obj: Any) -> Buffer | None:
         return super().dump(int(obj))
 
 
-class _TruthLoader(Loader):
+class _BoolLoader(Loader):
     def load(self, data: Buffer) -> int:
         return int(bytes(data) == b"t")
 
 
-class _TruthBinaryLoader(Loader):
+class _BoolBinaryLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> int:
@@ -33,7 +33,7 @@ class _TruthBinaryLoader(Loader):
 
 
 class _NumericLoader(Loader):
-    """A sum of integers is `numeric` and stays whole; an average has decimals and is a float."""
+    """Load `numeric` as int if it has no decimals, as a sum of integers has not, else as float."""
 
     def load(self, data: Buffer) -> int | float:
         return _number(Decimal(bytes(data).decode()))
@@ -49,17 +49,17 @@ def _number(value: Decimal) -> int | float:
 
 
 def adapt(context: AdaptContext) -> None:
-    """Teach one connection these rules."""
+    """Set the types of one connection."""
     adapters = context.adapters
-    # Left alone, psycopg picks the smallest integer type that fits each value: another prepared statement for each
-    # combination, and `:a + :b` that overflows at 32767. Text without a type would leave Postgres guessing.
+    # By default psycopg sends each integer as the smallest type that fits: every combination of types would need a
+    # prepared statement of its own, and `:a + :b` could overflow at 32767. Text is sent with the type `text`.
     for dumper in (Int8Dumper, Int8BinaryDumper):
         adapters.register_dumper(int, dumper)
-    for truth in (_TruthDumper, _TruthBinaryDumper):
-        adapters.register_dumper(bool, truth)
+    for boolean in (_BoolDumper, _BoolBinaryDumper):
+        adapters.register_dumper(bool, boolean)
     for text in (StrBinaryDumper, StrDumper):
         adapters.register_dumper(str, text)
-    for loader in (_TruthLoader, _TruthBinaryLoader):
+    for loader in (_BoolLoader, _BoolBinaryLoader):
         adapters.register_loader("bool", loader)
     for number in (_NumericLoader, _NumericBinaryLoader):
         adapters.register_loader("numeric", number)

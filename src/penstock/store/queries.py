@@ -1,8 +1,9 @@
-"""Read files of named SQL into the queries of each dialect, refusing at once what would fail later.
+"""Read files of named SQL queries, and check them.
 
-`-- name: verb_noun` begins a query of both, `[sqlite]` and `[postgres]` after it the two halves of a pair, and
-`[postgres only]` one that the other has no use for. `INDEXED BY` is for SQLite, and left out for the other. A name with
-`{older|newer}` in it is two with one text, of which one takes the left word of each such choice, the other the right.
+`-- name: verb_noun` begins a query, and the comment lines after it describe it. A query is for both databases, unless
+its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `[postgres only]`. For Postgres,
+`INDEXED BY` is removed. A name with `{older|newer}` defines two queries: in the text of the first, each such choice is
+replaced by its left word, in the second by its right word.
 """
 
 import re
@@ -20,9 +21,9 @@ QUERIES = Path(__file__).with_name("queries")
 _NAME = re.compile(
     r"--\s*name:\s*(?P<name>[a-z][a-z0-9]*(_[a-z0-9]+)+)\s*(\[(?P<dialect>sqlite|postgres)(?P<alone> only)?\])?\s*"
 )
-_EITHER = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
+_CHOICE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
-# Whatever may hide a colon or a semicolon is matched first, so that the last two groups mean what they say.
+# Tokens that may contain a colon or a semicolon come first, so that the last two groups match only real ones.
 _TOKEN = re.compile(
     r"""
       (?P<comment> --[^\n]* | /\*.*?\*/ )
@@ -42,65 +43,70 @@ _HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement, ready for the driver of its dialect."""
+    """One statement in the syntax of its database driver."""
 
     name: str
     description: str
     sql: str
-    parameters: tuple[str, ...]  # in the order in which the statement first names them
+    parameters: tuple[str, ...]  # in the order of their first use
     writes: bool
     accepts: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accepts", frozenset(self.parameters))
 
-    def check_many(self, every: Sequence[dict[str, Any]]) -> None:
-        """Whether these can be written with this query; who writes one by one checks one by one."""
+    def check_many(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Raise QueryMisused unless each set of values can be written with this query."""
         if not self.writes:
             raise self.only_reads()
-        for values in every:
+        for values in rows:
             if values.keys() != self.accepts:
-                raise self.refuse(values)
+                raise self.wrong_values(values)
 
-    def refuse(self, values: dict[str, Any]) -> QueryMisused:
-        missing, unknown = sorted(self.accepts - values.keys()), sorted(values.keys() - self.accepts)
-        return QueryMisused(f"{self.name} misses {missing} and has no place for {unknown}.")
+    def wrong_values(self, values: dict[str, Any]) -> QueryMisused:
+        """The error for values that are not the query's parameters."""
+        missing = sorted(self.accepts - values.keys())
+        unknown = sorted(values.keys() - self.accepts)
+        return QueryMisused(f"{self.name}: missing parameters {missing}, unknown parameters {unknown}.")
 
     def only_reads(self) -> QueryMisused:
-        return QueryMisused(f"{self.name} changes nothing; read it with `one` or `all`.")
+        """The error for a reading query that is used to write."""
+        return QueryMisused(f"{self.name} changes nothing; use `one` or `all`.")
 
 
 class Queries(dict[str, Query]):
-    """The queries of one dialect by name."""
+    """The queries of one database by name. An unknown name raises QueryMisused."""
 
     def __missing__(self, name: str) -> Query:
         raise QueryMisused(f"There is no query named {name}.")
 
-    def reading(self, name: str) -> Query:
-        """A query for use outside a transaction."""
+    def get_reading(self, name: str) -> Query:
+        """A query for use outside a transaction. Raises QueryMisused if it writes."""
         query = self[name]
         if query.writes:
-            raise QueryMisused(f"{name} writes, so it belongs in a transaction.")
+            raise QueryMisused(f"{name} writes, so it needs a transaction.")
         return query
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """Every query there is, in both dialects."""
+    """All queries, for each database."""
 
     sqlite: Queries
     postgres: Queries
 
 
 def read_queries(folder: Path = QUERIES) -> QueryFile:
+    """Read all queries of a folder. Raises StorageMisconfigured if one is malformed."""
     return _collect(tuple((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql"))))
 
 
 def parse_queries(text: str, source: str = "queries") -> QueryFile:
+    """Read queries from a text; errors name the `source`."""
     return _collect(((source, text),))
 
 
-@cache  # who opens a store for each of many tests takes the same text apart once
+@cache  # tests open many stores with the same queries
 def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
     found: dict[Dialect, Queries] = {"sqlite": Queries(), "postgres": Queries()}
     paired: set[str] = set()
@@ -110,7 +116,7 @@ def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
             where = f"{source}:{line}: {name}"
             for dialect in DIALECTS if only is None else (only,):
                 if name in found[dialect]:
-                    raise StorageMisconfigured(f"{where} exists twice for {dialect}.")
+                    raise StorageMisconfigured(f"{where} is defined twice for {dialect}.")
                 found[dialect][name] = _query(where, name, body, dialect)
             if not named["alone"]:
                 paired.add(name)
@@ -120,7 +126,7 @@ def _collect(files: tuple[tuple[str, str], ...]) -> QueryFile:
 
 
 def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
-    """Each query's `-- name:` line, with its number, and the lines up to the next one."""
+    """For each query the number of its `-- name:` line, that line, and the lines up to the next query."""
     lines = text.splitlines()
     starts = [at for at, line in enumerate(lines) if re.match(r"--\s*name\b", line)]
     for number, line in enumerate(lines[: min(starts, default=len(lines))], 1):
@@ -135,8 +141,9 @@ def _blocks(text: str, source: str) -> Iterator[tuple[int, re.Match[str], list[s
 
 
 def _versions(block: list[str]) -> list[list[str]]:
-    sides = (1, 2) if _EITHER.search(block[0]) else (0,)
-    return [[_EITHER.sub(rf"\g<{side}>", line) for line in block] for side in sides]
+    """The block itself, or the two blocks that a name with a choice stands for."""
+    sides = (1, 2) if _CHOICE.search(block[0]) else (0,)
+    return [[_CHOICE.sub(rf"\g<{side}>", line) for line in block] for side in sides]
 
 
 def _dialect(word: str | None) -> Dialect | None:
@@ -144,35 +151,39 @@ def _dialect(word: str | None) -> Dialect | None:
 
 
 def _query(where: str, name: str, body: list[str], dialect: Dialect) -> Query:
-    height = next((at for at, line in enumerate(body) if not line.startswith("--")), len(body))
-    description = " ".join(line.removeprefix("--").strip() for line in body[:height]).strip()
+    comments = next((at for at, line in enumerate(body) if not line.startswith("--")), len(body))
+    description = " ".join(line.removeprefix("--").strip() for line in body[:comments]).strip()
     if not description:
         raise StorageMisconfigured(f"{where} needs a description.")
-    sql, parameters = _translate(where, "\n".join(body[height:]), dialect)
+    sql, parameters = _translate(where, "\n".join(body[comments:]), dialect)
     return Query(name, description, sql, parameters, bool(_WRITES.match(_blank(sql))))
 
 
 def _blank(sql: str) -> str:
-    """The statement without what is quoted, on single spaces."""
+    """The statement without quoted text and comments, and with single spaces."""
     return re.sub(r"\s+", " ", _TOKEN.sub(" ", sql))
 
 
 def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
-    """SQL as the driver wants it, without comments, and the names of its parameters."""
-    pieces, parameters, position, ended = list[str](), dict[str, None](), 0, False
+    """SQL in the syntax of the driver, without comments, and the names of its parameters."""
+    pieces: list[str] = []
+    parameters: dict[str, None] = {}
+    position = 0
+    ended = False
     for token in _TOKEN.finditer(text):
         between = text[position : token.start()]
         if ended and (between.strip() or not token["comment"]):
-            raise StorageMisconfigured(f"{where} holds more than one statement.")
+            raise StorageMisconfigured(f"{where} has more than one statement.")
         pieces.append(_code(between, dialect))
-        position, ended = token.end(), ended or token["end"] is not None
+        position = token.end()
+        ended = ended or token["end"] is not None
         if token["parameter"]:
             parameters[token["parameter"]] = None
             pieces.append(f"%({token['parameter']})s" if dialect == "postgres" else token[0])
         else:
             pieces.append(" " if token["comment"] or token["end"] else _literal(token[0], dialect))
     if ended and text[position:].strip():
-        raise StorageMisconfigured(f"{where} holds more than one statement.")
+        raise StorageMisconfigured(f"{where} has more than one statement.")
     sql = "".join([*pieces, _code(text[position:], dialect)]).strip()
     if not sql:
         raise StorageMisconfigured(f"{where} has no SQL.")
@@ -180,12 +191,12 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, tuple[str,
 
 
 def _code(text: str, dialect: Dialect) -> str:
-    """What is neither quoted nor a comment."""
+    """Translate text that is neither quoted nor a comment."""
     return _literal(_HINT.sub("", text) if dialect == "postgres" else text, dialect)
 
 
 def _literal(text: str, dialect: Dialect) -> str:
-    """psycopg looks for placeholders inside quotes too."""
+    """Translate quoted text: psycopg looks for placeholders inside quotes too."""
     return text.replace("%", "%%") if dialect == "postgres" else text
 
 
@@ -193,6 +204,7 @@ def _check_pair(name: str, found: dict[Dialect, Queries]) -> None:
     for dialect in DIALECTS:
         if name not in found[dialect]:
             raise StorageMisconfigured(f"The query {name} does not exist for {dialect}.")
-    one, other = found["sqlite"][name], found["postgres"][name]
-    if one.accepts != other.accepts or one.writes != other.writes:
-        raise StorageMisconfigured(f"The two dialects of {name} differ in parameters or in what they do.")
+    sqlite = found["sqlite"][name]
+    postgres = found["postgres"][name]
+    if sqlite.accepts != postgres.accepts or sqlite.writes != postgres.writes:
+        raise StorageMisconfigured(f"The two versions of {name} differ in parameters or in what they do.")

@@ -1,4 +1,4 @@
-"""Install the tables of the job queue, which are Procrastinate's own, and bring them up to date."""
+"""Install and migrate the tables of the job queue, which belong to the library Procrastinate."""
 
 import time
 from importlib.util import find_spec
@@ -10,17 +10,20 @@ from penstock.store.base import Row, StorageMisconfigured
 from penstock.store.migrate import ADVISORY_LOCK
 
 _TABLE = "CREATE TABLE IF NOT EXISTS queue_version (migration TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
-_FOREIGN = "This database has a Procrastinate that Penstock did not install; give Penstock a database of its own."
+_FOREIGN = "This database has tables of Procrastinate that Penstock did not create; use another database for Penstock."
 
 
 async def install_queue(connection: psycopg.AsyncConnection[Row]) -> None:
-    """On a connection in autocommit; other processes wait for the lock that migrations take too."""
-    while await _step(connection):
+    """Install or migrate the queue on a connection in autocommit mode. Other processes wait for the advisory lock.
+
+    Raises StorageMisconfigured if the tables belong to another program or a newer release.
+    """
+    while await _apply_next(connection):
         pass
 
 
-async def _step(connection: psycopg.AsyncConnection[Row]) -> bool:
-    """One migration, or the whole schema where there is none; whether more may follow."""
+async def _apply_next(connection: psycopg.AsyncConnection[Row]) -> bool:
+    """Apply the whole schema or else the next migration. Returns True if more are pending."""
     known = migrations()
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
@@ -33,8 +36,8 @@ async def _step(connection: psycopg.AsyncConnection[Row]) -> bool:
             return False
         if last > max(known):
             raise StorageMisconfigured(
-                f"The queue in this database is at {last}, this release knows {max(known)}: it was written by a newer "
-                "release. Upgrade, or restore an older backup."
+                f"The queue in this database is at {last}, this release has {max(known)}: a newer release has migrated "
+                "it. Upgrade, or restore an older backup."
             )
         pending = sorted(name for name in known if name > last)
         if pending:
@@ -43,14 +46,14 @@ async def _step(connection: psycopg.AsyncConnection[Row]) -> bool:
 
 
 def migrations() -> dict[str, str]:
-    """What the installed Procrastinate knows; names sort in the order of its releases."""
+    """The migrations of the installed Procrastinate by name; names sort by release."""
     return {path.name: path.read_text(encoding="utf-8") for path in (_sql() / "migrations").glob("*.sql")}
 
 
 def _sql() -> Path:
-    """Found without importing the library, which a process that only looks at the books has no use for."""
+    """The folder with Procrastinate's SQL, found without importing the library, which takes time."""
     found = find_spec("procrastinate")
-    assert found is not None, "it is one of our dependencies"
+    assert found is not None, "it is a dependency"
     return Path(str(found.origin)).with_name("sql")
 
 

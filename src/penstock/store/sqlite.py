@@ -1,4 +1,4 @@
-"""Keep everything in one SQLite file: one connection writes for all, others read."""
+"""The store in one SQLite file: one connection writes, others read."""
 
 import asyncio
 import threading
@@ -14,20 +14,23 @@ from penstock.durability import sync_folder
 from penstock.store.base import BackupRefused, QueryMisused, Row, StorageUnavailable, Timing, Transaction, single
 from penstock.store.migrate import Migration, migrate_sqlite
 from penstock.store.queries import Queries, QueryFile
-from penstock.store.sqlite_session import Session, open_session, translated
+from penstock.store.sqlite_session import Session, open_session, store_error
 from penstock.store.sqlite_writer import Writer
 
 T = TypeVar("T")
 
 SLOW_READERS: Final = 2
-# How long purging waits for readers of old states, and from when on it interrupts those of this process.
+# How long a purge waits for readers, and after how long it interrupts the slow reads of this process.
 PURGE_SECONDS: Final = 10.0
 READERS_SECONDS: Final = 1.0
 BACKUP_PAGES: Final = 256
 
 
 async def open_sqlite(path: Path, queries: QueryFile, migrations: tuple[Migration, ...]) -> "SqliteStore":
-    """Open or create the file, check its settings and bring its schema up to date."""
+    """Open or create the file, check its settings and apply migrations.
+
+    Raises StorageMisconfigured or StorageUnavailable.
+    """
 
     def prepare() -> Session:
         session = open_session(path, queries.sqlite)
@@ -35,7 +38,7 @@ async def open_sqlite(path: Path, queries: QueryFile, migrations: tuple[Migratio
             migrate_sqlite(session.connection, migrations)
         except apsw.Error as error:
             session.connection.close()
-            raise translated(error) from error
+            raise store_error(error) from error
         except BaseException:
             session.connection.close()
             raise
@@ -45,7 +48,7 @@ async def open_sqlite(path: Path, queries: QueryFile, migrations: tuple[Migratio
 
 
 class SqliteStore:
-    """A store on one file, for one process at a time that serves and any number that lend a hand."""
+    """A store on one file. Other processes, such as commands, may open the same file."""
 
     dialect: Literal["sqlite"] = "sqlite"
 
@@ -56,33 +59,33 @@ class SqliteStore:
         self._reader = open_session(path, queries, read_only=True)
         self._writer = Writer(session, self._interrupt_slow)
         self._threads = ThreadPoolExecutor(SLOW_READERS, thread_name_prefix="penstock-read")
-        self._of_thread = threading.local()
+        self._thread_local = threading.local()
         self._slow_sessions: list[Session] = []
         self._closed = False
         self._purges = 0
-        self._undisturbed = asyncio.Event()
-        self._undisturbed.set()
+        self._slow_allowed = asyncio.Event()
+        self._slow_allowed.set()
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        began = perf_counter()
+        started = perf_counter()
         try:
             return await self._writer.write(work)
         finally:
-            self.timing.add(perf_counter() - began)
+            self.timing.add(perf_counter() - started)
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
         return single(name, await self.all(name, **values))
 
     async def all(self, name: str, /, **values: Any) -> list[Row]:
         if self._writer.working:
-            raise QueryMisused(f"{name} was read outside the transaction of the work that needed it.")
+            raise QueryMisused(f"{name} was read inside a transaction but not through it.")
         try:
-            return self._reader.rows(self._queries.reading(name), values)
+            return self._reader.rows(self._queries.get_reading(name), values)
         except apsw.Error as error:
-            raise translated(error) from error
+            raise store_error(error) from error
 
     async def slow(self, name: str, /, **values: Any) -> list[Row]:
-        query = self._queries.reading(name)
+        query = self._queries.get_reading(name)
 
         def read() -> list[Row]:
             if self._closed:
@@ -93,24 +96,24 @@ class SqliteStore:
             try:
                 return await self._in_thread(read)
             except apsw.InterruptError:
-                # It kept the log from being emptied or started over. Once more, when that has happened.
+                # It was interrupted because it kept the log from being copied or emptied. Read again after that.
                 await self._writer.between(_copy_log)
                 return await self._in_thread(read)
         except apsw.Error as error:
-            raise translated(error) from error
+            raise store_error(error) from error
 
     async def _in_thread(self, read: Callable[[], list[Row]]) -> list[Row]:
-        await self._undisturbed.wait()
+        await self._slow_allowed.wait()
         try:
             running = self._threads.submit(read)
-        except RuntimeError as error:  # they have ended
+        except RuntimeError as error:  # the threads have ended
             raise StorageUnavailable("Storage is unavailable: the database is closed.") from error
         return await asyncio.wrap_future(running)
 
     def _slow_session(self) -> Session:
-        session: Session | None = getattr(self._of_thread, "session", None)
+        session: Session | None = getattr(self._thread_local, "session", None)
         if session is None:
-            session = self._of_thread.session = open_session(self._path, self._queries, read_only=True)
+            session = self._thread_local.session = open_session(self._path, self._queries, read_only=True)
             self._slow_sessions.append(session)
         return session
 
@@ -119,12 +122,15 @@ class SqliteStore:
             session.connection.interrupt()
 
     async def purge_traces(self) -> None:
-        """Empty the write-ahead log, where old versions of pages live on; the database itself overwrites."""
+        """Empty the write-ahead log, which has old versions of pages. SQLite overwrites deleted data in the file.
+
+        Raises StorageUnavailable if readers prevent it for ten seconds.
+        """
         loop = asyncio.get_running_loop()
-        patient = loop.time() + READERS_SECONDS
+        interrupt_at = loop.time() + READERS_SECONDS
         give_up = loop.time() + PURGE_SECONDS
         self._purges += 1
-        self._undisturbed.clear()  # slow reads that have not begun wait for us, or there might always be one
+        self._slow_allowed.clear()  # new slow reads wait, or there might always be one
         try:
             while True:
                 try:
@@ -132,17 +138,17 @@ class SqliteStore:
                     return
                 except apsw.BusyError as error:
                     if loop.time() >= give_up:
-                        raise StorageUnavailable("Storage is unavailable: old states are still being read.") from error
-                if loop.time() >= patient:
+                        raise StorageUnavailable("Storage is unavailable: the database is still being read.") from error
+                if loop.time() >= interrupt_at:
                     self._interrupt_slow()
                 await asyncio.sleep(0.01)
         finally:
             self._purges -= 1
             if not self._purges:
-                self._undisturbed.set()
+                self._slow_allowed.set()
 
     async def backup(self, path: Path) -> None:
-        """Copy page by page between commits; pages that change meanwhile are copied again by SQLite."""
+        """Copy page by page between commits. SQLite copies pages again that change meanwhile."""
         partial = path.with_name(path.name + ".partial")
         try:
             copy = await asyncio.to_thread(_start_backup, partial, path)
@@ -164,10 +170,10 @@ class SqliteStore:
             return
         self._closed = True
         await self._writer.drain()
-        ended = asyncio.ensure_future(asyncio.to_thread(self._threads.shutdown))
-        while not ended.done():
-            self._interrupt_slow()  # again and again, because it misses a read that is just about to begin
-            await asyncio.wait([ended], timeout=0.02)
+        shutdown = asyncio.ensure_future(asyncio.to_thread(self._threads.shutdown))
+        while not shutdown.done():
+            self._interrupt_slow()  # repeatedly, because it misses a read that is about to start
+            await asyncio.wait([shutdown], timeout=0.02)
         for session in (*self._slow_sessions, self._reader):
             session.connection.close()
         await self._writer.close()
@@ -183,7 +189,7 @@ def _empty_log(session: Session) -> None:
 
 def _start_backup(partial: Path, path: Path) -> apsw.Connection:
     if path.exists():
-        raise BackupRefused(f"{path} exists; a backup overwrites nothing.")
+        raise BackupRefused(f"{path} exists; a backup does not overwrite files.")
     partial.unlink(missing_ok=True)
     partial.touch(0o600)
     return apsw.Connection(str(partial))
@@ -195,9 +201,9 @@ def _drop_partial(copy: apsw.Connection, partial: Path) -> None:
 
 
 def _finish_backup(copy: apsw.Connection, partial: Path, path: Path) -> None:
-    verdict = copy.pragma("quick_check")
+    result = copy.pragma("quick_check")
     copy.close()
-    if verdict != "ok":
-        raise BackupRefused(f"No backup was written to {path}: the copy is damaged: {verdict}")
+    if result != "ok":
+        raise BackupRefused(f"No backup was written to {path}: the copy is damaged: {result}")
     partial.rename(path)
     sync_folder(path.parent)

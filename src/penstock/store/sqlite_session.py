@@ -1,4 +1,4 @@
-"""One connection to a SQLite file: open it, check that it keeps promises, run named queries on it."""
+"""One connection to a SQLite file: open it, check its settings, run named queries."""
 
 import os
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ import apsw
 from penstock.store.base import ConstraintKind, ConstraintViolated, Row, StorageMisconfigured, StorageUnavailable
 from penstock.store.queries import Queries, Query
 
-# Before this release, two connections that reset the write-ahead log at the same moment could corrupt the file.
+# Before this release, two connections that reset the write-ahead log at the same time could corrupt the file.
 OLDEST_SQLITE: Final = (3, 51, 3)
 
-# Promises rest on these, so they are read back: SQLite ignores a pragma it cannot follow.
+# Durability and deletion depend on these, so they are read back: SQLite ignores a pragma that it cannot set.
 SETTINGS: Final = {
     "journal_mode": "wal",
-    "synchronous": 2,  # FULL: a commit is on disk, not only in the system's memory
+    "synchronous": 2,  # FULL: a commit is on the disk, not only in the memory of the system
     "foreign_keys": 1,
-    "secure_delete": 1,  # what is deleted is overwritten
-    "temp_store": 2,  # in memory, so that nothing deleted survives in a forgotten temporary file
+    "secure_delete": 1,  # deleted data is overwritten
+    "temp_store": 2,  # in memory, so that no deleted data stays in a temporary file
 }
-# These only make it faster or smaller.
+# These only affect speed and size.
 _TUNING: Final = {"cache_size": -32 * 1024, "journal_size_limit": 64 * 1024**2, "trusted_schema": 0}
 _OPEN_BUSY_MS: Final = 10_000
 _READ_BUSY_MS: Final = 250
@@ -37,7 +37,7 @@ _KINDS: Final[dict[int, ConstraintKind]] = {
     apsw.SQLITE_CONSTRAINT_NOTNULL: "not_null",
 }
 _BUSY: Final = (apsw.BusyError, apsw.LockedError)
-_OUT_OF_ORDER: Final = (
+_UNUSABLE: Final = (
     apsw.IOError,
     apsw.CantOpenError,
     apsw.ReadOnlyError,
@@ -53,7 +53,7 @@ _OUT_OF_ORDER: Final = (
 
 
 class Session:
-    """A connection with its queries; used by one thread at a time."""
+    """A connection with its queries. Only one thread may use it at a time."""
 
     __slots__ = ("_columns", "connection", "cursor", "queries")
 
@@ -64,43 +64,47 @@ class Session:
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def rows(self, query: Query, values: dict[str, Any]) -> list[Row]:
+        """Run a query and return its rows."""
         self._execute(query, values)
         columns = self._columns.get(query.name)
         if columns is None:
             try:
                 columns = tuple(column[0] for column in self.cursor.get_description())
-            except apsw.ExecutionCompleteError:  # no rows, so nothing to name yet
+            except apsw.ExecutionCompleteError:  # no rows, so the column names are not known yet
                 return []
             self._columns[query.name] = columns
         return [dict(zip(columns, row, strict=True)) for row in self.cursor.fetchall()]
 
     def run(self, query: Query, values: dict[str, Any]) -> int:
+        """Run a writing query and return the number of changed rows."""
         if not query.writes:
             raise query.only_reads()
         self._execute(query, values)
-        self.cursor.fetchall()  # what RETURNING gave, if anything: a statement counts when it has ended
+        self.cursor.fetchall()  # rows of RETURNING: a statement ends only when all of them are read
         return self.connection.changes()
 
-    def run_many(self, query: Query, every: Sequence[Row]) -> int:
-        query.check_many(every)
-        # By place rather than by name: to look up names takes the driver nearly as long as to write the row.
+    def run_many(self, query: Query, rows: Sequence[Row]) -> int:
+        """Run a writing query for each set of values and return the number of changed rows in total."""
+        query.check_many(rows)
+        # Values by position: the driver needs nearly as long to look up names as to write the row.
         in_order = itemgetter(*query.parameters) if len(query.parameters) > 1 else lambda values: [*values.values()]
         before = self.connection.total_changes()
-        self.cursor.executemany(query.sql, map(in_order, every))
+        self.cursor.executemany(query.sql, map(in_order, rows))
         self.cursor.fetchall()
         return self.connection.total_changes() - before
 
     def _execute(self, query: Query, values: dict[str, Any]) -> None:
         if values.keys() != query.accepts:
-            raise query.refuse(values)
+            raise query.wrong_values(values)
         self.cursor.execute(query.sql, values)
 
 
 def open_session(path: Path, queries: Queries, *, read_only: bool = False) -> Session:
+    """Open the file, which is created unless `read_only`. Raises StorageMisconfigured if it cannot be used."""
     check_version(apsw.sqlite_lib_version())
     try:
         if not read_only:
-            # SQLite would let everybody read it; the log and its index take over these permissions.
+            # SQLite would let all users read it. The write-ahead log and its index get the same permissions.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(
             str(path),
@@ -127,12 +131,14 @@ def open_session(path: Path, queries: Queries, *, read_only: bool = False) -> Se
 
 
 def check_version(version: str) -> None:
+    """Raise StorageMisconfigured if the SQLite library is too old."""
     if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         raise StorageMisconfigured(f"SQLite {version} can corrupt a write-ahead log; {oldest} or newer is needed.")
 
 
 def check_settings(connection: apsw.Connection) -> None:
+    """Raise StorageMisconfigured if a setting did not take effect."""
     for name, wanted in SETTINGS.items():
         found = connection.pragma(name)
         if found != wanted:
@@ -144,14 +150,14 @@ def _extended(error: apsw.ConstraintError) -> int:
     return code
 
 
-def translated(error: Exception) -> Exception:
-    """The store's own error for one of SQLite's; others as they are."""
+def store_error(error: Exception) -> Exception:
+    """The store's error for an error of SQLite. Other exceptions are returned as they are."""
     if isinstance(error, apsw.ConstraintError):
         return ConstraintViolated(_KINDS.get(_extended(error), "other"), str(error))
     if isinstance(error, apsw.FullError):
         return StorageUnavailable("Storage is unavailable: the database has no space left.")
     if isinstance(error, _BUSY):
         return StorageUnavailable("Storage is unavailable: the database is in use by another process.")
-    if isinstance(error, _OUT_OF_ORDER):
+    if isinstance(error, _UNUSABLE):
         return StorageUnavailable("Storage is unavailable: the database cannot be read or written.")
     return error

@@ -1,4 +1,4 @@
-"""Group commit for SQLite: many writers, one transaction, one wait for the disk."""
+"""Group commit for SQLite: several transactions share one COMMIT and one wait for the disk."""
 
 import asyncio
 import logging
@@ -14,38 +14,38 @@ from typing import Any, Final, NoReturn, TypeVar
 import apsw
 
 from penstock.store.base import QueryMisused, Row, StorageUnavailable, Transaction, WorkSuspended, single
-from penstock.store.sqlite_session import Session, translated
+from penstock.store.sqlite_session import Session, store_error
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 # How long a write waits for another process that writes to the same file.
 BUSY_SECONDS: Final = 5.0
-# The event loop belongs to everybody: works that do not fit into this much time go into the next commit.
+# Transactions may occupy the event loop for this long before each commit; the rest wait for the next one.
 BATCH_SECONDS: Final = 0.005
-# Pages of 4 KiB in the write-ahead log: at 4 MiB it is copied into the database, so that it can start over; at 128 MiB
-# it could not for a long time, and whoever in this process still reads from it has to stop.
+# Sizes of the write-ahead log in pages of 4 KiB. At 4 MiB it is copied into the database, so that it can start over. At
+# 128 MiB long reads have prevented that for too long, and those of this process are interrupted.
 CHECKPOINT_PAGES: Final = 1_000
 CROWDED_PAGES: Final = 32_000
 
 _Future = asyncio.Future[Any]
-_Job = tuple[Callable[[Transaction], Awaitable[Any]], _Future]
+_Waiting = tuple[Callable[[Transaction], Awaitable[Any]], _Future]
 _Outcome = tuple[_Future, Any, BaseException | None]
 
 
 class TransactionLost(Exception):
-    """SQLite rolled back the whole batch by itself; the cause says why."""
+    """SQLite has rolled back the whole batch itself; the cause says why."""
 
 
 class SqliteTransaction:
-    """The statements of one work, inside its own savepoint."""
+    """The statements of one transaction."""
 
     __slots__ = ("_session", "failure")
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        # After some errors SQLite has rolled everything back by itself, and one more statement would be committed
-        # alone; so the first failure is the last statement.
+        # After some errors SQLite has rolled everything back itself, and a further statement would be committed alone.
+        # So no statement runs after the first failure.
         self.failure: Exception | None = None
 
     async def one(self, name: str, /, **values: Any) -> Row | None:
@@ -67,37 +67,38 @@ class SqliteTransaction:
         except Exception as error:
             self._fail(error)
 
-    async def run_many(self, name: str, every: Sequence[Row], /) -> int:
+    async def run_many(self, name: str, rows: Sequence[Row], /) -> int:
         if self.failure is not None:
             raise self.failure
         try:
-            return self._session.run_many(self._session.queries[name], every)
+            return self._session.run_many(self._session.queries[name], rows)
         except Exception as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> NoReturn:
-        self.failure = translated(error)
+        self.failure = store_error(error)
         if self.failure is error:
             raise error
         raise self.failure from error
 
 
 class Writer:
-    """The only connection that writes, and the order in which it does.
+    """The only connection that writes. It runs transactions in batches, one after another.
 
-    Works run on the event loop, because running SQL there is cheaper than handing it over; COMMIT, which waits for
-    the disk, runs in a thread, and meanwhile the next works gather. Works never suspend, so nothing gets in between.
+    The `work` of a transaction runs on the event loop, because that is cheaper than passing SQL to a thread. COMMIT
+    waits for the disk, so it runs in a thread; meanwhile the next transactions collect. A work never suspends, so
+    transactions do not mix.
     """
 
-    def __init__(self, session: Session, crowded: Callable[[], None]) -> None:
+    def __init__(self, session: Session, on_crowded_log: Callable[[], None]) -> None:
         self.working = False
         self._session = session
-        self._crowded = crowded
+        self._on_crowded_log = on_crowded_log
         self._loop = asyncio.get_running_loop()
         self._thread = CommitThread(self._loop)
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._batch: list[_Outcome] = []
-        self._careful = 0
+        self._with_savepoint = 0
         self._chores: deque[tuple[Callable[[], Any], _Future]] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._closed = False
@@ -107,28 +108,29 @@ class Writer:
         session.connection.set_wal_hook(self._note_log_pages)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in a transaction and return its result after the commit."""
         if self.working:
-            raise QueryMisused("A work cannot start another one; it has its own transaction.")
+            raise QueryMisused("A transaction was started inside another one.")
         future: asyncio.Future[T] = self._loop.create_future()
         self._start()
         self._waiting.append((work, future))
         return await future
 
     async def between(self, chore: Callable[[Session], T]) -> T:
-        """Use the connection in the commit thread, while no transaction is open."""
+        """Run `chore` in the commit thread while no transaction is open, and return its result."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._start()
         self._chores.append((lambda: chore(self._session), future))
         return await future
 
     async def drain(self) -> None:
-        """Commit what waits and take nothing more."""
+        """Commit the waiting transactions and accept no more."""
         self._closed = True
         while self._pump is not None:
             await asyncio.wait([self._pump])
 
     async def close(self) -> None:
-        """Let go of the file; the last connection to do so copies the log into it, which may take a moment."""
+        """Close the connection. If it is the last one, SQLite copies the log into the file, which may take a moment."""
         await self._thread.do(self._session.connection.close)
         self._thread.stop()
 
@@ -136,7 +138,7 @@ class Writer:
         if self._closed:
             raise StorageUnavailable("Storage is unavailable: the database is closed.")
         if self._pump is None:
-            # A context of its own: what the first of many callers had set does not belong to the others.
+            # An empty context, because the task serves many callers and not only the one that starts it.
             self._pump = self._loop.create_task(self._run_pump(), context=Context())
 
     async def _run_pump(self) -> None:
@@ -150,10 +152,10 @@ class Writer:
                     await self._do_chore()
         finally:
             self._pump = None
-            # Whoever is left was stranded by a cancellation or a bug, and may not wait for ever.
-            stranded = [outcome[0] for outcome in self._batch]
-            stranded += [entry[1] for entry in (*self._waiting, *self._chores)]
-            for future in stranded:
+            # After a cancellation or a bug, callers that are left must not wait for ever.
+            left = [outcome[0] for outcome in self._batch]
+            left += [entry[1] for entry in (*self._waiting, *self._chores)]
+            for future in left:
                 _settle(future, None, StorageUnavailable("Storage is unavailable.", should_retry=False))
             self._batch = []
             self._waiting.clear()
@@ -173,7 +175,7 @@ class Writer:
         try:
             return await self._thread.do(work)
         except asyncio.CancelledError:
-            # The connection is the thread's until it has finished: this waits behind whatever it is doing.
+            # The thread uses the connection until it has finished, so wait for it.
             await self._thread.do(lambda: None)
             raise
 
@@ -195,7 +197,7 @@ class Writer:
         connection = self._session.connection
         changes = connection.total_changes()
         try:
-            self._do_waiting()
+            self._run_waiting()
             if self._batch and connection.total_changes() != changes:
                 await self._in_thread(self._commit)
         except (apsw.Error, TransactionLost) as error:
@@ -205,7 +207,7 @@ class Writer:
                 self._session.cursor.execute("ROLLBACK")
 
     async def _begin(self) -> None:
-        """Take the write lock; the loop goes on while another process has it."""
+        """Take the write lock, without blocking the event loop while another process has it."""
         give_up = self._loop.time() + BUSY_SECONDS
         pause = 0.001
         while True:
@@ -218,50 +220,52 @@ class Writer:
             await asyncio.sleep(pause)
             pause = min(2 * pause, 0.016)
 
-    def _do_waiting(self) -> None:
-        """Run works until none waits or the loop was held long enough.
+    def _run_waiting(self) -> None:
+        """Run waiting works until there are none, or until the time for a batch is over.
 
-        A savepoint around each work costs as much as one of its statements, because SQLite copies every page that is
-        touched after it. So works run without; when one has to be undone, so is the batch, and then it runs again
-        with savepoints. A work that fails before it changed anything, such as one that finds no money, needs neither.
+        A savepoint costs as much as a statement, because SQLite copies every page that is changed after it. So works
+        run without savepoints. If a work fails after it has changed something, the whole batch is rolled back and runs
+        again with savepoints. If it fails before, as a hold without enough money does, nothing needs to be undone.
         """
         deadline = time.perf_counter() + BATCH_SECONDS
-        connection, waiting, taken = self._session.connection, self._waiting, list[_Job]()
+        connection = self._session.connection
+        waiting = self._waiting
+        taken: list[_Waiting] = []
         changes = connection.total_changes()
         while waiting:
-            job = waiting.popleft()
-            if job[1].done():  # its caller gave up before it began
+            entry = waiting.popleft()
+            if entry[1].done():  # its caller was cancelled
                 continue
-            taken.append(job)
-            if self._careful:
-                self._careful -= 1
-                self._do_carefully(*job)
-            elif not self._do(*job) and connection.total_changes() != changes:
+            taken.append(entry)
+            if self._with_savepoint:
+                self._with_savepoint -= 1
+                self._run_with_savepoint(*entry)
+            elif not self._run(*entry) and connection.total_changes() != changes:
                 self._start_over(taken)
                 return
             changes = connection.total_changes()
             if time.perf_counter() > deadline:
                 return
 
-    def _start_over(self, taken: list[_Job]) -> None:
-        """Put everybody back in line, and give all who wait now a savepoint: one failure seldom comes alone."""
+    def _start_over(self, taken: list[_Waiting]) -> None:
+        """Roll back, and put all works back; those waiting now get savepoints, because failures seldom come alone."""
         self._session.cursor.execute("ROLLBACK")
         self._batch.clear()
         self._waiting.extendleft(reversed(taken))
-        self._careful = len(self._waiting)
+        self._with_savepoint = len(self._waiting)
 
-    def _do_carefully(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> None:
+    def _run_with_savepoint(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> None:
         self._session.cursor.execute("SAVEPOINT work")
-        if not self._do(work, future):
+        if not self._run(work, future):
             self._session.cursor.execute("ROLLBACK TO work")
         self._session.cursor.execute("RELEASE work")
 
-    def _do(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> bool:
-        """Run one work to its end and note what came of it."""
+    def _run(self, work: Callable[[Transaction], Awaitable[Any]], future: _Future) -> bool:
+        """Run one work and add its result to the batch. Returns False if it failed."""
         transaction = SqliteTransaction(self._session)
         self.working = True
         try:
-            value = _finish(work(transaction))
+            value = _run_to_end(work(transaction))
             if transaction.failure is not None:
                 raise transaction.failure
         except Exception as error:
@@ -271,7 +275,7 @@ class Writer:
             return False
         finally:
             self.working = False
-            transaction.failure = QueryMisused("This transaction is over.")
+            transaction.failure = QueryMisused("This transaction has ended.")
         self._batch.append((future, value, None))
         return True
 
@@ -285,7 +289,7 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        """Copy the log into the database; if nobody reads from it, the next commit starts it over."""
+        """Copy the log into the database. If no connection reads from it, the next commit starts it over."""
         try:
             pages, copied = self._session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
@@ -296,44 +300,47 @@ class Writer:
             return
         self._checkpoint_at = pages + CHECKPOINT_PAGES
         if pages >= CROWDED_PAGES:
-            _log.warning("The write-ahead log holds %d pages, because somebody is reading an old state", pages)
-            self._crowded()
+            _log.warning("The write-ahead log holds %d pages, because a long read is running", pages)
+            self._on_crowded_log()
 
 
 class CommitThread:
-    """One thread that does one thing after another for the event loop, with as little ado as possible."""
+    """A thread that runs functions for the event loop, one after another."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._orders: SimpleQueue[tuple[Callable[[], Any], _Future] | None] = SimpleQueue()
-        # A daemon, so that a program that forgets to close the store can still end; nobody was promised anything yet.
+        # A daemon, so that a program that does not close the store can end; uncommitted writes were not acknowledged.
         self._thread = threading.Thread(target=self._run, name="penstock-commit", daemon=True)
         self._thread.start()
 
     def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Run a function in the thread. Returns a future of its result."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._orders.put((work, future))
         return future
 
     def stop(self) -> None:
+        """End the thread after what it was given, and wait for that."""
         self._orders.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while order := self._orders.get():
             work, future = order
-            value, failure = None, None
+            value = None
+            failure = None
             try:
                 value = work()
             except BaseException as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop was closed without waiting for us
+            with suppress(RuntimeError):  # the loop was closed without waiting for this thread
                 self._loop.call_soon_threadsafe(_settle, future, value, failure)
             del order, work, future, value, failure
 
 
-def _finish(awaitable: Awaitable[T]) -> T:
-    """Run to the end what never waits."""
+def _run_to_end(awaitable: Awaitable[T]) -> T:
+    """Run an awaitable that never suspends. Raises WorkSuspended if it does."""
     steps = awaitable.__await__()
     try:
         next(steps)
@@ -341,7 +348,7 @@ def _finish(awaitable: Awaitable[T]) -> T:
         value: T = end.value
         return value
     steps.close()
-    raise WorkSuspended("A work may await nothing but its transaction.")
+    raise WorkSuspended("The work of a transaction may await only the transaction.")
 
 
 def _settle(future: _Future, value: Any, failure: BaseException | None) -> None:
@@ -354,16 +361,16 @@ def _settle(future: _Future, value: Any, failure: BaseException | None) -> None:
 
 
 def _refusals(futures: list[_Future], error: Exception) -> list[_Outcome]:
-    """The same answer for everybody in a batch, each with an exception of its own to raise."""
+    """The outcomes when a whole batch fails: an exception for each caller."""
     reason = error.__cause__ if isinstance(error, TransactionLost) and error.__cause__ else error
-    _log.warning("%d writes were refused: %s", len(futures), reason)
+    _log.warning("%d writes failed: %s", len(futures), reason)
     return [(future, None, _refusal(error, reason)) for future in futures]
 
 
 def _refusal(error: Exception, reason: BaseException) -> StorageUnavailable:
-    known = translated(reason) if isinstance(reason, Exception) else reason
+    known = store_error(reason) if isinstance(reason, Exception) else reason
     message = known.message if isinstance(known, StorageUnavailable) else "Storage is unavailable."
-    # When writing to the disk fails in the middle of COMMIT, a crash right now might still bring the batch back.
+    # If the disk failed during COMMIT, the batch may be in the log and take effect after a crash.
     certain = isinstance(error, TransactionLost | apsw.FullError | apsw.BusyError)
     refusal = StorageUnavailable(message, should_retry=None if certain else False)
     refusal.__cause__ = reason

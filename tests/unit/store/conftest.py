@@ -1,4 +1,4 @@
-"""The store's tests on both databases, each with a schema and queries of its own."""
+"""Fixtures for the tests of the store: both databases with a small schema and its queries."""
 
 import secrets
 import shutil
@@ -15,10 +15,10 @@ from tests.unit.store import small_schema
 
 @pytest.fixture
 def migrations(tmp_path: Path) -> Path:
-    """A folder of migrations that a test may add to."""
+    """A folder of migrations, to which a test may add."""
     folder = tmp_path / "migrations"
     folder.mkdir()
-    (folder / "0001_begin.sql").write_text(small_schema.SCHEMA)
+    (folder / "0001_schema.sql").write_text(small_schema.SCHEMA)
     return folder
 
 
@@ -52,13 +52,13 @@ def cluster() -> Iterator[small_schema.Cluster]:
 
 @pytest.fixture(scope="session")
 def postgres_url(cluster: small_schema.Cluster) -> str:
-    """Here the server keeps its promises, because the store refuses one that does not."""
+    """A server that waits for the disk, because the store refuses any other."""
     return cluster.address
 
 
 @pytest.fixture
 def fresh_database(cluster: small_schema.Cluster) -> Iterator[str]:
-    """As for all tests, but it does not mind a restart in between."""
+    """A new empty database; the server may be restarted during the test."""
     name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(f"{cluster.address}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())

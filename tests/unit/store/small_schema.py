@@ -1,4 +1,4 @@
-"""What the tests of the store stand on: a small schema, its queries, and databases to open, stop and start."""
+"""A small schema, its queries, and databases that the tests of the store open, stop and start."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ CREATE TABLE notes (
 
 QUERIES = """
 -- name: add_account
--- Give somebody an account.
+-- Add an account.
 INSERT INTO accounts (id, available) VALUES (:id, :available);
 
 -- name: take_amount
@@ -38,11 +38,11 @@ INSERT INTO accounts (id, available) VALUES (:id, :available);
 UPDATE accounts SET available = available - :amount WHERE id = :id AND available >= :amount;
 
 -- name: take_blindly
--- Take an amount whatever is there; the schema has the last word.
+-- Take an amount; the CHECK of the schema refuses an overdraft.
 UPDATE accounts SET available = available - :amount WHERE id = :id;
 
 -- name: put_amount
--- Add to an account and say what is there now.
+-- Add to an account and return its new balance.
 UPDATE accounts SET available = available + :amount WHERE id = :id RETURNING id, available;
 
 -- name: get_account
@@ -50,15 +50,15 @@ UPDATE accounts SET available = available + :amount WHERE id = :id RETURNING id,
 SELECT id, available FROM accounts WHERE id = :id;
 
 -- name: list_accounts
--- Every account.
+-- All accounts.
 SELECT id, available FROM accounts ORDER BY id;
 
 -- name: add_note
--- Keep a note.
+-- Add a note.
 INSERT INTO notes (id, account, body, size) VALUES (:id, :account, :body, :size);
 
 -- name: drop_notes
--- Forget the notes of an account.
+-- Delete the notes of an account.
 DELETE FROM notes WHERE account = :account;
 
 -- name: get_note
@@ -70,15 +70,15 @@ SELECT id, account, body, size FROM notes WHERE id = :id;
 SELECT id FROM notes ORDER BY id;
 
 -- name: sum_notes
--- How many notes there are, how large together and on average, and whether there is any.
+-- Number of notes, their total and mean size, and whether there are any.
 SELECT COUNT(*) AS count, SUM(size) AS total, AVG(size) AS mean, COUNT(*) > 0 AS found FROM notes;
 
 -- name: echo_values
--- The values as the database understood them.
+-- The values as the database received them.
 SELECT CAST(:text AS TEXT) AS text, CAST(:number AS BIGINT) AS number, :number + :number AS twice, '100%' AS all;
 
 -- name: count_pairs
--- Something that takes its time.
+-- A query that takes long.
 SELECT COUNT(*) AS count FROM accounts a, accounts b, accounts c, accounts d WHERE a.id <= d.id;
 
 -- name: get_backend [sqlite]
@@ -93,7 +93,7 @@ SELECT pg_backend_pid() AS pid;
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A place to open stores on, as often as a test likes."""
+    """A database on which a test may open several stores."""
 
     dialect: Dialect
     address: str
@@ -102,8 +102,9 @@ class Database:
 
 def database(dialect: Dialect, address: str, migrations: Path) -> Database:
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Store]:
-        queries, steps = parse_queries(QUERIES), read_migrations(migrations)
+    async def open_store() -> AsyncIterator[Store]:
+        queries = parse_queries(QUERIES)
+        steps = read_migrations(migrations)
         store: Store
         if dialect == "sqlite":
             store = await open_sqlite(Path(address), queries, steps)
@@ -114,24 +115,24 @@ def database(dialect: Dialect, address: str, migrations: Path) -> Database:
         finally:
             await store.close()
 
-    return Database(dialect, address, opened)
+    return Database(dialect, address, open_store)
 
 
 Work = Callable[[Transaction], Awaitable[Any]]
 
 
-def adding(account: str, available: int = 0) -> Work:
-    """A work that opens an account."""
+def add_account(account: str, available: int = 0) -> Work:
+    """The work of a transaction that adds an account."""
     return lambda transaction: transaction.run("add_account", id=account, available=available)
 
 
-def noting(note: str, account: str = "a", body: bytes = b"") -> Work:
-    """A work that keeps a note."""
+def add_note(note: str, account: str = "a", body: bytes = b"") -> Work:
+    """The work of a transaction that adds a note."""
     return lambda transaction: transaction.run("add_note", id=note, account=account, body=body, size=len(body))
 
 
 class Cluster:
-    """A Postgres server with the settings of a real one, which can be stopped and started again."""
+    """A Postgres server that waits for the disk, and that can be stopped and started again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -157,7 +158,7 @@ class Cluster:
         postgres._wait(f"{self.address}/postgres", self._folder / "log")
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End the server: in order but at once (SIGINT), or as a crash does (SIGQUIT)."""
+        """Stop the server: orderly (SIGINT), or as in a crash (SIGQUIT)."""
         assert self._guard is not None
         assert self._guard.stdin is not None
         pid_file = self._data / "postmaster.pid"

@@ -1,4 +1,4 @@
-"""The settings decide which database is opened, and both are opened with everything that the code needs."""
+"""The settings decide which database is opened, with the real schema and queries."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from penstock.settings import Settings
 from penstock.store.opening import open_store
 
 
-async def test_sqlite_unless_said(tmp_path: Path) -> None:
+async def test_sqlite_by_default(tmp_path: Path) -> None:
     store = await open_store(Settings(data=tmp_path))
     try:
         assert store.dialect == "sqlite"
@@ -18,7 +18,7 @@ async def test_sqlite_unless_said(tmp_path: Path) -> None:
         await store.close()
 
 
-async def test_postgres_where_an_address_is_given(
+async def test_postgres_if_the_settings_have_its_url(
     tmp_path: Path, fresh_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.store.postgres.DURABILITY", {})  # the tests' server runs without fsync, for speed

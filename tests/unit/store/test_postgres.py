@@ -1,4 +1,4 @@
-"""The store on Postgres: what it insists on, what it tries again, what it never does twice, and how it comes back."""
+"""The store on Postgres: required settings, retries, lost connections and restarts of the server."""
 
 import asyncio
 import signal
@@ -13,13 +13,13 @@ import pytest
 from penstock.store import postgres
 from penstock.store.base import BackupRefused, StorageMisconfigured, StorageUnavailable, Store, Transaction
 from tests.unit.store import small_schema
-from tests.unit.store.small_schema import Cluster, Database, Work, adding, noting
+from tests.unit.store.small_schema import Cluster, Database, Work, add_account, add_note
 
 
 @asynccontextmanager
-async def opened(database: Database) -> AsyncIterator[Store]:
+async def open_store(database: Database) -> AsyncIterator[Store]:
     async with database.open() as store:
-        await store.write(adding("a", 1000))
+        await store.write(add_account("a", 1000))
         yield store
 
 
@@ -29,7 +29,7 @@ def run(url: str, statement: str) -> None:
 
 
 async def end_backend(url: str, transaction: Transaction) -> None:
-    """Cut the connection of a transaction from the server's side, and wait until it is gone."""
+    """Close the connection of a transaction on the server, and wait until it is closed."""
     row = await transaction.one("get_backend")
     assert row is not None
     run(url, f"SELECT pg_terminate_backend({row['pid']}, 5000)")
@@ -50,7 +50,7 @@ async def eventually_writes(store: Store, work: Work, seconds: float = 15) -> No
 # -------------------------------------------------------------------------------------------------------------- opening
 
 
-async def test_a_server_that_may_forget_is_refused(postgres_database: Database, fresh_database: str) -> None:
+async def test_a_server_that_may_lose_commits_is_refused(postgres_database: Database, fresh_database: str) -> None:
     name = fresh_database.rpartition("/")[2]
     run(fresh_database, f"ALTER DATABASE {name} SET synchronous_commit = off")
     with pytest.raises(StorageMisconfigured, match="Postgres setting synchronous_commit is 'off'"):
@@ -64,17 +64,17 @@ async def test_a_server_that_may_forget_is_refused(postgres_database: Database, 
 
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
-async def test_each_setting_is_missed_by_name(
+async def test_each_missing_setting_is_named(
     postgres_database: Database, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """No server of ours has them off, so the demand is turned around instead."""
+    """The test server has these settings on, so the test requires them to be off."""
     monkeypatch.setattr(postgres, "DURABILITY", {**postgres.DURABILITY, name: ("off",)})
     with pytest.raises(StorageMisconfigured, match=f"Postgres setting {name} is 'on'"):
         async with postgres_database.open():
             pass
 
 
-async def test_a_server_that_is_not_there_is_unavailable(free_port: int, migrations: Path) -> None:
+async def test_an_unreachable_server_is_unavailable(free_port: int, migrations: Path) -> None:
     with pytest.raises(StorageUnavailable, match="Cannot reach Postgres"):
         async with small_schema.database(
             "postgres", f"postgresql://postgres@127.0.0.1:{free_port}/x", migrations
@@ -82,21 +82,21 @@ async def test_a_server_that_is_not_there_is_unavailable(free_port: int, migrati
             pass
 
 
-async def test_an_address_that_is_none_is_a_mistake(migrations: Path) -> None:
-    with pytest.raises(StorageMisconfigured, match="address of the database is not understood"):
+async def test_a_malformed_url_is_refused(migrations: Path) -> None:
+    with pytest.raises(StorageMisconfigured, match="URL of the database is malformed"):
         async with small_schema.database("postgres", "postgresql://x?nonsense", migrations).open():
             pass
 
 
-async def test_operators_see_who_is_connected(postgres_database: Database) -> None:
-    async with opened(postgres_database):
+async def test_connections_have_the_name_of_the_application(postgres_database: Database) -> None:
+    async with open_store(postgres_database):
         with psycopg.connect(postgres_database.address) as connection:
             names = connection.execute("SELECT DISTINCT application_name FROM pg_stat_activity").fetchall()
         assert ("penstock",) in names
 
 
-async def test_backup_is_left_to_postgres(postgres_database: Database, tmp_path: Path) -> None:
-    async with opened(postgres_database) as store:
+async def test_backup_is_refused(postgres_database: Database, tmp_path: Path) -> None:
+    async with open_store(postgres_database) as store:
         with pytest.raises(BackupRefused, match="pg_dump"):
             await store.backup(tmp_path / "x")
         await store.purge_traces()
@@ -105,9 +105,9 @@ async def test_backup_is_left_to_postgres(postgres_database: Database, tmp_path:
 # --------------------------------------------------------------------------------------------------------- trying again
 
 
-async def test_a_deadlock_is_tried_again(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
-        await store.write(adding("b", 1000))
+async def test_a_deadlock_is_retried(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
+        await store.write(add_account("b", 1000))
         met = asyncio.Barrier(2)
         runs = 0
 
@@ -116,7 +116,7 @@ async def test_a_deadlock_is_tried_again(postgres_database: Database) -> None:
             runs += 1
             await transaction.run("take_amount", id=source, amount=10)
             if runs <= 2:
-                await met.wait()  # now each has what the other wants
+                await met.wait()  # now each holds the row that the other one needs
             await transaction.run("put_amount", id=target, amount=10)
 
         await asyncio.gather(
@@ -127,8 +127,8 @@ async def test_a_deadlock_is_tried_again(postgres_database: Database) -> None:
         assert [row["available"] for row in await store.all("list_accounts")] == [1000, 1000]
 
 
-async def test_a_serialization_failure_is_tried_again_but_not_for_ever(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
+async def test_a_serialization_failure_is_retried_a_few_times(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def fail(transaction: Transaction) -> int:
@@ -152,8 +152,8 @@ async def test_a_serialization_failure_is_tried_again_but_not_for_ever(postgres_
         assert runs == postgres.ATTEMPTS
 
 
-async def test_a_connection_lost_before_commit_is_tried_once_more(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
+async def test_a_connection_lost_before_commit_is_retried_once(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def work(transaction: Transaction) -> None:
@@ -170,8 +170,8 @@ async def test_a_connection_lost_before_commit_is_tried_once_more(postgres_datab
         assert await store.all("list_notes") == [{"id": "n"}]
 
 
-async def test_a_connection_lost_again_and_again_is_given_up(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
+async def test_a_connection_lost_twice_is_an_error(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def work(transaction: Transaction) -> None:
@@ -187,8 +187,8 @@ async def test_a_connection_lost_again_and_again_is_given_up(postgres_database: 
         assert await store.one("get_account", id="a") == {"id": "a", "available": 1000}
 
 
-async def test_a_connection_lost_while_committing_is_never_tried_again(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
+async def test_a_connection_lost_during_commit_is_not_retried(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def work(transaction: Transaction) -> None:
@@ -201,26 +201,24 @@ async def test_a_connection_lost_while_committing_is_never_tried_again(postgres_
             await store.write(work)
         assert runs == 1
         assert caught.value.should_retry is False
-        assert await store.write(adding("b")) == 1
+        assert await store.write(add_account("b")) == 1
 
 
-async def test_a_row_that_stays_locked_is_not_waited_for_for_ever(
-    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_waiting_for_a_locked_row_ends(postgres_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "_SESSION", "SET lock_timeout = '100ms'")
-    async with opened(postgres_database) as store:
+    async with open_store(postgres_database) as store:
         with psycopg.connect(postgres_database.address) as other:
             other.execute("SELECT 1 FROM accounts FOR UPDATE")
-            with pytest.raises(StorageUnavailable, match="holds on to"):
+            with pytest.raises(StorageUnavailable, match="holds a lock"):
                 await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1))
         assert await store.write(lambda transaction: transaction.run("put_amount", id="a", amount=1)) == 1
 
 
-async def test_a_process_that_stops_in_a_transaction_keeps_nobody_waiting(
+async def test_an_idle_transaction_is_ended_by_the_server(
     postgres_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "_SESSION", "SET idle_in_transaction_session_timeout = '100ms'")
-    async with opened(postgres_database) as store:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def work(transaction: Transaction) -> int:
@@ -228,7 +226,7 @@ async def test_a_process_that_stops_in_a_transaction_keeps_nobody_waiting(
             runs += 1
             await transaction.run("put_amount", id="a", amount=1)
             if runs == 1:
-                with psycopg.connect(postgres_database.address) as other:  # blocks until the server has had enough
+                with psycopg.connect(postgres_database.address) as other:  # waits for the server
                     other.execute("SELECT available FROM accounts FOR UPDATE")
             return await transaction.run("put_amount", id="a", amount=1)
 
@@ -237,12 +235,12 @@ async def test_a_process_that_stops_in_a_transaction_keeps_nobody_waiting(
         assert await store.one("get_account", id="a") == {"id": "a", "available": 1002}
 
 
-async def test_a_server_that_only_reads_is_unavailable_until_it_writes_again(
+async def test_a_read_only_server_is_unavailable_until_it_accepts_writes(
     postgres_database: Database, cluster: Cluster
 ) -> None:
-    """As after a failover, when connections still lead to what has become the standby."""
+    """After a failover, connections may still lead to the former primary server."""
     name = postgres_database.address.rpartition("/")[2]
-    async with opened(postgres_database) as store:
+    async with open_store(postgres_database) as store:
         runs = 0
 
         async def work(transaction: Transaction) -> int:
@@ -253,22 +251,22 @@ async def test_a_server_that_only_reads_is_unavailable_until_it_writes_again(
             return await transaction.run("put_amount", id="a", amount=1)
 
         run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-        with pytest.raises(StorageUnavailable, match="only reads"):
+        with pytest.raises(StorageUnavailable, match="read-only"):
             await store.write(work)
         run(f"{cluster.address}/postgres", f"ALTER DATABASE {name} RESET default_transaction_read_only")
         await eventually_writes(store, work)
         assert await store.one("get_account", id="a") == {"id": "a", "available": 1001}
 
 
-async def test_callers_that_give_up_cost_no_connection(postgres_database: Database) -> None:
-    async with opened(postgres_database) as store:
+async def test_cancelled_callers_return_their_connections(postgres_database: Database) -> None:
+    async with open_store(postgres_database) as store:
         for turn in range(20):
-            tasks = [asyncio.create_task(store.write(noting(f"n{turn}-{number}"))) for number in range(30)]
+            tasks = [asyncio.create_task(store.write(add_note(f"n{turn}-{number}"))) for number in range(30)]
             await asyncio.sleep(turn / 2000)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        # Every connection there may be, all at once.
+        # All connections of the pool at once.
         together = asyncio.Barrier(16)
 
         async def meet(transaction: Transaction) -> int:
@@ -282,18 +280,18 @@ async def test_callers_that_give_up_cost_no_connection(postgres_database: Databa
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-async def test_a_restart_between_calls_is_not_noticed(
+async def test_a_restart_between_calls_causes_no_error(
     postgres_database: Database, cluster: Cluster, how: signal.Signals
 ) -> None:
-    async with opened(postgres_database) as store:
-        # As many connections as there may be, all of them about to die.
-        await asyncio.gather(*(store.write(noting(f"n{number:02}")) for number in range(50)))
+    async with open_store(postgres_database) as store:
+        # As many connections as the pool may have; the restart closes all of them.
+        await asyncio.gather(*(store.write(add_note(f"n{number:02}")) for number in range(50)))
         await asyncio.to_thread(cluster.stop, how)
         await asyncio.to_thread(cluster.start)
-        # One alone must not try one dead connection after another.
-        assert await store.write(noting("alone")) == 1
+        # One call must not try one closed connection after another.
+        assert await store.write(add_note("alone")) == 1
         outcomes = await asyncio.gather(
-            *(store.write(noting(f"o{number:02}")) for number in range(50)),
+            *(store.write(add_note(f"o{number:02}")) for number in range(50)),
             *(store.one("get_account", id="a") for _ in range(50)),
             return_exceptions=True,
         )
@@ -301,26 +299,25 @@ async def test_a_restart_between_calls_is_not_noticed(
         assert len(await store.slow("list_notes")) == 101
 
 
-async def test_while_the_server_is_away_callers_are_told_and_later_all_is_well(
+async def test_calls_fail_while_the_server_is_stopped_and_succeed_afterwards(
     postgres_database: Database, cluster: Cluster
 ) -> None:
-    async with opened(postgres_database) as store:
+    async with open_store(postgres_database) as store:
         assert isinstance(store, postgres.PostgresStore)
-        await asyncio.gather(*(store.write(noting(f"n{number:02}")) for number in range(50)))
+        await asyncio.gather(*(store.write(add_note(f"n{number:02}")) for number in range(50)))
         await asyncio.to_thread(cluster.stop)
         store._pool.timeout = 0.3
-        start = time.monotonic()
-        outcomes = await asyncio.gather(
-            *(store.write(noting(f"o{number:02}")) for number in range(20)),
-            *(store.one("get_account", id="a") for _ in range(20)),
-            store.slow("list_notes"),
-            return_exceptions=True,
-        )
+        async with asyncio.timeout(60):
+            outcomes = await asyncio.gather(
+                *(store.write(add_note(f"o{number:02}")) for number in range(20)),
+                *(store.one("get_account", id="a") for _ in range(20)),
+                store.slow("list_notes"),
+                return_exceptions=True,
+            )
         assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
-        assert time.monotonic() - start < 10
         await asyncio.to_thread(cluster.start)
-        await eventually_writes(store, noting("later"))
-        await asyncio.gather(*(eventually_writes(store, noting(f"p{number:02}")) for number in range(50)))
+        await eventually_writes(store, add_note("later"))
+        await asyncio.gather(*(eventually_writes(store, add_note(f"p{number:02}")) for number in range(50)))
         # What was refused is not there, whatever was is.
         assert [row["id"][0] for row in await store.all("list_notes")] == ["l"] + ["n"] * 50 + ["p"] * 50
 
@@ -329,7 +326,7 @@ async def test_while_the_server_is_away_callers_are_told_and_later_all_is_well(
 async def test_restarts_under_load_lose_nothing_that_was_acknowledged(
     postgres_database: Database, cluster: Cluster
 ) -> None:
-    async with opened(postgres_database) as store:
+    async with open_store(postgres_database) as store:
         acknowledged: list[str] = []
         ends = time.monotonic() + 8
 
@@ -338,7 +335,7 @@ async def test_restarts_under_load_lose_nothing_that_was_acknowledged(
             while time.monotonic() < ends:
                 number += 1
                 try:
-                    await store.write(noting(f"{name}-{number:05}"))
+                    await store.write(add_note(f"{name}-{number:05}"))
                 except StorageUnavailable:
                     await asyncio.sleep(0.01)
                 else:
@@ -351,7 +348,7 @@ async def test_restarts_under_load_lose_nothing_that_was_acknowledged(
                 await asyncio.to_thread(cluster.start)
 
         await asyncio.gather(monkey(), *(writer(f"w{number:02}") for number in range(20)))
-        await eventually_writes(store, noting("last"))
+        await eventually_writes(store, add_note("last"))
         kept = {row["id"] for row in await store.slow("list_notes")}
         assert kept >= set(acknowledged)
         assert len(acknowledged) > 100

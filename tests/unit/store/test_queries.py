@@ -1,4 +1,4 @@
-"""The loader of named SQL: what it makes of a file, and what it refuses."""
+"""Files of named SQL: how they are read, and what is refused."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from penstock.store.base import QueryMisused, StorageMisconfigured
 from penstock.store.queries import parse_queries, read_queries
 
 
-def test_one_text_serves_both_dialects() -> None:
+def test_one_text_is_for_both_databases() -> None:
     found = parse_queries("-- name: get_thing\n-- One thing,\n-- by its id.\nSELECT a FROM t WHERE id = :id;\n")
     assert found.sqlite["get_thing"].sql == "SELECT a FROM t WHERE id = :id"
     assert found.postgres["get_thing"].sql == "SELECT a FROM t WHERE id = %(id)s"
@@ -21,7 +21,7 @@ def test_one_text_serves_both_dialects() -> None:
         assert not query.writes
 
 
-def test_a_query_may_differ_between_dialects() -> None:
+def test_a_query_may_differ_between_databases() -> None:
     found = parse_queries(
         "-- name: claim_thing [sqlite]\n-- Take one.\nUPDATE t SET a = :a\n"
         "-- name: claim_thing [postgres]\n-- Take one, past those being taken.\nUPDATE t SET a = :a WHERE id IN "
@@ -31,14 +31,14 @@ def test_a_query_may_differ_between_dialects() -> None:
     assert "SKIP" in found.postgres["claim_thing"].sql
 
 
-def test_a_hint_is_for_sqlite_alone() -> None:
+def test_indexed_by_is_removed_for_postgres() -> None:
     text = "-- name: get_thing\n-- One.\nSELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a;\n"
     found = parse_queries(text)
     assert found.sqlite["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t INDEXED BY t_by_a\nWHERE a = :a"
     assert found.postgres["get_thing"].sql == "SELECT ' INDEXED BY x' FROM t\nWHERE a = %(a)s"
 
 
-def test_two_that_differ_in_words_are_said_once() -> None:
+def test_a_choice_in_a_name_defines_two_queries() -> None:
     text = "-- name: list_{older|newer}_things\n-- {Down|Up}.\nSELECT '{}' FROM t ORDER BY id {DESC|ASC};\n"
     found = parse_queries(text + "-- name: get_thing\n-- Not a choice.\nSELECT '{a|b}'").sqlite
     assert {name: (query.description, query.sql) for name, query in found.items()} == {
@@ -48,9 +48,9 @@ def test_two_that_differ_in_words_are_said_once() -> None:
     }
 
 
-# Left: SQL as written. Right: as psycopg gets it. In between: what a naive translation would spoil.
+# SQL as written, as psycopg gets it, and its parameters: cases that a naive translation would get wrong.
 @pytest.mark.parametrize(
-    ("written", "translated", "accepts"),
+    ("written", "expected", "accepts"),
     [
         ("SELECT ':x', \":y\", :z", "SELECT ':x', \":y\", %(z)s", {"z"}),
         ("SELECT 'it''s :x' || :z", "SELECT 'it''s :x' || %(z)s", {"z"}),
@@ -66,9 +66,9 @@ def test_two_that_differ_in_words_are_said_once() -> None:
         ("SELECT 'a /* b', :c, '*/'", "SELECT 'a /* b', %(c)s, '*/'", {"c"}),
     ],
 )
-def test_parameters_are_found_where_they_are_and_nowhere_else(written: str, translated: str, accepts: set[str]) -> None:
+def test_only_real_parameters_are_found(written: str, expected: str, accepts: set[str]) -> None:
     query = parse_queries(f"-- name: get_thing\n-- A thing.\n{written}").postgres["get_thing"]
-    assert query.sql == translated
+    assert query.sql == expected
     assert query.accepts == accepts
 
 
@@ -78,7 +78,7 @@ def test_sqlite_gets_the_same_parameters() -> None:
     assert query.accepts == {"y"}
 
 
-# Pieces that SQLite understands too; its own parser then says where the parameters are.
+# Pieces of SQL that SQLite accepts too, so that its own parser can say which parameters there are.
 PIECES = [
     ":a",
     ":b_2",
@@ -134,19 +134,19 @@ def names_by_sqlite(text: str) -> set[str]:
         ("-- a remark\nWITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", True),
     ],
 )
-def test_writing_is_told_from_reading(written: str, writes: bool) -> None:
+def test_writing_queries_are_recognized(written: str, writes: bool) -> None:
     assert parse_queries(f"-- name: do_thing\n-- A thing.\n\n{written}").sqlite["do_thing"].writes is writes
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("-- name: get_thing\nSELECT 1", "queries:1: get_thing needs a description"),
         ("-- name: get_thing\n-- \nSELECT 1", "queries:1: get_thing needs a description"),
         ("-- name: get_thing\n-- A thing.\n", "queries:1: get_thing has no SQL"),
-        ("-- name: get_thing\n-- A thing.\nSELECT 1; SELECT 2", "get_thing holds more than one statement"),
-        ("-- name: get_thing\n-- A thing.\nSELECT 1; 'x'", "get_thing holds more than one statement"),
-        ("-- name: get_thing\n-- A thing.\nSELECT 1;;", "get_thing holds more than one statement"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1; SELECT 2", "get_thing has more than one statement"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1; 'x'", "get_thing has more than one statement"),
+        ("-- name: get_thing\n-- A thing.\nSELECT 1;;", "get_thing has more than one statement"),
         ("-- name: Thing\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
         ("-- name get_thing\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
         ("-- name: get_thing [mysql]\n-- A thing.\nSELECT 1", "queries:1: not of the form"),
@@ -155,46 +155,46 @@ def test_writing_is_told_from_reading(written: str, writes: bool) -> None:
         ("-- name: get_thing [postgres]\n-- A thing.\nSELECT 1", "get_thing does not exist for sqlite"),
         (
             "-- name: get_thing\n-- A thing.\nSELECT 1\n-- name: get_thing\n-- Again.\nSELECT 1",
-            "queries:4: get_thing exists twice for sqlite",
+            "queries:4: get_thing is defined twice for sqlite",
         ),
         (
             "-- name: get_thing\n-- A thing.\nSELECT 1\n-- name: get_thing [postgres]\n-- Again.\nSELECT 1",
-            "queries:4: get_thing exists twice for postgres",
+            "queries:4: get_thing is defined twice for postgres",
         ),
         (
             "-- name: get_thing [sqlite]\n-- A thing.\nSELECT :a\n-- name: get_thing [postgres]\n-- It.\nSELECT :b",
-            "two dialects of get_thing differ",
+            "versions of get_thing differ",
         ),
         (
             "-- name: do_thing [sqlite]\n-- It.\nSELECT 1\n-- name: do_thing [postgres]\n-- It.\nDELETE FROM t",
-            "two dialects of do_thing differ",
+            "versions of do_thing differ",
         ),
     ],
 )
-def test_a_bad_file_is_refused_with_its_place(text: str, complaint: str) -> None:
+def test_a_malformed_query_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(StorageMisconfigured) as caught:
         parse_queries(text)
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_one_dialect_may_have_something_to_itself() -> None:
+def test_a_query_may_be_for_postgres_only() -> None:
     found = parse_queries("-- name: get_thing [postgres only]\n-- It.\nSELECT :a")
     assert found.postgres["get_thing"].accepts == {"a"}
     assert "get_thing" not in found.sqlite
 
 
-def test_a_folder_is_one_collection(tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_read_together(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("-- A heading.\n\n-- name: get_thing\n-- It.\nSELECT 1 -- trailing\n")
     (tmp_path / "b.sql").write_text("-- Another.\n\n-- name: get_other\n-- It.\nSELECT 2\n")
     assert sorted(read_queries(tmp_path).sqlite) == ["get_other", "get_thing"]
     (tmp_path / "c.sql").write_text("-- name: get_thing\n-- It.\nSELECT 3\n")
-    with pytest.raises(StorageMisconfigured, match=r"c\.sql:1: get_thing exists twice"):
+    with pytest.raises(StorageMisconfigured, match=r"c\.sql:1: get_thing is defined twice"):
         read_queries(tmp_path)
 
 
-def test_an_unknown_name_is_a_mistake() -> None:
+def test_an_unknown_name_is_refused() -> None:
     found = parse_queries("-- name: get_thing\n-- It.\nSELECT 1")
     with pytest.raises(QueryMisused, match="no query named get_thin"):
         found.sqlite["get_thin"]
     with pytest.raises(QueryMisused, match="no query named get_thin"):
-        found.postgres.reading("get_thin")
+        found.postgres.get_reading("get_thin")

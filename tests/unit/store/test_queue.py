@@ -1,4 +1,4 @@
-"""The tables of the queue: installed once, brought up to date step by step, refused when they are not ours."""
+"""The tables of the queue are installed once, migrated step by step, and refused if another program made them."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ from penstock.store import queue
 from penstock.store.base import StorageMisconfigured
 from penstock.store.postgres import Connection
 
-# What the catalogue of Postgres says of functions and columns, whichever way they came about.
+# Functions and columns as the catalogue of Postgres lists them.
 FUNCTIONS = "SELECT proname AS name, prosrc AS text FROM pg_proc WHERE proname LIKE 'procrastinate%'"
 COLUMNS = (
     "SELECT table_name || '.' || column_name AS name FROM information_schema.columns WHERE table_name LIKE 'procr%'"
 )
 
 
-async def connected(address: str) -> Connection:
+async def connect(address: str) -> Connection:
     return await Connection.connect(address, autocommit=True, row_factory=dict_row)
 
 
@@ -33,8 +33,8 @@ async def names(connection: Connection) -> set[object]:
     return {row["name"] for sql in (FUNCTIONS, COLUMNS) for row in await rows(connection, sql)}
 
 
-async def test_installed_once(fresh_database: str) -> None:
-    async with await connected(fresh_database) as connection:
+async def test_the_queue_is_installed_once(fresh_database: str) -> None:
+    async with await connect(fresh_database) as connection:
         await queue.install_queue(connection)
         assert await version(connection) == [max(queue.migrations())]
         await connection.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
@@ -43,19 +43,19 @@ async def test_installed_once(fresh_database: str) -> None:
         assert await version(connection) == [max(queue.migrations())]
 
 
-async def test_installed_by_many_at_once(fresh_database: str) -> None:
+async def test_several_processes_install_at_once(fresh_database: str) -> None:
     async def install() -> None:
-        async with await connected(fresh_database) as connection:
+        async with await connect(fresh_database) as connection:
             await queue.install_queue(connection)
 
     await asyncio.gather(*(install() for _ in range(5)))
 
 
-async def test_brought_up_to_date(fresh_database: str) -> None:
-    """From the first release that we could have installed on, migrations lead to the same tables one by one."""
+async def test_an_old_queue_is_migrated(fresh_database: str) -> None:
+    """Migrations from an old release lead to the same tables as a new installation."""
     known = queue.migrations()
     old = sorted(name for name in known if name < "03.02.00_50")
-    async with await connected(fresh_database) as connection:
+    async with await connect(fresh_database) as connection:
         for name in old:
             await connection.execute(known[name].encode())
         await connection.execute(
@@ -71,9 +71,9 @@ async def test_brought_up_to_date(fresh_database: str) -> None:
         assert stepwise == await names(connection)
 
 
-async def test_a_migration_that_fails_leaves_no_trace(fresh_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_migration_changes_nothing(fresh_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {**queue.migrations(), "99.00.00_01_broken.sql": "CREATE TABLE half (id INT); SELECT 1 / 0"}
-    async with await connected(fresh_database) as connection:
+    async with await connect(fresh_database) as connection:
         await queue.install_queue(connection)
         monkeypatch.setattr(queue, "migrations", lambda: broken)
         with pytest.raises(psycopg.errors.DivisionByZero):
@@ -83,16 +83,16 @@ async def test_a_migration_that_fails_leaves_no_trace(fresh_database: str, monke
 
 
 async def test_a_newer_queue_is_refused(fresh_database: str) -> None:
-    async with await connected(fresh_database) as connection:
+    async with await connect(fresh_database) as connection:
         await queue.install_queue(connection)
         await connection.execute("INSERT INTO queue_version VALUES ('99.00.00_01_later.sql', 0)")
         with pytest.raises(StorageMisconfigured, match="newer release"):
             await queue.install_queue(connection)
 
 
-async def test_somebody_elses_queue_is_left_alone(fresh_database: str) -> None:
-    async with await connected(fresh_database) as connection:
+async def test_the_queue_of_another_program_is_refused(fresh_database: str) -> None:
+    async with await connect(fresh_database) as connection:
         await connection.execute("CREATE TABLE procrastinate_jobs (id INT)")
-        with pytest.raises(StorageMisconfigured, match="a database of its own"):
+        with pytest.raises(StorageMisconfigured, match="use another database"):
             await queue.install_queue(connection)
         assert await rows(connection, "SELECT to_regclass('queue_version') AS ours") == [{"ours": None}]

@@ -1,4 +1,4 @@
-"""A SQLite connection: its settings are checked, its file is private, its errors are translated."""
+"""A SQLite connection has checked settings, a private file, and the errors of the store."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from penstock.store.base import ConstraintViolated, StorageMisconfigured, StorageUnavailable
 from penstock.store.queries import parse_queries
-from penstock.store.sqlite_session import SETTINGS, check_settings, check_version, open_session, translated
+from penstock.store.sqlite_session import SETTINGS, check_settings, check_version, open_session, store_error
 
 QUERIES = parse_queries("""
 -- name: list_things
@@ -20,7 +20,7 @@ INSERT INTO things (a, b) VALUES (:a, :b);
 """).sqlite
 
 
-def test_a_new_file_has_every_setting_and_belongs_to_us_alone(tmp_path: Path) -> None:
+def test_a_new_file_has_every_setting_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "penstock.db"
     session = open_session(path, QUERIES)
     session.connection.execute("CREATE TABLE things (a, b)")
@@ -34,7 +34,7 @@ def test_a_new_file_has_every_setting_and_belongs_to_us_alone(tmp_path: Path) ->
     ("name", "wrong"),
     [("journal_mode", "delete"), ("synchronous", 1), ("foreign_keys", 0), ("secure_delete", 0), ("temp_store", 0)],
 )
-def test_each_setting_is_missed_by_name(tmp_path: Path, name: str, wrong: str | int) -> None:
+def test_each_missing_setting_is_named(tmp_path: Path, name: str, wrong: str | int) -> None:
     session = open_session(tmp_path / "penstock.db", QUERIES)
     check_settings(session.connection)
     session.connection.pragma(name, wrong)
@@ -44,14 +44,14 @@ def test_each_setting_is_missed_by_name(tmp_path: Path, name: str, wrong: str | 
 
 
 def test_a_database_that_cannot_have_a_log_is_refused() -> None:
-    """In memory there is no write-ahead log, and SQLite answers the wish for one with silence."""
+    """A database in memory has no write-ahead log, and SQLite ignores the pragma that asks for one."""
     before = Path(":memory:")
     assert not before.exists()
     with pytest.raises(StorageMisconfigured, match="journal_mode is 'memory'"):
         open_session(before, QUERIES, read_only=True)
 
 
-def test_what_cannot_be_opened_is_said_with_its_path(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageMisconfigured, match=r"Cannot open the database .*/nowhere/penstock\.db"):
         open_session(tmp_path / "nowhere" / "penstock.db", QUERIES)
     (tmp_path / "letter.db").write_text("Dear all, this is not a database. " * 100)
@@ -66,7 +66,7 @@ def test_old_releases_are_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.51.3", "3.54.1", "4.0", apsw.sqlite_lib_version()])
-def test_repaired_releases_are_accepted(version: str) -> None:
+def test_newer_releases_are_accepted(version: str) -> None:
     check_version(version)
 
 
@@ -84,12 +84,12 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
     writer.connection.close()
 
 
-def test_errors_become_the_stores_own() -> None:
-    assert isinstance(translated(apsw.FullError()), StorageUnavailable)
-    assert "no space" in str(translated(apsw.FullError()))
-    assert "another process" in str(translated(apsw.BusyError()))
-    assert isinstance(translated(apsw.IOError()), StorageUnavailable)
-    assert isinstance(translated(apsw.CorruptError()), StorageUnavailable)
-    assert isinstance(translated(apsw.ConstraintError()), ConstraintViolated)
-    for ours in (apsw.SQLError("near"), ValueError("x")):
-        assert translated(ours) is ours
+def test_errors_of_sqlite_become_errors_of_the_store() -> None:
+    assert isinstance(store_error(apsw.FullError()), StorageUnavailable)
+    assert "no space" in str(store_error(apsw.FullError()))
+    assert "another process" in str(store_error(apsw.BusyError()))
+    assert isinstance(store_error(apsw.IOError()), StorageUnavailable)
+    assert isinstance(store_error(apsw.CorruptError()), StorageUnavailable)
+    assert isinstance(store_error(apsw.ConstraintError()), ConstraintViolated)
+    for error in (apsw.SQLError("near"), ValueError("x")):
+        assert store_error(error) is error

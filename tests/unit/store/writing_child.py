@@ -1,4 +1,4 @@
-"""A process that writes and says what was acknowledged, until it has done its number or is killed."""
+"""A process that writes notes and prints those that were acknowledged, until it has written enough or is killed."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ async def main() -> None:
     async with small_schema.database(
         "sqlite" if dialect == "sqlite" else "postgres", address, Path(migrations)
     ).open() as store:
-        await store.write(small_schema.adding("a"))
+        await store.write(small_schema.add_account("a"))
         for _ in range(limit // 20):
             await asyncio.gather(*(write(store, next(notes)) for _ in range(20)))
 
