@@ -34,8 +34,9 @@ from typing import Any, cast
 import msgspec
 
 from penstock import providers
-from penstock.chat import request as conversation
-from penstock.chat.stream import Broken, Relay, Usage, plainly
+from penstock.chat.pricing import Usage
+from penstock.chat.request import check_supported, provider_body, read_chat_request
+from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
@@ -281,21 +282,21 @@ async def play(recording: Recording) -> dict[str, Any]:
 async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": told["model"], **told["request"]}
     caller = Caller("org_1", "key_1")
-    talk = conversation.talk(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
-    conversation.check(talk, option.model)
-    fields = conversation.told(talk, option.model)
+    talk = read_chat_request(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
+    check_supported(talk, option.model)
+    fields = provider_body(talk, option.model)
     finish = option.model.op.settings.get("finish_reasons", {})
     if not talk.stream:
         answer = await upstream.send_chat(option, fields, 60)
         if answer.json.get("error"):
             raise upstream.failure_in_body(option, answer.body)
-        shown = json.loads(plainly(answer.body, finish))
+        shown = json.loads(rename_finish_reasons(answer.body, finish))
         return {"status": "completed", "json": shown, "usage": _usage(answer.json.get("usage"))}
-    relay = Relay(keeps_usage=talk.wants_usage, finish=finish)
+    relay = Relay(keeps_usage=talk.wants_usage, finish_reasons=finish)
     async with aclosing(await upstream.stream_chat(option, fields, 60, 60)) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
-        except Broken as problem:
+        except StreamBroken as problem:
             raise upstream.failure_in_body(option, problem.event) from None
     usage = msgspec.to_builtins(relay.usage) if relay.usage else None
     events = passed.decode().removesuffix("\n\n").split("\n\n")

@@ -1,5 +1,5 @@
-"""Chat completions, plain and streamed.
+"""Chat completions, whole and streamed.
 
-Start with `endpoint`: it checks the call with `request`, reserves the money, forwards the call and passes the answer
-on. `stream` reads and writes server-sent events.
+Start with `endpoint`: it checks the call with `request`, reserves its highest cost with `pricing`, forwards it to a
+provider, and passes the response on. `stream` passes server-sent events on and reads the usage from them.
 """

@@ -1,4 +1,4 @@
-"""Check a chat call: its parameters, messages and tools, or say what is wrong."""
+"""Check a chat call: its parameters, messages and tools."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -12,41 +12,42 @@ from penstock.schema import Call
 from penstock.upstream import translate
 
 _ROLES = ("system", "user", "assistant", "tool")
-_OPENAI_ROLES = (*_ROLES, "developer", "function")  # what OpenAI's own clients also send
-_CHOICES = ("none", "auto", "required")
-_MOST_STOPS = 4
-_OURS = ("session_id",)  # nobody else's business
-# Not in the interface, and handed on; but both say how much may be written, so they are read like what is.
-_AMOUNTS = (
+_ACCEPTED_ROLES = (*_ROLES, "developer", "function")  # OpenAI's clients also send the last two
+_TOOL_CHOICES = ("none", "auto", "required")
+_MAX_STOPS = 4
+_NOT_FORWARDED = ("session_id",)
+# Not in the interface and passed through, but checked because both limit the output.
+_EXTRA_FIELDS = (
     Field(name="max_completion_tokens", types=("integer",), about="OpenAI's newer name of `max_tokens`.", low=1),
-    Field(name="n", types=("integer",), about="How many answers.", low=1, high=128),
+    Field(name="n", types=("integer",), about="Number of choices.", low=1, high=128),
 )
-_KNOWN = {**CHAT, **{row.name: row for row in _AMOUNTS}}
-# Tokens cannot be counted without the model's own vocabulary; a ceiling can: no tokenizer makes more of text than this.
-_BYTES_PER_TOKEN = 2
-_TOKENS_PER_PICTURE = 3000
-_TOKENS_PER_MESSAGE = 16
+_FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
+# An upper bound of tokens: counting them exactly needs the tokenizer of each model.
+_MIN_BYTES_PER_TOKEN = 2
+_MAX_TOKENS_PER_IMAGE = 3000
+_MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A valid chat call, still in the caller's own words."""
+    """A checked chat call with its body as the caller sent it."""
 
     model: str
     body: dict[str, Any]
-    extras: dict[str, Any]  # of the body, what the interface does not name
+    extras: dict[str, Any]  # fields of the body that the interface does not name
     stream: bool
     wants_usage: bool
     has_images: bool
-    input_ceiling: int  # tokens
-    output_ceiling: int | None  # tokens of one answer, when the caller set any
-    answers: int
+    max_input_tokens: int
+    token_limit: int | None  # the caller's limit for one choice
+    choices: int
 
-    def output_tokens(self, usual: int) -> int:
-        """The most that may be written; `usual` is for callers who set no limit."""
-        return self.answers * (self.output_ceiling or usual)
+    def max_output_tokens(self, default: int) -> int:
+        """Return how many tokens all choices together can have; the default is for callers who set no limit."""
+        return self.choices * (self.token_limit or default)
 
 
-def talk(call: Call) -> ChatRequest:
+def read_chat_request(call: Call) -> ChatRequest:
+    """Check the body of a call; raise InvalidRequest for the first fault."""
     body = call.json
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
@@ -55,72 +56,76 @@ def talk(call: Call) -> ChatRequest:
         if name not in CHAT:
             extras[name] = value
         if value is not None:
-            if name in _KNOWN:
-                check_field(_KNOWN[name], value)
+            if name in _FIELDS:
+                check_field(_FIELDS[name], value)
             if name in _RULES:
                 _RULES[name](body, value)
     for name in ("model", "messages"):
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
-    text_bytes, pictures = _messages(body["messages"])
-    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    text_bytes, images = _check_messages(body["messages"])
+    token_limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
     return ChatRequest(
         model=body["model"],
         body=body,
         extras=extras,
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
-        has_images=pictures > 0,
-        input_ceiling=_ceiling(body, text_bytes, pictures),
-        output_ceiling=max(limits, default=None),
-        answers=body.get("n") or 1,
+        has_images=images > 0,
+        max_input_tokens=_max_input_tokens(body, text_bytes, images),
+        token_limit=max(token_limits, default=None),
+        choices=body.get("n") or 1,
     )
 
 
-def check(said: ChatRequest, model: Model) -> None:
-    """What this model cannot do is said before it is asked. A field at the interface's default asks for nothing."""
-    if said.extras:
-        translate.check_extras(model.op, said.extras)
+def check_supported(chat: ChatRequest, model: Model) -> None:
+    """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
+    if chat.extras:
+        translate.check_extras(model.op, chat.extras)
     for row in model.op.params:
-        value = said.body.get(row.name)
+        value = chat.body.get(row.name)
         if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):
             translate.check_row(model, row, value)
 
 
-def told(said: ChatRequest, model: Model) -> dict[str, Any]:
-    """The caller's body as the provider reads it: its table speaks only of what differs from OpenAI's."""
-    fields = {name: value for name, value in said.body.items() if name not in _OURS}
-    reports_usage = True
+def provider_body(chat: ChatRequest, model: Model) -> dict[str, Any]:
+    """Return the body for the provider: the caller's, changed where the model's table differs from OpenAI's API.
+
+    A stream always asks for usage, because the cost depends on it, unless the table has a row for `stream_options`.
+    """
+    fields = {name: value for name, value in chat.body.items() if name not in _NOT_FORWARDED}
+    asks_for_usage = chat.stream
     for row in model.op.params:
         value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
-        reports_usage &= row.name != "stream_options"
+        if row.name == "stream_options":
+            asks_for_usage = False
         if value is not None and row.convert:
             value = row.convert(value)
         if value is not None and row.to:
             name, _, inner = row.to[0].partition(".")
-            fields[name] = {**_table(fields.get(name)), inner: value} if inner else value
-    if said.stream and reports_usage:
-        fields["stream_options"] = {**(said.body.get("stream_options") or {}), "include_usage": True}
+            fields[name] = {**_as_mapping(fields.get(name)), inner: value} if inner else value
+    if asks_for_usage:
+        fields["stream_options"] = {**(chat.body.get("stream_options") or {}), "include_usage": True}
     fields["model"] = model.upstream
     return fields
 
 
-def _table(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _ceiling(body: Mapping[str, Any], text_bytes: int, pictures: int) -> int:
-    tools = _json_size(body["tools"]) if body.get("tools") else 0
-    words = (text_bytes + tools) // _BYTES_PER_TOKEN
-    return words + pictures * _TOKENS_PER_PICTURE + len(body["messages"]) * _TOKENS_PER_MESSAGE
+def _max_input_tokens(body: Mapping[str, Any], text_bytes: int, images: int) -> int:
+    tools_bytes = _json_size(body["tools"]) if body.get("tools") else 0
+    text_tokens = (text_bytes + tools_bytes) // _MIN_BYTES_PER_TOKEN
+    return text_tokens + images * _MAX_TOKENS_PER_IMAGE + len(body["messages"]) * _MAX_TOKENS_PER_MESSAGE
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 
 
 def _check_stop(body: Mapping[str, Any], stop: Any) -> None:
-    if isinstance(stop, list) and not (1 <= len(stop) <= _MOST_STOPS and all(isinstance(one, str) for one in stop)):
-        raise InvalidRequest(f"`stop` must be a string or an array of 1 to {_MOST_STOPS} strings.", param="stop")
+    if isinstance(stop, list) and not (1 <= len(stop) <= _MAX_STOPS and all(isinstance(text, str) for text in stop)):
+        raise InvalidRequest(f"`stop` must be a string or an array of 1 to {_MAX_STOPS} strings.", param="stop")
 
 
 def _check_top_logprobs(body: Mapping[str, Any], top: Any) -> None:
@@ -128,8 +133,8 @@ def _check_top_logprobs(body: Mapping[str, Any], top: Any) -> None:
         raise InvalidRequest("`top_logprobs` needs `logprobs` to be true.", param="top_logprobs")
 
 
-def _check_response_format(body: Mapping[str, Any], form: Mapping[str, Any]) -> None:
-    if not isinstance(form.get("type"), str):
+def _check_response_format(body: Mapping[str, Any], response_format: Mapping[str, Any]) -> None:
+    if not isinstance(response_format.get("type"), str):
         raise InvalidRequest("`response_format` must have a `type`, such as `json_object`.", param="response_format")
 
 
@@ -152,21 +157,23 @@ def _check_function(where: str, function: Mapping[str, Any]) -> None:
     name = function.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidRequest(f"`{where}.name` is required and must be a string.", param=f"{where}.name")
-    for field, kind, words in _FUNCTION:
+    for field, kind, rule in _FUNCTION_FIELDS:
         if not isinstance(function.get(field), kind | None):
-            raise InvalidRequest(f"`{where}.{field}` must be {words}.", param=f"{where}.{field}")
+            raise InvalidRequest(f"`{where}.{field}` must be {rule}.", param=f"{where}.{field}")
 
 
-_FUNCTION = (("description", str, "a string"), ("parameters", dict, "a JSON Schema object"))
+_FUNCTION_FIELDS = (("description", str, "a string"), ("parameters", dict, "a JSON Schema object"))
 
 
-def _check_choice(body: Mapping[str, Any], choice: Any) -> None:
+def _check_tool_choice(body: Mapping[str, Any], choice: Any) -> None:
     if isinstance(choice, str):
-        good = choice in _CHOICES
+        is_valid = choice in _TOOL_CHOICES
     else:
         function = choice.get("function")
-        good = choice.get("type") == "function" and isinstance(function, dict) and isinstance(function.get("name"), str)
-    if not good:
+        is_valid = (
+            choice.get("type") == "function" and isinstance(function, dict) and isinstance(function.get("name"), str)
+        )
+    if not is_valid:
         raise InvalidRequest(
             "`tool_choice` must be `none`, `auto`, `required`, or an object with `type` `function` and a function's "
             "`name`.",
@@ -174,12 +181,12 @@ def _check_choice(body: Mapping[str, Any], choice: Any) -> None:
         )
 
 
-# What the tables cannot say of a field that is there.
+# Checks of single fields that the parameter tables cannot express.
 _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
     "stop": _check_stop,
     "top_logprobs": _check_top_logprobs,
     "tools": _check_tools,
-    "tool_choice": _check_choice,
+    "tool_choice": _check_tool_choice,
     "response_format": _check_response_format,
     "stream_options": _check_stream_options,
 }
@@ -187,32 +194,33 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
 # ------------------------------------------------------------------------------------------------------------ messages
 
 
-def _messages(messages: list[Any]) -> tuple[int, int]:
-    """Bytes of text and number of pictures in a conversation that is well formed."""
+def _check_messages(messages: list[Any]) -> tuple[int, int]:
+    """Return the bytes of text and the number of images in all messages; raise InvalidRequest for a malformed one."""
     if not messages:
         raise InvalidRequest("`messages` must have at least one message.", param="messages")
-    text_bytes = pictures = 0
+    text_bytes = 0
+    images = 0
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
         content = message.get("content")
         role: Any = message.get("role")
-        if role not in _OPENAI_ROLES:
-            _refuse(number, "role", f"must be one of {', '.join(f'`{one}`' for one in _ROLES)}")
+        if role not in _ACCEPTED_ROLES:
+            _refuse(number, "role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
         if isinstance(content, str):
-            text_bytes += _size(content)
+            text_bytes += _text_size(content)
         elif isinstance(content, list):
-            more, seen = _parts(number, content)
-            text_bytes += more
-            pictures += seen
+            part_bytes, part_images = _check_parts(number, content)
+            text_bytes += part_bytes
+            images += part_images
         elif content is not None or not (role == "assistant" and message.get("tool_calls")):
             _refuse(number, "content", "must be a string, an array of parts, or null beside tool calls")
         if len(message) > 2 or content is None:
-            text_bytes += _check_extras(number, role, message)
-    return text_bytes, pictures
+            text_bytes += _check_other_fields(number, role, message)
+    return text_bytes, images
 
 
-def _size(text: str) -> int:
+def _text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -220,38 +228,42 @@ def _json_size(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
-def _check_extras(number: int, role: str, message: Mapping[str, Any]) -> int:
-    """`name`, `tool_calls` and `tool_call_id`, where they belong; the bytes of the calls."""
+def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> int:
+    """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of the tool calls."""
     if not isinstance(message.get("name"), str | None):
         _refuse(number, "name", "must be a string")
-    answered, calls = message.get("tool_call_id"), message.get("tool_calls")
-    if answered is not None and not (role == "tool" and isinstance(answered, str)):
+    tool_call_id = message.get("tool_call_id")
+    if tool_call_id is not None and not (role == "tool" and isinstance(tool_call_id, str)):
         _refuse(number, "tool_call_id", "must be a string, in tool messages only")
-    if calls is None:
+    tool_calls = message.get("tool_calls")
+    if tool_calls is None:
         return 0
-    if role != "assistant" or not isinstance(calls, list) or not all(isinstance(one, dict) for one in calls):
+    is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
+    if role != "assistant" or not is_list:
         _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
-    return _json_size(calls)
+    return _json_size(tool_calls)
 
 
-def _parts(number: int, parts: list[Any]) -> tuple[int, int]:
-    text_bytes = pictures = 0
+def _check_parts(number: int, parts: list[Any]) -> tuple[int, int]:
+    """Return the bytes of text and the number of images in the parts of one message."""
+    text_bytes = 0
+    images = 0
     for index, part in enumerate(parts):
         where = f"content[{index}]"
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text":
             if not isinstance(part.get("text"), str):
                 _refuse(number, f"{where}.text", "must be a string")
-            text_bytes += _size(part["text"])
+            text_bytes += _text_size(part["text"])
         elif kind == "image_url":
-            picture = part.get("image_url")
-            url = picture.get("url") if isinstance(picture, dict) else None
+            image = part.get("image_url")
+            url = image.get("url") if isinstance(image, dict) else None
             if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
-                _refuse(number, f"{where}.image_url.url", "must be an HTTPS address or a base64 data URI")
-            pictures += 1
+                _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
+            images += 1
         else:
             _refuse(number, f"{where}.type", "must be `text` or `image_url`")
-    return text_bytes, pictures
+    return text_bytes, images
 
 
 def _refuse(number: int, field: str, rule: str) -> NoReturn:

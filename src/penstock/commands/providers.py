@@ -18,7 +18,7 @@ import typer
 
 from penstock.accounts.requests import Filters
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.chat import endpoint as chat
+from penstock.chat.endpoint import complete
 from penstock.commands.terminal import Config, Data, load_settings, show
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -44,7 +44,7 @@ _ENDPOINTS = {
     "edit": ("/compat/v1/images/edits", endpoints.edit_images),
     "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
     "video": ("/compat/v1/videos", endpoints.start_video),
-    "chat": ("/compat/v1/chat/completions", chat.complete),
+    "chat": ("/compat/v1/chat/completions", complete),
 }
 
 

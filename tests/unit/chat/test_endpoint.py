@@ -54,7 +54,7 @@ def events(body: bytes) -> list[Any]:
     return [line.decode() if line == b"[DONE]" else json.loads(line) for line in lines]
 
 
-# ------------------------------------------------------------------------------------------------------- in one piece
+# --------------------------------------------------------------------------------------------------------- in one piece
 
 
 async def test_an_answer_goes_out_as_it_came(open_gateway: OpenGateway) -> None:
@@ -188,7 +188,7 @@ async def test_extras_cannot_steer_the_call(open_gateway: OpenGateway, extra: st
         assert running.lab.chats.heard[-1].fields["top_k"] == 40
 
 
-# --------------------------------------------------------------------------------------------------------- bit by bit
+# ----------------------------------------------------------------------------------------------------------- bit by bit
 
 
 @pytest.mark.parametrize("wants", [True, False])

@@ -1,0 +1,133 @@
+"""Compute what a chat call may cost at most and what it did cost."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+import msgspec
+
+from penstock.accounts.prices import Line, quote_of
+from penstock.chat.request import ChatRequest
+from penstock.providers.spec import Model, Price
+from penstock.schema import Quote
+from penstock.values import ZERO, Nanos, nanos
+
+_BYTES_PER_TOKEN = 4  # an average, for usage that a provider does not report
+_MAX_REPORTED_USD = 10**9
+_XAI_TICKS_PER_USD = 10**10
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class Usage(msgspec.Struct):
+    """The usage that a provider reports for a chat call."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    cost: float | None = None  # in dollars
+    cost_in_usd_ticks: int | None = None  # reported by xAI
+
+    @property
+    def input(self) -> int:
+        return self.prompt_tokens or 0
+
+    @property
+    def output(self) -> int:
+        """Completion tokens with reasoning tokens, which Google and xAI count only in the total."""
+        return max(self.completion_tokens or 0, (self.total_tokens or 0) - self.input)
+
+    @property
+    def cached(self) -> int:
+        """Prompt tokens served from the provider's cache."""
+        details = self.prompt_tokens_details
+        return min(self.input, details.cached_tokens or 0) if details else 0
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """The cost in dollars as reported; None if there is none or it is negative or absurdly high."""
+        usd = self.cost if self.cost_in_usd_ticks is None else Decimal(self.cost_in_usd_ticks) / _XAI_TICKS_PER_USD
+        return Decimal(str(usd)) if usd is not None and 0 <= usd < _MAX_REPORTED_USD else None
+
+
+def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:
+    """Return the highest possible cost of a call; the default is for callers who set no limit of tokens."""
+    price = _price_for(model, chat.max_input_tokens)
+    if price is None:
+        return ZERO
+    tokens = _token_rate(price).nanos(chat.max_input_tokens, chat.max_output_tokens(default_output_tokens))
+    return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
+
+
+def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
+    """Return the highest possible cost of a call, line by line."""
+    price = _price_for(model, chat.max_input_tokens)
+    if price is None:
+        return Quote(components=())
+    lines = [
+        Line(price.input_usd, "token", Decimal(chat.max_input_tokens), is_input=True),
+        Line(price.usd, "token", Decimal(chat.max_output_tokens(default_output_tokens))),
+    ]
+    if price.each_usd != "0":
+        lines.append(Line(price.each_usd, "output", Decimal(1)))
+    return quote_of(lines)
+
+
+def actual_cost(model: Model, usage: Usage) -> Nanos:
+    """Return the cost that the provider reports, otherwise the price of the tokens."""
+    if (usd := usage.cost_usd) is not None:
+        return nanos(usd)
+    price = _price_for(model, usage.input)
+    return max(ZERO, _token_rate(price).nanos(usage.input, usage.output, usage.cached)) if price else ZERO
+
+
+def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
+    """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
+    prompt_bytes = len(msgspec.json.encode(chat.body["messages"]))
+    return Usage(
+        prompt_tokens=max(1, prompt_bytes // _BYTES_PER_TOKEN),
+        completion_tokens=output_tokens + output_bytes // _BYTES_PER_TOKEN,
+    )
+
+
+def _price_for(model: Model, input_tokens: int) -> Price | None:
+    """Return the price row for an input of this length; a row with `above` is for longer inputs only."""
+    prices = model.prices
+    if len(prices) == 1:
+        return prices[0]
+    return next((price for price in prices if input_tokens > price.above or not price.above), None)
+
+
+# --------------------------------------------------------------------------------------------------------- token rates
+
+# Prices in integers of a very small unit make sums exact and faster than decimals.
+_UNITS_PER_NANO = 10**12
+_HALF_NANO = _UNITS_PER_NANO // 2
+_UNITS_PER_USD = _UNITS_PER_NANO * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenRate:
+    """Prices per token, in units of 10^-21 dollars."""
+
+    input: int
+    output: int
+    cached: int
+
+    def nanos(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Nanos:
+        """Return the price of tokens, of which the cached ones are part of the input; rounded once, half up."""
+        uncached = self.input * (input_tokens - cached_tokens) + self.output * output_tokens
+        return Nanos((uncached + self.cached * cached_tokens + _HALF_NANO) // _UNITS_PER_NANO)
+
+
+def _token_rate(price: Price) -> _TokenRate:
+    return _parsed_rate(price.input_usd, price.usd, price.other_usd.get("cached", price.input_usd))
+
+
+@cache
+def _parsed_rate(input_usd: str, output_usd: str, cached_usd: str) -> _TokenRate:
+    amounts = [int(Decimal(usd) * _UNITS_PER_USD) for usd in (input_usd, output_usd, cached_usd)]
+    return _TokenRate(*amounts)

@@ -1,0 +1,140 @@
+"""What a chat call may cost at most, and what it costs by reported or estimated usage."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
+from penstock.chat.request import ChatRequest
+from penstock.providers.openai_compatible import CHAT
+from penstock.providers.spec import Model, Price
+from penstock.values import nanos
+
+DEFAULT_OUTPUT_TOKENS = 1000
+
+
+def priced_model(*prices: Price) -> Model:
+    return Model(id="lab/talk", upstream="talk", op=CHAT, prices=prices)
+
+
+def chat_request(max_input_tokens: int, token_limit: int | None = None, choices: int = 1) -> ChatRequest:
+    return ChatRequest(
+        model="lab/talk",
+        body={"messages": [{"role": "user", "content": "one two three"}]},
+        extras={},
+        stream=False,
+        wants_usage=False,
+        has_images=False,
+        max_input_tokens=max_input_tokens,
+        token_limit=token_limit,
+        choices=choices,
+    )
+
+
+PRICE = Price(unit="token", usd="0.000002", input_usd="0.000001", other_usd={"cached": "0.0000001"})
+
+
+def test_the_maximum_counts_all_input_and_output_tokens() -> None:
+    cases = [
+        (chat_request(100), "0.0021"),
+        (chat_request(100, 10), "0.00012"),
+        (chat_request(100, 10, 3), "0.00016"),
+    ]
+    for chat, usd in cases:
+        assert max_cost(priced_model(PRICE), chat, DEFAULT_OUTPUT_TOKENS) == nanos(usd)
+        assert quote(priced_model(PRICE), chat, DEFAULT_OUTPUT_TOKENS).total == nanos(usd)
+
+
+def test_a_price_per_call_is_added() -> None:
+    price = Price(unit="token", usd="0.000002", input_usd="0.000001", each_usd="0.5")
+    chat = chat_request(100, 10)
+    assert max_cost(priced_model(price), chat, DEFAULT_OUTPUT_TOKENS) == nanos("0.50012")
+    quoted = quote(priced_model(price), chat, DEFAULT_OUTPUT_TOKENS)
+    assert quoted.total == nanos("0.50012")
+    assert [(line.type, line.metric) for line in quoted.components] == [
+        ("input", "token"),
+        ("output", "token"),
+        ("output", "output"),
+    ]
+
+
+def test_a_model_without_a_price_costs_nothing() -> None:
+    chat = chat_request(100)
+    assert max_cost(priced_model(), chat, DEFAULT_OUTPUT_TOKENS) == 0
+    assert quote(priced_model(), chat, DEFAULT_OUTPUT_TOKENS).total == 0
+    assert actual_cost(priced_model(), Usage(prompt_tokens=5, completion_tokens=5)) == 0
+
+
+def test_long_inputs_may_have_their_own_price() -> None:
+    long_price = Price(unit="token", usd="0.000004", input_usd="0.000002", above=1000)
+    model = priced_model(long_price, PRICE)
+    assert actual_cost(model, Usage(prompt_tokens=1000)) == nanos("0.001")
+    assert actual_cost(model, Usage(prompt_tokens=1001)) == nanos("0.002002")
+
+
+def test_cached_tokens_have_their_own_price() -> None:
+    usage = msgspec.convert({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}, Usage)
+    assert actual_cost(priced_model(PRICE), usage) == nanos("0.0000064")
+
+
+def test_a_cost_is_rounded_once_half_up() -> None:
+    price = Price(unit="token", usd="0.0000000005", input_usd="0.00000000025")
+    assert actual_cost(priced_model(price), Usage(prompt_tokens=1)) == 0
+    assert actual_cost(priced_model(price), Usage(completion_tokens=1)) == 1
+    assert actual_cost(priced_model(price), Usage(prompt_tokens=2, completion_tokens=1)) == 1
+
+
+def test_a_reported_cost_wins_over_the_price() -> None:
+    assert actual_cost(priced_model(PRICE), Usage(prompt_tokens=1000, cost=0.25)) == nanos("0.25")
+
+
+def test_usage_is_estimated_by_sizes() -> None:
+    chat = chat_request(100)
+    prompt_bytes = len(b'[{"role":"user","content":"one two three"}]')
+    by_events = estimated_usage(chat, output_tokens=7)
+    assert (by_events.input, by_events.output) == (prompt_bytes // 4, 7)
+    by_bytes = estimated_usage(chat, output_bytes=40)
+    assert (by_bytes.input, by_bytes.output) == (prompt_bytes // 4, 10)
+
+
+# ---------------------------------------------------------------------------------------------------------------- usage
+
+
+@pytest.mark.parametrize(
+    ("reported", "output"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, 3),
+        (
+            {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 50},
+            43,
+        ),  # only the total counts reasoning
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": None}, 3),
+        ({"prompt_tokens": 7}, 0),
+    ],
+)
+def test_reasoning_tokens_are_output(reported: dict[str, Any], output: int) -> None:
+    assert msgspec.convert(reported, Usage).output == output
+
+
+@pytest.mark.parametrize(
+    ("reported", "cached"),
+    [({}, 0), ({"cached_tokens": None}, 0), ({"cached_tokens": 5}, 5), ({"cached_tokens": 5000}, 7)],
+)
+def test_cached_tokens_are_part_of_the_input(reported: dict[str, Any], cached: int) -> None:
+    assert msgspec.convert({"prompt_tokens": 7, "prompt_tokens_details": reported}, Usage).cached == cached
+
+
+@pytest.mark.parametrize(
+    ("reported", "usd"),
+    [
+        ({"cost": 0.00014}, "0.00014"),
+        ({"cost_in_usd_ticks": 37_756_000}, "0.0037756"),
+        ({"cost": 1e308}, None),
+        ({"cost": -1}, None),
+        ({}, None),
+    ],
+)
+def test_a_reported_cost_is_used_if_it_is_plausible(reported: dict[str, Any], usd: str | None) -> None:
+    assert msgspec.convert(reported, Usage).cost_usd == (Decimal(usd) if usd else None)
