@@ -17,7 +17,7 @@ def audit(data: Data = None, config: Config = None) -> None:
 
     async def work(store: Store, vault: Vault) -> tuple[list[str], int, Nanos]:
         storage = open_storage(settings.media, settings.media_options, settings.data)
-        return await checks.audit(store, storage, Clock()), *await checks.orphans(store)
+        return await checks.audit(store, storage, Clock()), *await checks.count_orphans(store)
 
     breaches, count, lost = with_store(settings, work)
     for breach in breaches:

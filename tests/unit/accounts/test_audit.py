@@ -1,4 +1,4 @@
-"""The audit finds each kind of breach, and nothing where all is well."""
+"""The audit finds each kind of breach, and none in a healthy database."""
 
 import re
 
@@ -11,8 +11,8 @@ from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
 HOOK = "https://receiver.example/hook"
 
-# What somebody, or some fault of ours, did to the database; and what the audit says of it.
-DEEDS = {
+# Changes that break a rule, and how the audit's message begins.
+DAMAGE = {
     "UPDATE orgs SET available = available + 1": "balances: ",
     "UPDATE orgs SET held = held + 5": "balances: ",
     "DELETE FROM transfers WHERE kind = 'credit'": "balances: ",
@@ -41,54 +41,54 @@ DEEDS = {
 }
 
 
-async def lived(running: RunningGateway) -> None:
-    """A film that was made, one that failed, a picture, and a refusal."""
+async def make_requests(running: RunningGateway) -> None:
+    """Make a video that completes, one that fails, and an image."""
     running.lab.videos.next(faults.ok, faults.fails)
     for _ in range(2):
         await running.finished((await running.video(webhook_url=HOOK)).json["id"])
     await running.image()
 
 
-async def test_all_is_well(open_gateway: OpenGateway) -> None:
+async def test_a_healthy_database_has_no_breaches(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         assert await running.breaches() == []
-        await lived(running)
+        await make_requests(running)
         running.lab.videos.next(faults.never_ends)
         await running.video(webhook_url=HOOK)
         assert await running.breaches() == []
 
 
-@pytest.mark.parametrize(("deed", "words"), DEEDS.items())
+@pytest.mark.parametrize(("statement", "message"), DAMAGE.items())
 @sqlite_only
-async def test_breaches(open_gateway: OpenGateway, deed: str, words: str) -> None:
+async def test_damage_is_found(open_gateway: OpenGateway, statement: str, message: str) -> None:
     async with open_gateway(audited=False) as running:
-        await lived(running)
+        await make_requests(running)
         path = running.gateway.settings.data / "penstock.db"
     tampered = apsw.Connection(str(path))
-    tampered.execute(deed)
+    tampered.execute(statement)
     tampered.close()
     async with open_gateway(labs=(running.lab, running.annex), works=False, audited=False) as running:
         breaches = await running.breaches()
-        assert any(breach.startswith(words) for breach in breaches) or not words, breaches
+        assert any(breach.startswith(message) for breach in breaches) or not message, breaches
         assert all(re.match(r"[a-z_]+: ", breach) for breach in breaches)
 
 
 @sqlite_only
-async def test_files_that_are_missing_or_short(open_gateway: OpenGateway) -> None:
+async def test_missing_and_truncated_files_are_found(open_gateway: OpenGateway) -> None:
     async with open_gateway(audited=False) as running:
         await running.image()
         await running.image()
         first, second = sorted(path for path in (running.gateway.settings.data / "media").rglob("med_*"))
         first.unlink()
         second.write_bytes(b"half")
-        told = sorted(await running.breaches())
-        assert len(told) == 2
-        assert {told[0].split(" ", 3)[2], told[1].split(" ", 3)[2]} == {"is", "has"}
+        breaches = await running.breaches()
+        assert len(breaches) == 2
+        assert {breach.split(" ", 3)[2] for breach in breaches} == {"is", "has"}
 
 
 @sqlite_only
-async def test_files_that_are_being_removed(open_gateway: OpenGateway) -> None:
-    """A file goes before its row; the sweep may be between the two."""
+async def test_an_expired_file_may_be_missing(open_gateway: OpenGateway) -> None:
+    """The file is deleted before its row, so an audit may run between the two."""
     async with open_gateway(audited=False) as running:
         await running.image()
         (file,) = (running.gateway.settings.data / "media").rglob("med_*")
@@ -99,7 +99,7 @@ async def test_files_that_are_being_removed(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_not_more_than_one_can_read(open_gateway: OpenGateway) -> None:
+async def test_at_most_twenty_breaches_of_a_rule_are_shown(open_gateway: OpenGateway) -> None:
     async with open_gateway(audited=False) as running:
         for _ in range(30):
             await running.image()
@@ -111,15 +111,15 @@ async def test_not_more_than_one_can_read(open_gateway: OpenGateway) -> None:
         assert sum(breach.startswith("costs: ") for breach in await running.breaches()) == 20
 
 
-async def test_orphans_are_counted(open_gateway: OpenGateway) -> None:
-    """One that may have been made, and nothing else: neither what was delivered nor what failed for certain."""
+async def test_an_attempt_with_an_unknown_outcome_is_an_orphan(open_gateway: OpenGateway) -> None:
+    """A delivered or a failed attempt is not."""
     async with open_gateway() as running:
-        await lived(running)
-        assert await audit.orphans(running.gateway.store) == (0, 0)
+        await make_requests(running)
+        assert await audit.count_orphans(running.gateway.store) == (0, 0)
         running.lab.videos.next(faults.dropped)
         await running.finished((await running.video()).json["id"])
-        assert await audit.orphans(running.gateway.store) == (1, 0)
+        assert await audit.count_orphans(running.gateway.store) == (1, 0)
 
 
-def test_every_rule_has_words() -> None:
-    assert all(words for words in audit.RULES.values())
+def test_every_rule_has_a_message() -> None:
+    assert all(audit.RULES.values())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts.audit import orphans
+from penstock.accounts.audit import count_orphans
 from penstock.generations.orphans import _check, check_due
 from penstock.generations.rows import list_attempts
 from penstock.schema import Caller
@@ -67,7 +67,7 @@ async def test_a_job_completed_late_is_a_loss_and_changes_nothing_else(open_gate
         assert losses == [
             {"ref": attempt["id"], "amount": nanos("0.4"), "source": "platform_loss", "target": "providers"}
         ]
-        assert await orphans(running.gateway.store) == (1, nanos("0.4"))
+        assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
         polls = len(running.lab.polls)
         running.clock.advance(DAY)
         assert await check_due(running.gateway) == 0
@@ -84,7 +84,7 @@ async def test_a_job_that_fails_or_vanishes_is_no_loss(open_gateway: OpenGateway
         else:
             finish(running, state)
         await running.until(is_now(running, video_id, then), step_seconds=10)
-        assert await orphans(running.gateway.store) == (0, 0)
+        assert await count_orphans(running.gateway.store) == (0, 0)
 
 
 @sqlite_only
@@ -117,7 +117,7 @@ async def test_each_of_several_jobs_is_a_loss(open_gateway: OpenGateway) -> None
         video_id = await fail_by_deadline(running, n=3)
         finish(running, "completed")
         await running.until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
-        assert await orphans(running.gateway.store) == (3, nanos("1.2"))
+        assert await count_orphans(running.gateway.store) == (3, nanos("1.2"))
 
 
 @sqlite_only
@@ -133,7 +133,7 @@ async def test_a_job_completed_after_the_provider_accepted_its_cancel_is_a_loss(
         await running.until(is_now(running, video_id, "completed"), step_seconds=10)
         assert (await running.shown(video_id))["error"]["code"] == "CANCELLED"
         assert await running.money() == UNTOUCHED
-        assert await orphans(running.gateway.store) == (1, nanos("0.4"))
+        assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
 
 
 @sqlite_only
@@ -143,7 +143,7 @@ async def test_two_checks_at_once_record_one_loss(open_gateway: OpenGateway) -> 
         finish(running, "completed")
         (attempt,) = await list_attempts(running.gateway.store, video_id)
         assert [await _check(running.gateway, attempt), await _check(running.gateway, attempt)] == [True, False]
-        assert await orphans(running.gateway.store) == (1, nanos("0.4"))
+        assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
 
 
 @sqlite_only
