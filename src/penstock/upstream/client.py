@@ -27,7 +27,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.settings import Settings
-from penstock.upstream import replies, translate
+from penstock.upstream import local, replies, translate
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.values import InputImage
 
@@ -257,7 +257,7 @@ class Upstream:
 
     async def _send(self, target: Target, outgoing: HttpRequest, seconds: float) -> Reply:
         if server := self._local_servers.get(target.provider.slug):
-            return await server.send(outgoing)
+            return await local.send(server, outgoing)
         reply = await self._http.send(outgoing, timeout_seconds=seconds)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply

@@ -1,11 +1,15 @@
-"""Start the servers of providers that answer inside this process."""
+"""Providers that answer inside this process: start their servers and send requests to them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from penstock.imaging.workers import ChildTask, WorkerPool
-from penstock.providers.spec import LocalServer, LocalTools, Provider, RunTask
+from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask
+
+log = structlog.get_logger()
 
 
 def child_tasks(providers: Iterable[Provider]) -> dict[str, ChildTask]:
@@ -25,6 +29,15 @@ def start_servers(providers: Iterable[Provider], pool: WorkerPool, scratch: Path
         for provider in providers
         if provider.local
     }
+
+
+async def send(server: LocalServer, request: HttpRequest) -> Reply:
+    """Send a request to a local server. An exception in it is logged, and answered with status 500."""
+    try:
+        return await server.send(request)
+    except Exception:
+        log.exception("local provider failed", url=request.url)
+        return Reply(500)
 
 
 def _runner(provider: Provider, pool: WorkerPool) -> RunTask:

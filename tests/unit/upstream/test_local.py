@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import providers
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, UpstreamError
 from penstock.imaging.workers import ChildTask, WorkerPool
 from penstock.providers.spec import LocalService, Provider
 from penstock.settings import Settings
@@ -46,6 +46,8 @@ class Server:
 
     async def send(self, request):
         fields = msgspec.msgpack.decode(request.body)
+        if fields["prompt"] == "raise":
+            raise RuntimeError("a fault of the provider")
         image = await self.tools.run("draw", {"width": fields["width"], "height": fields["height"]})
         return Reply(200, {}, msgspec.msgpack.encode(image))
 
@@ -94,6 +96,8 @@ async def test_a_provider_of_an_installed_package_answers_inside_the_gateway(ope
         assert made["size"] == "48x32"
         with pytest.raises(InvalidRequest, match="`foo` is not a parameter"):
             await running.image(model="grey/plain", foo=1)
+        with pytest.raises(UpstreamError, match="Grey"):
+            await running.image(model="grey/plain", prompt="raise")
     assert sys.modules["penstock_grey"].Server.closed == 1
 
 

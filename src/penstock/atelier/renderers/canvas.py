@@ -116,12 +116,12 @@ def noise(rng: random.Random, size: Size, cell: Point, octaves: int = 3, *, tile
     return total if shrink == 1 else total.resize((max(1, size[0]), max(1, size[1])), Image.Resampling.BICUBIC)
 
 
-def tone_curve(low: float, high: float, most: int = 255) -> list[int]:
-    """A table for `Image.point`: 0 below `low`, `most` above `high`, smooth between."""
+def tone_curve(low: float, high: float, maximum: int = 255) -> list[int]:
+    """A table for `Image.point`: 0 below `low`, `maximum` above `high`, smooth between."""
     table = []
     for value in range(256):
         share = min(1.0, max(0.0, (value - low) / (high - low)))
-        table.append(round(most * (share * share * (3 - 2 * share))))
+        table.append(round(maximum * (share * share * (3 - 2 * share))))
     return table
 
 

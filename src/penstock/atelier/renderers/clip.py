@@ -20,8 +20,11 @@ from penstock.atelier.renderers.planes import Animation, Camera, Planes, to_plan
 from penstock.atelier.renderers.words import read
 from penstock.imaging import convert
 
-SHORTEST, LONGEST, MOST_PIXELS = 32, 2048, 1920 * 1920
-LEAST_SECONDS, MOST_SECONDS = 1.0, 20.0
+MIN_SIDE = 32
+MAX_SIDE = 2048
+MAX_PIXELS = 1920 * 1920
+MIN_SECONDS = 1.0
+MAX_SECONDS = 20.0
 FRAMES_PER_SECOND = 24
 MARGIN = 0.05  # of the width, on both sides, for the camera to travel
 ZOOM = 1.16  # how much larger than the frame an image is shown, so that the camera can move over it
@@ -69,11 +72,11 @@ def render_video(
 
 
 def _check(seconds: float, width: int, height: int) -> None:
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise convert.BadImage(f"A video lasts from {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds.")
-    if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST) or width % 2 or height % 2:
-        raise convert.BadImage(f"Width and height must be even and from {SHORTEST} to {LONGEST}.")
-    if width * height > MOST_PIXELS:
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        raise convert.BadImage(f"A video lasts from {MIN_SECONDS:g} to {MAX_SECONDS:g} seconds.")
+    if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE) or width % 2 or height % 2:
+        raise convert.BadImage(f"Width and height must be even and from {MIN_SIDE} to {MAX_SIDE}.")
+    if width * height > MAX_PIXELS:
         raise convert.BadImage("A video may be as large as 1920x1920, in any shape.")
 
 

@@ -130,7 +130,8 @@ def _butterfly(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
 
 def _robot(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
     metal = colour or rng.choice((rgb("9fb4c0"), rgb("c9a25f"), rgb("7fa58f")))
-    dark, glow = mix(metal, INK, 0.6), rng.choice((rgb("7ff0e0"), rgb("ffd166"), rgb("ff8f70")))
+    dark = mix(metal, INK, 0.6)
+    glow = rng.choice((rgb("7ff0e0"), rgb("ffd166"), rgb("ff8f70")))
     pen.stroke("50,26 50,13", 0.014, dark)
     pen.oval((0.5, 0.115), 0.03, 0.03, glow)
     pen.box(0.2, 0.35, 0.8, 0.53, lighten(metal, -0.12), 0.04)
@@ -149,7 +150,8 @@ def _robot(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
 
 
 def _astronaut(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
-    suit, trim = rgb("eef0f2"), colour or rng.choice((rgb("e4672e"), rgb("3f7fc4"), rgb("d9a032")))
+    suit = rgb("eef0f2")
+    trim = colour or rng.choice((rgb("e4672e"), rgb("3f7fc4"), rgb("d9a032")))
     pen.box(0.27, 0.5, 0.73, 1.05, mix(suit, INK, 0.35), 0.06)
     pen.symmetric_blob("50,62 33,65 20,78 16,106 50,110", suit)
     pen.box(0.37, 0.78, 0.63, 0.95, mix(suit, INK, 0.12), 0.03)

@@ -66,10 +66,11 @@ def _reply(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
         return _TOKEN.findall(arguments), {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
     text = _cut_at_stops(_reply_text(body), body.get("stop"))
     pieces = _TOKEN.findall(text)
-    most = body.get("max_tokens") or body.get("max_completion_tokens")
+    max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
     reason = "stop"
-    if most and len(pieces) > most:
-        pieces, reason = pieces[:most], "length"
+    if max_tokens and len(pieces) > max_tokens:
+        pieces = pieces[:max_tokens]
+        reason = "length"
     return pieces, {"role": "assistant", "content": "".join(pieces)}, reason
 
 

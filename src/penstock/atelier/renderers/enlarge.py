@@ -9,7 +9,8 @@ from PIL import Image, ImageFilter, ImageMath
 from penstock.atelier.renderers.canvas import Size
 from penstock.imaging import convert
 
-LEAST, MOST = 1.0, 8.0
+MIN_FACTOR = 1.0
+MAX_FACTOR = 8.0
 _BAND_PIXELS = 2_000_000  # worked on at once, so that the largest result needs little more memory than itself
 
 # Averaging display values makes fine bright detail darker, so resampling works on amounts of light, 0 to 65535.
@@ -28,13 +29,13 @@ _TO_DISPLAY = [_display_value(light) for light in range(65536)]
 
 def enlarge_image(data: bytes, factor: float) -> convert.ImageFile:
     """A PNG with each side `factor` times as long. Raises BadImage for a factor or result outside the limits."""
-    if not LEAST <= factor <= MOST:
-        raise convert.BadImage(f"The scale factor must be from {LEAST:g} to {MOST:g}.")
+    if not MIN_FACTOR <= factor <= MAX_FACTOR:
+        raise convert.BadImage(f"The scale factor must be from {MIN_FACTOR:g} to {MAX_FACTOR:g}.")
     source = convert.decode(data)
     width, height = round(source.width * factor), round(source.height * factor)
     if width * height > convert.MAX_PIXELS:
-        most = convert.MAX_PIXELS // 1_000_000
-        raise convert.BadImage(f"{width}x{height} would be more than {most} million pixels; use a smaller factor.")
+        millions = convert.MAX_PIXELS // 1_000_000
+        raise convert.BadImage(f"{width}x{height} would be more than {millions} million pixels; use a smaller factor.")
     return convert.encode(scale(source, (width, height)), "png")
 
 

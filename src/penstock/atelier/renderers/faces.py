@@ -28,7 +28,8 @@ class Face:
     whiskers: bool = False
 
 
-ROSE, AMBER = rgb("d98a8a"), rgb("d9a441")
+ROSE = rgb("d98a8a")
+AMBER = rgb("d9a441")
 FACES: dict[str, Face] = {
     "fox": Face(rgb("d9662b"), rgb("fbf1e2"), "pointed", "fox", 0.29, 0.71, eyes=rgb("6a4420")),
     "cat": Face(rgb("9aa0aa"), rgb("f3efe9"), "pointed", "tabby", 0.265, 0.635, 0.075, ROSE, rgb("7fae4e"), True),
@@ -52,9 +53,11 @@ FACES: dict[str, Face] = {
 def draw(pen: Pen, face: Face, colour: Colour | None, rng: random.Random) -> None:
     """Draw head and shoulders; a colour replaces the coat's own."""
     if colour is None:
-        coat, pale = saturate(lighten(face.coat, rng.uniform(-0.03, 0.03)), 1.05), face.pale
+        coat = saturate(lighten(face.coat, rng.uniform(-0.03, 0.03)), 1.05)
+        pale = face.pale
     else:
-        coat, pale = mix(face.coat, colour, 0.9), mix(face.pale, colour, 0.12)
+        coat = mix(face.coat, colour, 0.9)
+        pale = mix(face.pale, colour, 0.12)
     panda = face.marks == "panda"
     _body(pen, INK if panda else lighten(coat, -0.035), pale)
     if face.marks == "mane":
@@ -80,7 +83,8 @@ def _body(pen: Pen, coat: Colour, pale: Colour) -> None:
 
 
 def _head(pen: Pen, face: Face, coat: Colour) -> None:
-    side, low = face.cheeks, face.chin
+    side = face.cheeks
+    low = face.chin
     half = [(0.62, 0.285), (0.97, 0.44), (1.0, 0.54), (0.55, low - 0.045)]
     pen.symmetric_blob([(0.5, 0.25), *((0.5 - side * share, y) for share, y in half), (0.5, low)], coat)
 
@@ -116,7 +120,8 @@ def _ears(pen: Pen, face: Face, coat: Colour, inner: Colour) -> None:
 
 
 def _fox(pen: Pen, face: Face, coat: Colour, pale: Colour) -> None:
-    side, low = face.cheeks, face.chin
+    side = face.cheeks
+    low = face.chin
     cheek = [(0.5 - side * 0.98, 0.53), (0.5 - side * 0.55, 0.485), (0.46, 0.545), (0.5, 0.62), (0.5, low - 0.002)]
     pen.blob_pair([*cheek, (0.5 - side * 0.54, low - 0.05)], pale)
     pen.symmetric_blob("50,36 47.2,47 45.5,58 50,64", coat)
@@ -203,7 +208,8 @@ def _whiskers(pen: Pen) -> None:
 def _mane(pen: Pen, colour: Colour) -> None:
     locks: list[Point] = []
     for step in range(44):
-        angle, reach = math.tau * step / 44, 0.375 if step % 2 else 0.325
+        angle = math.tau * step / 44
+        reach = 0.375 if step % 2 else 0.325
         locks.append((0.5 + math.cos(angle) * reach, 0.47 + math.sin(angle) * reach * 1.02))
     pen.blob(locks, colour)
     pen.oval((0.5, 0.47), 0.3, 0.3, lighten(colour, 0.05))

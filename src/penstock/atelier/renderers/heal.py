@@ -9,7 +9,7 @@ from itertools import islice
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 _MARGIN = 4  # pixels beyond an edge whose mean is its colour
-_MOST_RUNS = 20_000  # a mask with very many small holes would take too long; the rest is filled coarsely
+_MAX_RUNS = 20_000  # a mask with very many small holes would take too long; the rest is filled coarsely
 _TURN = Image.Transpose.TRANSPOSE
 _SURE = 2  # how strongly the difference of the edges decides between the two directions
 
@@ -37,8 +37,9 @@ def add_grain(image: Image.Image, rng: random.Random) -> Image.Image:
 
 def _span_rows(image: Image.Image, vague: Image.Image, hole: Image.Image) -> tuple[Image.Image, Image.Image]:
     """Fill each row from the colour of one edge to that of the other; and a mask of how different the two are."""
-    result, doubt = vague.copy(), Image.new("L", image.size, 255)
-    for y, start, end in islice(_runs(hole), _MOST_RUNS):
+    result = vague.copy()
+    doubt = Image.new("L", image.size, 255)
+    for y, start, end in islice(_runs(hole), _MAX_RUNS):
         left = _edge_colour(image, hole, max(0, start - _MARGIN), start, y)
         right = _edge_colour(image, hole, end, min(image.width, end + _MARGIN), y)
         if left is None and right is None:

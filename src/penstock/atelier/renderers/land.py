@@ -174,7 +174,8 @@ def _furrows(colours: Image.Image, ground: Ground, tone: Colour, base: float, ri
     if rng.random() < 0.45:
         return
     vanish = (ground.width * rng.uniform(0.2, 0.8), base - rise * 1.5)
-    dark, light = lighten(tone, -0.045), lighten(tone, 0.03)
+    dark = lighten(tone, -0.045)
+    light = lighten(tone, 0.03)
     sheet = Image.new("L", ground.size)
     draw = ImageDraw.Draw(sheet)
     for row in range(-26, 27):

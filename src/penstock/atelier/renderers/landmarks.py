@@ -51,7 +51,8 @@ def _lighthouse(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
 
 
 def _castle(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
-    stone, roof = rgb("b3a897"), colour or rng.choice((rgb("5a4a80"), rgb("8f3a3a"), rgb("3f5f7a")))
+    stone = rgb("b3a897")
+    roof = colour or rng.choice((rgb("5a4a80"), rgb("8f3a3a"), rgb("3f5f7a")))
     for x, wide, top in (
         (0.1, 0.16, 0.45),
         (0.74, 0.16, 0.45),

@@ -144,10 +144,10 @@ def _display(value: float) -> int:
     return round(255 * (12.92 * value if value <= 0.0031308 else 1.055 * value ** (1 / 2.4) - 0.055))
 
 
-def mix(one: Colour, other: Colour, share: float) -> Colour:
+def mix(first: Colour, second: Colour, share: float) -> Colour:
     """One colour with a share of another, mixed in Oklab, where equal steps look equal."""
-    first, second = oklab(one), oklab(other)
-    lightness, a, b = (start + (end - start) * share for start, end in zip(first, second, strict=True))
+    channels = zip(oklab(first), oklab(second), strict=True)
+    lightness, a, b = (start + (end - start) * share for start, end in channels)
     return from_oklab((lightness, a, b))
 
 

@@ -10,7 +10,8 @@ from PIL import Image, ImageDraw
 from penstock.atelier.renderers.canvas import Point, add_shading
 from penstock.atelier.renderers.palette import Colour
 
-LARGER, LARGEST = 3, 4200  # drawn this many times larger, as far as memory allows
+LARGER = 3  # drawn this many times larger and then reduced, which gives smooth edges
+LARGEST = 4200  # pixels of the side at which it is drawn, for memory's sake
 INK: Colour = (38, 30, 36)
 WHITE: Colour = (250, 247, 240)
 Shape = str | Sequence[Point]  # as text: "20,35 50,80", in hundredths of the sheet

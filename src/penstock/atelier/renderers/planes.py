@@ -17,7 +17,9 @@ from penstock.atelier.renderers.canvas import STILL, Layer, Scene, Size, place
 _MATRIX = (0.1826, 0.6142, 0.0620, 16.0, -0.1006, -0.3386, 0.4392, 128.0, 0.4392, -0.3989, -0.0403, 128.0)
 # Layers move by parts of a pixel, or slow movements would not look smooth. Large layers have fewer such steps, because
 # each step is kept in memory.
-_PHASES, _PHASES_LARGE, _LARGE_PIXELS = 4, 2, 400_000
+_PHASES = 4
+_PHASES_LARGE = 2
+_LARGE_PIXELS = 400_000
 
 
 class Planes(NamedTuple):
@@ -137,7 +139,8 @@ class _MovingLayer:
                     self._draw_plane(number, plane, place_x * scale, place_y * scale, light, at)
 
     def _position(self, at: float, travelled: float) -> tuple[float, float]:
-        motion, unit = self._motion, self._unit
+        motion = self._motion
+        unit = self._unit
         wave = math.sin(math.tau * (at / motion.period + motion.phase))
         x = self._at[0] + travelled * motion.depth + (motion.drift[0] * at + motion.sway[0] * wave) * unit
         return x, self._at[1] + (motion.drift[1] * at + motion.sway[1] * wave) * unit

@@ -109,12 +109,15 @@ def _edit_image_by_words(
     result = image
     touched = False
     if hole is not None and words & _REMOVING:
-        result, touched = heal.fill(result, hole, rng), True
+        result = heal.fill(result, hole, rng)
+        touched = True
     elif drawable and (words & _BEHIND if hole is None else not adding):
         painted = canvas.finish(canvas.flatten(scene.compose(prompt, image.size, seed)), rng)
-        result, touched = painted if hole else Image.composite(image, painted, _middle_mask(image.size)), True
+        result = painted if hole else Image.composite(image, painted, _middle_mask(image.size))
+        touched = True
     if adding and drawable and not touched:
-        result, touched = _add_subjects(result, brief, palette, hole, rng), True
+        result = _add_subjects(result, brief, palette, hole, rng)
+        touched = True
     styled = _apply_effects(result, brief, words - _ADDING, palette, rng, light=touched)
     if styled is result and not touched:
         return effects.improve(image, rng)

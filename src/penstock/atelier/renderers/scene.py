@@ -100,7 +100,10 @@ def _grounds(brief: Brief, rng: random.Random) -> tuple[list[str], bool]:
     has_water = bool({"sea", "lake"} & set(names)) or brief.has("boat") or "city" in wanted
     if wanted == {"mountains"} and not has_water:
         extra = rng.choice(("hills", "forest", "lake"))
-        wanted, has_water = (wanted, True) if extra == "lake" else (wanted | {extra}, False)
+        if extra == "lake":
+            has_water = True
+        else:
+            wanted.add(extra)
     if "lake" in names and not wanted:
         wanted = {rng.choice(("mountains", "forest"))}
     if not wanted and not has_water:

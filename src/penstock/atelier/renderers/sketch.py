@@ -7,7 +7,8 @@ from penstock.atelier.renderers.canvas import Size
 from penstock.atelier.renderers.enlarge import scale
 from penstock.imaging import convert
 
-SHORTEST, LONGEST = 16, 4096
+MIN_SIDE = 16
+MAX_SIDE = 4096
 SMALLEST_DRAWN = 160  # smaller images are drawn at this size and reduced, or nothing would be seen in them
 LARGEST_DRAWN = 2560  # larger images are drawn at this size and enlarged, or their many layers would not fit in memory
 
@@ -22,8 +23,8 @@ def draw_image(prompt: str, width: int, height: int, seed: int) -> convert.Image
 
 def check_size(width: int, height: int) -> None:
     """Raise BadImage unless both sides are within the limits."""
-    if not (SHORTEST <= width <= LONGEST and SHORTEST <= height <= LONGEST):
-        raise convert.BadImage(f"Width and height must be from {SHORTEST} to {LONGEST}.")
+    if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
+        raise convert.BadImage(f"Width and height must be from {MIN_SIDE} to {MAX_SIDE}.")
 
 
 def _drawing_size(width: int, height: int) -> Size:

@@ -12,7 +12,8 @@ from penstock.atelier.renderers.landmarks import WOOD, Artist
 from penstock.atelier.renderers.palette import Colour, lighten, mix, rgb
 from penstock.atelier.renderers.pen import INK, WHITE, Pen
 
-GREEN, CLAY = rgb("5f8f52"), rgb("bf6a45")
+GREEN = rgb("5f8f52")
+CLAY = rgb("bf6a45")
 
 
 def draw_thing(name: str, side: int, colour: Colour | None, rng: random.Random) -> Image.Image:
@@ -97,7 +98,8 @@ def _bottle(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
 def _round_fruit(skin: Colour, leaf: bool, squash: float) -> Artist:
     def draw(pen: Pen, colour: Colour | None, rng: random.Random) -> None:
         tone = colour or lighten(skin, rng.uniform(-0.02, 0.03))
-        wide, low = 0.3, 0.97
+        wide = 0.3
+        low = 0.97
         top = low - 0.6 * squash
         pen.symmetric_blob(
             [

@@ -152,7 +152,8 @@ def _tree(draw: ImageDraw.ImageDraw, root: Point, tall: float, leaf: Colour, bar
     for ring in range(4):
         tone = lighten(leaf, -0.09 + 0.055 * ring)
         for _ in range(9 - ring):
-            angle, far = rng.random() * math.tau, rng.random() ** 0.6 * (0.2 - 0.025 * ring) * tall
+            angle = rng.random() * math.tau
+            far = rng.random() ** 0.6 * (0.2 - 0.025 * ring) * tall
             cx, cy = (
                 x + math.cos(angle) * far - ring * tall * 0.022,
                 y - tall * 0.68 + math.sin(angle) * far * 1.1 - ring * tall * 0.03,

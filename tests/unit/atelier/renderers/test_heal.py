@@ -64,7 +64,7 @@ def test_everything_outside_stays_as_it_was() -> None:
 
 
 def test_a_mask_with_many_holes_is_filled_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heal, "_MOST_RUNS", 10)
+    monkeypatch.setattr(heal, "_MAX_RUNS", 10)
     clean, boxes = striped(upright=False), [(left, 5, left + 4, 85) for left in range(5, 110, 10)]
     filled = heal.fill(spoilt(clean, *boxes), hole(*boxes), random.Random(1))
     assert max(mean_difference(filled, clean, (left, 5, right, 40)) for left, _, right, _ in boxes) < 20
