@@ -107,7 +107,8 @@ def test_a_schema_within_itself_has_an_end() -> None:
     assert echo._sample(schema, 0)["inner"] is not None
 
 
-LOOK, TALK = tool("look", type="object", properties={"at": {"type": "string"}}), tool("talk")
+LOOK = tool("look", type="object", properties={"at": {"type": "string"}})
+TALK = tool("talk")
 MENTIONS = [{"role": "user", "content": "please talk to me"}]
 
 
@@ -166,8 +167,8 @@ def test_every_token_has_probability_1(alternatives: int) -> None:
 
 
 @given(some.text(max_size=60), some.integers(1, 20))
-def test_whole_and_pieces_say_the_same(text: str, most: int) -> None:
-    body = {"messages": [{"role": "user", "content": text}], "max_tokens": most}
+def test_the_stream_says_the_same_as_the_whole_response(text: str, max_tokens: int) -> None:
+    body = {"messages": [{"role": "user", "content": text}], "max_tokens": max_tokens}
     whole, parts = choice(**body), joined_stream(**body)
     assert (parts["content"], parts["finish_reason"]) == (whole["message"]["content"], whole["finish_reason"])
     assert text.startswith(parts["content"])

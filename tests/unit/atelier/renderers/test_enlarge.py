@@ -25,7 +25,7 @@ def test_each_side_is_multiplied() -> None:
     check_each(product([1, 1.1, 1.5, 2, 3.7, 8], ["L", "RGB", "RGBA"]), check)
 
 
-def test_it_is_still_the_same_draw() -> None:
+def test_it_is_still_the_same_image() -> None:
     source = draw("mountains at sunset", 160, 120)
     back = open_image(enlarge.enlarge_image(png(source), 3).data).resize((160, 120), Image.Resampling.BOX)
     differences = [abs(a - b) for a, b in zip(source.tobytes(), back.tobytes(), strict=True)]

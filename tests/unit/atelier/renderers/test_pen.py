@@ -1,4 +1,4 @@
-"""Shapes are drawn where they are said to be."""
+"""Shapes cover the places that their coordinates name."""
 
 from __future__ import annotations
 
