@@ -13,9 +13,11 @@ from tests.unit.atelier.drawings import check_each, draw, open_image, png
 
 
 def test_each_side_is_multiplied() -> None:
+    fox = draw("a fox", 40, 30)
+
     def check(case: tuple[float, str]) -> None:
         factor, mode = case
-        source = draw("a fox", 40, 30).convert(mode)
+        source = fox.convert(mode)
         source.putpixel((0, 0), 0 if mode == "L" else (0, 0, 0, 0)[: len(mode)])
         enlarged = enlarge.enlarge_image(png(source), factor)
         assert (enlarged.width, enlarged.height) == (round(40 * factor), round(30 * factor))
