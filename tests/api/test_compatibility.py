@@ -58,7 +58,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
             assert all((one.url or "").startswith("http") for one in edited.data)
             assert len(edited.data) == wish.get("n", 1)
             assert edited.size == ("64x48" if "size" in wish else "1024x1024")
-        heard = [one.fields for one in visit.running.lab.edits.heard]
+        heard = [one.fields for one in visit.running.lab.edits.received]
         assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
         assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
         assert heard[1]["image"] == [picture] * 3

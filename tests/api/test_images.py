@@ -136,7 +136,7 @@ class Studio:
         vendor = self.vendors[slug]
         if isinstance(vendor, ScriptedProvider):
             return vendor.submits
-        return sum(len(desk) for name, desk in vendor.desks.items() if name not in ("files", "others"))
+        return sum(len(desk) for name, desk in vendor.endpoints.items() if name not in ("files", "others"))
 
     async def check_money(self, request_id: str, usd: Decimal) -> None:
         record = await self.visit.running.record(request_id)

@@ -1,11 +1,11 @@
-"""The web UI's API on loopback, as its source has it: base64 in and out, pictures of 512 x 512 unless told."""
+"""The web UI's API on loopback, as its source has it: base64 in and out, images of 512 x 512 unless told."""
 
 import base64
 import io
 
 from PIL import Image
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -20,26 +20,28 @@ class WebUI(FakeProvider):
     credential = ("authorization", AUTHORIZED)
 
     @route("POST /sdapi/v1/txt2img")
-    def draw(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def draw(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         made = [text(fields.get("width", 512), fields.get("height", 512))] * fields.get("n_iter", 1)
         grid = [text(8, 8)] if fields.get("save_images") and len(made) > 1 else []
-        return Ware({"images": [*grid, *made], "parameters": fields, "info": '{"seed": 7}'})
+        return FakeResponse({"images": [*grid, *made], "parameters": fields, "info": '{"seed": 7}'})
 
     @route("POST /sdapi/v1/img2img")
-    def redraw(self, call: Exchange) -> Ware:
-        if not call.heard.fields.get("init_images"):
-            return Ware({"error": "HTTPException", "detail": "Init image not found", "body": "", "errors": ""}, 404)
+    def redraw(self, call: Exchange) -> FakeResponse:
+        if not call.request.fields.get("init_images"):
+            return FakeResponse(
+                {"error": "HTTPException", "detail": "Init image not found", "body": "", "errors": ""}, 404
+            )
         return self.draw(call)
 
     @route("POST /sdapi/v1/extra-single-image")
-    def enlarge(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def enlarge(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         data = fields["image"].rpartition(",")[2]  # with or without the beginning of a data URI
         with Image.open(io.BytesIO(base64.b64decode(data))) as image:
             width, height = image.size
         factor = fields["upscaling_resize"]
-        return Ware({"html_info": "", "image": text(int(width * factor), int(height * factor))})
+        return FakeResponse({"html_info": "", "image": text(int(width * factor), int(height * factor))})
 
-    def unauthorized(self) -> Ware:
-        return Ware({"detail": "Incorrect username or password"}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"detail": "Incorrect username or password"}, 401)

@@ -6,7 +6,7 @@ description.
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -19,25 +19,27 @@ class Flux(FakeProvider):
     usual = ("Pending", "Generating", "Ready")
 
     @route("POST /v1/{model}")
-    def submit(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def submit(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if call.params["model"] == "flux-3-image" and (odd := sorted(fields.keys() - STRICT)):
             told = {"type": "extra_forbidden", "loc": ["body", odd[0]], "msg": "Extra inputs are not permitted"}
-            return Ware({"detail": [told]}, 422)
+            return FakeResponse({"detail": [told]}, 422)
         job = self.begin({**fields, "path": call.params["model"]}, prefix="b5a2-")
-        return Ware({"id": job.id, "polling_url": f"{self.url}/v1/get_result?id={job.id}", "cost": self._cost(fields)})
+        return FakeResponse(
+            {"id": job.id, "polling_url": f"{self.url}/v1/get_result?id={job.id}", "cost": self._cost(fields)}
+        )
 
     @route("GET /v1/get_result")
-    def result(self, call: Exchange) -> Ware:
-        job = self.jobs.get(call.heard.path.partition("?id=")[2])
+    def result(self, call: Exchange) -> FakeResponse:
+        job = self.jobs.get(call.request.path.partition("?id=")[2])
         if job is None:
-            return Ware({"id": None, "status": "Task not found", "result": None}, 404)
-        state = job.turn()
+            return FakeResponse({"id": None, "status": "Task not found", "result": None}, 404)
+        state = job.next_state()
         if state == "Error":  # told so, too
-            return Ware({"id": job.id, "status": "Error", "result": None}, 503)
+            return FakeResponse({"id": job.id, "status": "Error", "result": None}, 503)
         shown = state if isinstance(state, dict) else {"status": state}
         made = self._made(job.fields) if shown["status"] == "Ready" and "result" not in shown else None
-        return Ware({"id": job.id, "result": made, "cost": self._cost(job.fields) if made else None, **shown})
+        return FakeResponse({"id": job.id, "result": made, "cost": self._cost(job.fields) if made else None, **shown})
 
     def _made(self, fields: dict[str, Any]) -> dict[str, Any]:
         if fields["path"] == "flux-3-video":
@@ -49,5 +51,5 @@ class Flux(FakeProvider):
     def _cost(fields: dict[str, Any]) -> float:
         return 17.0 * fields["duration"] if "duration" in fields else 3.0
 
-    def unauthorized(self) -> Ware:
-        return Ware({"detail": "Not authenticated - Invalid Authentication"}, 403)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"detail": "Not authenticated - Invalid Authentication"}, 403)

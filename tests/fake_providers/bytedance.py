@@ -1,8 +1,8 @@
-"""ModelArk on loopback: pictures in OpenAI's shape, films as tasks that only wait for so long to be called off."""
+"""ModelArk on loopback: images in OpenAI's shape, videos as tasks that only wait for so long to be called off."""
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -18,42 +18,44 @@ class ModelArk(FakeProvider):
     usual = ("queued", "running", "succeeded")
 
     @route("POST /api/v3/images/generations")
-    def pictures(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def images(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         width, height = (int(side) for side in fields["size"].split("x"))
         if not LEAST_PIXELS.get(fields["model"], 1) <= width * height <= 4096 * 4096:
-            return Ware(trouble("InvalidParameter", "The parameter `size` is not valid."), 400)
+            return FakeResponse(trouble("InvalidParameter", "The parameter `size` is not valid."), 400)
         url = self.put(png(width // 32, height // 32), "image/png")
         usage = {"generated_images": 1, "output_tokens": 16384, "total_tokens": 16384}
         answer = {"model": fields["model"], "created": 1763175600, "data": [{"url": url, "size": fields["size"]}]}
-        return Ware({**answer, "usage": usage}, headers={"x-request-id": "0217"})
+        return FakeResponse({**answer, "usage": usage}, headers={"x-request-id": "0217"})
 
     @route("POST /api/v3/contents/generations/tasks")
-    def create(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
-        pictures = [one for one in fields["content"] if one["type"] == "image_url"]
-        if len(pictures) > 1 and not all(one.get("role") for one in pictures):
-            return Ware(trouble("InvalidParameter", "role must be specified"), 400)
+    def create(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        images = [one for one in fields["content"] if one["type"] == "image_url"]
+        if len(images) > 1 and not all(one.get("role") for one in images):
+            return FakeResponse(trouble("InvalidParameter", "role must be specified"), 400)
         job = self.begin(dict(fields), prefix="cgt-20261115-")
-        job.fields["state"] = job.turn()
-        return Ware({"id": job.id})
+        job.fields["state"] = job.next_state()
+        return FakeResponse({"id": job.id})
 
     @route("GET /api/v3/contents/generations/tasks/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else Ware(trouble("ResourceNotFound"), 404)
+        return (
+            FakeResponse(self._shown(job, job.next_state())) if job else FakeResponse(trouble("ResourceNotFound"), 404)
+        )
 
     @route("DELETE /api/v3/contents/generations/tasks/{id}")
-    def drop(self, call: Exchange) -> Ware:
+    def drop(self, call: Exchange) -> FakeResponse:
         """What waits is cancelled, what runs is not, and what has ended is forgotten."""
         job = self.jobs[call.params["id"]]
         if job.fields["state"] == "running":
-            return Ware(trouble("InvalidAction.RunningTaskDeletion"), 409)
+            return FakeResponse(trouble("InvalidAction.RunningTaskDeletion"), 409)
         if job.fields["state"] == "queued":
             job.cancel("cancelled")
         else:
             del self.jobs[job.id]
-        return Ware({})
+        return FakeResponse({})
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"status": state}
@@ -68,5 +70,5 @@ class ModelArk(FakeProvider):
         known = {"model": job.fields["model"], "resolution": job.fields.get("resolution"), "created_at": 1763175600}
         return {"id": job.id, "updated_at": 1763175660, "error": None, **known, **made, **told}
 
-    def unauthorized(self) -> Ware:
-        return Ware(trouble("AuthenticationError", "The API key is invalid."), 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(trouble("AuthenticationError", "The API key is invalid."), 401)

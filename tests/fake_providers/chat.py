@@ -1,4 +1,4 @@
-"""The simulated vendor's conversation: it repeats what it was told."""
+"""The simulated provider's conversation: it repeats what it was told."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tests.fake_providers.exchange import Ware
+from tests.fake_providers.exchange import FakeResponse
 
 INPUT_USD, OUTPUT_USD = Decimal("0.000001"), Decimal("0.000002")
 
@@ -17,7 +17,7 @@ def answer(
     thought: int = 0,
     more: Mapping[str, Any] | None = None,
     joined: bool = False,
-) -> tuple[Ware, Decimal]:
+) -> tuple[FakeResponse, Decimal]:
     """The completion, and what it costs. Tokens of thought are in the total alone; `more` goes with what was used,
     which a stream may tell with its last words.
     """
@@ -28,10 +28,10 @@ def answer(
     head = {"id": name, "created": int(time.time()), "model": fields["model"], "system_fingerprint": None}
     if fields.get("stream"):
         wants_usage = (fields.get("stream_options") or {}).get("include_usage")
-        return Ware(events=[*_events(head, words, usage if wants_usage else None, joined), b"[DONE]"]), usd
+        return FakeResponse(events=[*_events(head, words, usage if wants_usage else None, joined), b"[DONE]"]), usd
     message = {"role": "assistant", "content": " ".join(words), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    return Ware({**head, "object": "chat.completion", "choices": [choice], "usage": usage}), usd
+    return FakeResponse({**head, "object": "chat.completion", "choices": [choice], "usage": usage}), usd
 
 
 def encoded(chunk: dict[str, Any]) -> bytes:

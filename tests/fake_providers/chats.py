@@ -1,10 +1,10 @@
-"""Vendors on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
+"""Providers on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import FakeProvider, route
 
@@ -16,10 +16,10 @@ class Chats(FakeProvider):
     named = True  # messages may say who speaks
 
     @route("POST /{at*}/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        return self._answer(call.heard.fields)
+    def chat(self, call: Exchange) -> FakeResponse:
+        return self._answer(call.request.fields)
 
-    def _answer(self, fields: dict[str, Any]) -> Ware:
+    def _answer(self, fields: dict[str, Any]) -> FakeResponse:
         found = [*(name for name in self.unknown if name in fields), *self._unheard(fields["messages"])]
         return self._refusal(found[0]) if found else self._talk(fields)
 
@@ -30,12 +30,12 @@ class Chats(FakeProvider):
             if "name" in message and not self.named:
                 yield "name"
 
-    def _talk(self, fields: dict[str, Any]) -> Ware:
+    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         return chat.answer(fields, self.new_id("chatcmpl-"))[0]
 
-    def _refusal(self, name: str) -> Ware:
+    def _refusal(self, name: str) -> FakeResponse:
         told = {"message": f"`{name}` is not supported", "type": "invalid_request_error", "param": name, "code": None}
-        return Ware({"error": told}, 400)
+        return FakeResponse({"error": told}, 400)
 
 
 class Anthropic(Chats):
@@ -48,21 +48,23 @@ class Mistral(Chats):
     unknown = ("seed", "user", "stream_options", "max_completion_tokens", "logit_bias")
     named = False
 
-    def _talk(self, fields: dict[str, Any]) -> Ware:
+    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         fields = {**fields, "stream_options": {"include_usage": True}}
         return chat.answer(fields, self.new_id("cmpl-"), joined=True)[0]
 
-    def _refusal(self, name: str) -> Ware:
+    def _refusal(self, name: str) -> FakeResponse:
         wrong = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": 1}
-        return Ware({"detail": [wrong]}, 422)
+        return FakeResponse({"detail": [wrong]}, 422)
 
 
 class DeepSeek(Chats):
     """Says that it is still there while it thinks, and remembers how a conversation began."""
 
-    def _talk(self, fields: dict[str, Any]) -> Ware:
-        ware = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
-        return Ware(events=[b": keep-alive", b": keep-alive", *ware.events]) if ware.events else ware
+    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+        response = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
+        return (
+            FakeResponse(events=[b": keep-alive", b": keep-alive", *response.events]) if response.events else response
+        )
 
 
 class Groq(Chats):
@@ -77,10 +79,10 @@ class Ollama(Chats):
     credential = None
     unknown = ("tool_choice", "max_completion_tokens")
 
-    def _talk(self, fields: dict[str, Any]) -> Ware:
+    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         if fields["model"] != "gpt-oss:20b":
             told = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
-            return Ware({"error": {**told, "code": None}}, 404)
+            return FakeResponse({"error": {**told, "code": None}}, 404)
         return super()._talk(fields)
 
 
@@ -90,8 +92,8 @@ class VLLM(Chats):
     credential = None
     unknown = ("best_of",)
 
-    def _refusal(self, name: str) -> Ware:
-        return Ware(
+    def _refusal(self, name: str) -> FakeResponse:
+        return FakeResponse(
             {"object": "error", "message": f"{name} cannot be had", "type": "BadRequestError", "code": 400}, 400
         )
 
@@ -102,7 +104,7 @@ class LlamaCpp(Chats):
     credential = None
     loading = False
 
-    def _talk(self, fields: dict[str, Any]) -> Ware:
+    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         if self.loading:
-            return Ware({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
+            return FakeResponse({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
         return super()._talk(fields)

@@ -5,7 +5,7 @@ There is no client for these routes: comfy-sdk speaks to those under /api/v2, wh
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -48,64 +48,64 @@ class Comfy(FakeProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pictures: dict[str, bytes] = {}
+        self.images: dict[str, bytes] = {}
         self.lacks: set[str] = set()  # files of models
         self._made: dict[str, bytes] = {}
 
     @route("POST /upload/image")
-    def upload(self, call: Exchange) -> Ware:
-        body = call.heard.body
+    def upload(self, call: Exchange) -> FakeResponse:
+        body = call.request.body
         name = body.partition(b'filename="')[2].partition(b'"')[0].decode()
-        self.pictures[f"{name} [{call.heard.fields['type']}]"] = call.heard.fields["image"]
-        return Ware({"name": name, "subfolder": "", "type": call.heard.fields["type"]})
+        self.images[f"{name} [{call.request.fields['type']}]"] = call.request.fields["image"]
+        return FakeResponse({"name": name, "subfolder": "", "type": call.request.fields["type"]})
 
     @route("POST /prompt")
-    def queue(self, call: Exchange) -> Ware:
-        graph = call.heard.fields["prompt"]
+    def queue(self, call: Exchange) -> FakeResponse:
+        graph = call.request.fields["prompt"]
         wrong = {name: errors for name, node in graph.items() if (errors := self._wrong(node, graph))}
         if wrong:
             told = {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"}
             nodes = {
                 name: {"errors": errors, "class_type": graph[name]["class_type"]} for name, errors in wrong.items()
             }
-            return Ware({"error": {**told, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
+            return FakeResponse({"error": {**told, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
         job = self.begin({"graph": graph, "seen": "pending"}, prefix="3f9c1c1e-")
-        job.fields["seen"] = job.turn()
-        return Ware({"prompt_id": job.id, "number": len(self.jobs), "node_errors": {}})
+        job.fields["seen"] = job.next_state()
+        return FakeResponse({"prompt_id": job.id, "number": len(self.jobs), "node_errors": {}})
 
     @route("GET /api/jobs/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
-            return Ware({"error": "Job not found"}, 404)
-        state: Any = job.turn()
+            return FakeResponse({"error": "Job not found"}, 404)
+        state: Any = job.next_state()
         told = state if isinstance(state, dict) else {"status": state}
         job.fields["seen"] = told["status"]
         made = {"outputs": self._outputs(job)} if told["status"] == "completed" and "outputs" not in told else {}
-        return Ware({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **told})
+        return FakeResponse({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **told})
 
     @route("POST /queue")
-    def forget(self, call: Exchange) -> Ware:
-        for name in call.heard.fields.get("delete", ()):
+    def forget(self, call: Exchange) -> FakeResponse:
+        for name in call.request.fields.get("delete", ()):
             if self.jobs[name].fields["seen"] == "pending":
                 del self.jobs[name]
-        return Ware({})
+        return FakeResponse({})
 
     @route("POST /interrupt")
-    def interrupt(self, call: Exchange) -> Ware:
+    def interrupt(self, call: Exchange) -> FakeResponse:
         """Without a name it would stop whatever runs, also what is somebody else's."""
-        name = call.heard.fields.get("prompt_id")
+        name = call.request.fields.get("prompt_id")
         for job in self.jobs.values():
             if job.fields["seen"] == "in_progress" and name in (None, job.id):
                 job.cancel({"status": "failed", "outputs": {}})
-        return Ware({})
+        return FakeResponse({})
 
     @route("GET /view")
-    def view(self, call: Exchange) -> Ware:
-        name = call.heard.path.partition("filename=")[2].partition("&")[0]
+    def view(self, call: Exchange) -> FakeResponse:
+        name = call.request.path.partition("filename=")[2].partition("&")[0]
         data = self._made.get(name)
         kind = "video/mp4" if name.endswith("mp4") else "image/png"
-        return Ware(file=data, content_type=kind) if data else Ware({}, 404)
+        return FakeResponse(file=data, content_type=kind) if data else FakeResponse({}, 404)
 
     def _wrong(self, node: dict[str, Any], graph: dict[str, Any]) -> list[dict[str, str]]:
         inputs = node["inputs"]
@@ -117,18 +117,18 @@ class Comfy(FakeProvider):
                 made = NODES[graph[value[0]]["class_type"]][1].split()[value[1]] if value[0] in graph else "nothing"
                 if made != TAKES.get(name, "IMAGE"):
                     errors.append(f"Return type mismatch: {name}, {made}")
-            elif node["class_type"] == "LoadImage" and value not in self.pictures:
+            elif node["class_type"] == "LoadImage" and value not in self.images:
                 errors.append("Invalid image file")
             elif value in self.lacks:
                 errors.append("Value not in list")
-        return [{"type": "invalid", "message": one, "details": f"not in {sorted(self.pictures)}"} for one in errors]
+        return [{"type": "invalid", "message": one, "details": f"not in {sorted(self.images)}"} for one in errors]
 
     def _outputs(self, job: Job) -> dict[str, Any]:
         graph = job.fields["graph"]
         size = graph.get("latent", {}).get("inputs", {})
-        film = graph["result"]["class_type"] == "SaveVideo"
-        data = mp4() if film else png(size.get("width", 96) // 8, size.get("height", 64) // 8)
-        names = [self.new_id("penstock_") + (".mp4" if film else ".png") for _ in range(size.get("batch_size", 1))]
+        video = graph["result"]["class_type"] == "SaveVideo"
+        data = mp4() if video else png(size.get("width", 96) // 8, size.get("height", 64) // 8)
+        names = [self.new_id("penstock_") + (".mp4" if video else ".png") for _ in range(size.get("batch_size", 1))]
         self._made |= dict.fromkeys(names, data)
-        folder = {"subfolder": "video", "type": "output"} if film else {"subfolder": "", "type": "temp"}
-        return {"result": {"images": [{"filename": name, **folder} for name in names], "animated": [film]}}
+        folder = {"subfolder": "video", "type": "output"} if video else {"subfolder": "", "type": "temp"}
+        return {"result": {"images": [{"filename": name, **folder} for name in names], "animated": [video]}}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -18,34 +18,38 @@ def failed(code: str, message: str = "It did not work out.") -> dict[str, Any]:
 class DashScope(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
     usual = ("PENDING", "RUNNING", "SUCCEEDED")
-    made_seconds: float | None = None  # where films come out otherwise than they were asked for
+    made_seconds: float | None = None  # where videos come out otherwise than they were asked for
 
     @route("POST /api/v1/services/aigc/video-generation/video-synthesis")
-    def create(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
-        if call.heard.headers.get("x-dashscope-async") != "enable":
-            return Ware(problem("AccessDenied", "current user api does not support synchronous calls."), 403)
+    def create(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        if call.request.headers.get("x-dashscope-async") != "enable":
+            return FakeResponse(problem("AccessDenied", "current user api does not support synchronous calls."), 403)
         if set(fields) != {"model", "input", "parameters"} or "x" in str(fields["parameters"].get("size")):
-            return Ware(problem("InvalidParameter", "size must be like 1280*720."), 400)
+            return FakeResponse(problem("InvalidParameter", "size must be like 1280*720."), 400)
         job = self.begin(fields, prefix="0385dc79-")
-        return Ware({"output": self._shown(job, job.turn()), "request_id": "4909100c"})
+        return FakeResponse({"output": self._shown(job, job.next_state()), "request_id": "4909100c"})
 
     @route("GET /api/v1/tasks/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
-            return Ware({"output": {"task_id": call.params["id"], "task_status": "UNKNOWN"}, "request_id": "4909100c"})
-        output = self._shown(job, job.turn())
+            return FakeResponse(
+                {"output": {"task_id": call.params["id"], "task_status": "UNKNOWN"}, "request_id": "4909100c"}
+            )
+        output = self._shown(job, job.next_state())
         used = {"duration": self.made_seconds or job.fields["parameters"]["duration"], "SR": 720, "video_count": 1}
-        return Ware({"output": output, "request_id": "4909100c"} | ({"usage": used} if "video_url" in output else {}))
+        return FakeResponse(
+            {"output": output, "request_id": "4909100c"} | ({"usage": used} if "video_url" in output else {})
+        )
 
     @route("POST /api/v1/tasks/{id}/cancel")
-    def cancel(self, call: Exchange) -> Ware:
+    def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         if job.states[0] != "PENDING":
-            return Ware(problem("UnsupportedOperation", "Failed to cancel the task."), 400)
+            return FakeResponse(problem("UnsupportedOperation", "Failed to cancel the task."), 400)
         job.cancel("CANCELED")
-        return Ware({"request_id": "45ac7f13"})
+        return FakeResponse({"request_id": "45ac7f13"})
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"task_status": state}
@@ -54,5 +58,5 @@ class DashScope(FakeProvider):
         )
         return {"task_id": job.id, **made, **told}
 
-    def unauthorized(self) -> Ware:
-        return Ware(problem("InvalidApiKey", "Invalid API-key provided."), 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(problem("InvalidApiKey", "Invalid API-key provided."), 401)

@@ -1,4 +1,4 @@
-"""One HTTP exchange as a simulated vendor sees it, with every way of answering badly."""
+"""One HTTP exchange as a fake provider sees it, with ways to break it."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ GONE = (ConnectionError, h11.RemoteProtocolError, h11.LocalProtocolError, asynci
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedRequest:
     """A request as it arrived; header names are lower case."""
 
     method: str
@@ -26,7 +26,7 @@ class Heard:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """The body's fields, whichever way they were sent; a file is its bytes, repeated names make a list."""
+        """The body's fields, from JSON or a form. A file is its bytes; a name that ends with `[]` makes a list."""
         kind = self.headers.get("content-type", "")
         if kind.startswith("application/json"):
             found: dict[str, Any] = json.loads(self.body)
@@ -55,9 +55,9 @@ class Heard:
 
 @dataclass
 class Exchange:
-    """What a script works with: what was heard, and the line to answer on."""
+    """A received request, and the connection for the response."""
 
-    heard: Heard
+    request: ReceivedRequest
     params: Mapping[str, str]  # the variable parts of the path
     _line: h11.Connection
     _reader: asyncio.StreamReader
@@ -75,7 +75,7 @@ class Exchange:
         await self.send(json.dumps(answer).encode(), status, **headers)
 
     async def begin(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
-        """The head alone; without a content-length the body goes in chunks."""
+        """Send the head. Without a content-length the body is sent in chunks."""
         lines = [("content-type", content_type), *headers.items()]
         await self._write(h11.Response(status_code=status, headers=lines))
 
@@ -90,12 +90,12 @@ class Exchange:
         await self._writer.drain()
 
     def hang_up(self) -> None:
-        """Close the connection without another word."""
+        """Abort the connection."""
         self.hung_up = True
         self._writer.transport.abort()
 
     async def wait_until_gone(self) -> None:
-        """Say nothing until the other side gives up."""
+        """Send nothing until the client closes the connection."""
         self.hung_up = True
         try:
             while await self._reader.read(65536):
@@ -109,8 +109,8 @@ def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ware:
-    """A whole answer: JSON, a file, or the events of a stream, of which some may be comments."""
+class FakeResponse:
+    """A complete response: JSON, a file, or the events of a stream, some of which may be comments."""
 
     json: Any = None
     status: int = 200
@@ -120,17 +120,19 @@ class Ware:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Answerer = Callable[[Heard, Callable[[Mapping[str, str]], Exchange]], Awaitable[None]]
+OpenExchange = Callable[[Mapping[str, str]], Exchange]  # from the variable parts of the path
+Answerer = Callable[[ReceivedRequest, OpenExchange], Awaitable[None]]
 
 
 @asynccontextmanager
 async def listening(answer: Answerer) -> AsyncIterator[int]:
-    """Hand each request on loopback to `answer`; gives the port. A script's own failure is the test's."""
-    tasks, failures = set[asyncio.Task[None]](), list[BaseException]()
+    """Listen on loopback, pass each request to `answer`, and yield the port. Raise its first exception at the end."""
+    tasks: set[asyncio.Task[None]] = set()
+    failures: list[BaseException] = []
 
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _attend(answer, reader, writer)
+            await _serve_connection(answer, reader, writer)
         except (asyncio.CancelledError, *GONE):
             pass
         except BaseException as problem:
@@ -138,12 +140,12 @@ async def listening(answer: Answerer) -> AsyncIterator[int]:
         finally:
             writer.transport.abort()
 
-    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(attend(reader, writer))
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(serve_connection(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    listener = await asyncio.start_server(accepted, "127.0.0.1", 0, limit=2**20, backlog=1024)
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0, limit=2**20, backlog=1024)
     try:
         yield int(listener.sockets[0].getsockname()[1])
     finally:
@@ -151,41 +153,43 @@ async def listening(answer: Answerer) -> AsyncIterator[int]:
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for _ in range(3):  # transports close on the next turns of the loop
+        for _ in range(3):  # transports close in the next iterations of the event loop
             await asyncio.sleep(0)
     if failures:
         raise failures[0]
 
 
-async def _attend(answer: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve_connection(answer: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     line = h11.Connection(h11.SERVER, max_incomplete_event_size=2**20)
-    while (heard := await _next(line, reader)) is not None:
-        made: list[Exchange] = []
+    while (request := await _read_request(line, reader)) is not None:
+        opened: list[Exchange] = []
 
-        def exchange(params: Mapping[str, str], heard: Heard = heard, made: list[Exchange] = made) -> Exchange:
-            made.append(Exchange(heard, params, line, reader, writer))
-            return made[-1]
+        def open_exchange(
+            params: Mapping[str, str], request: ReceivedRequest = request, opened: list[Exchange] = opened
+        ) -> Exchange:
+            opened.append(Exchange(request, params, line, reader, writer))
+            return opened[-1]
 
-        await answer(heard, exchange)
-        if made[-1].hung_up or line.our_state is not h11.DONE or line.their_state is not h11.DONE:
+        await answer(request, open_exchange)
+        if opened[-1].hung_up or line.our_state is not h11.DONE or line.their_state is not h11.DONE:
             return
         line.start_next_cycle()
 
 
-async def _next(line: h11.Connection, reader: asyncio.StreamReader) -> Heard | None:
-    request: h11.Request | None = None
+async def _read_request(line: h11.Connection, reader: asyncio.StreamReader) -> ReceivedRequest | None:
+    head: h11.Request | None = None
     body = bytearray()
     while True:
         event = line.next_event()
         if event is h11.NEED_DATA:
             line.receive_data(await reader.read(2**18))
         elif isinstance(event, h11.Request):
-            request = event
+            head = event
         elif isinstance(event, h11.Data):
             body += event.data
         elif isinstance(event, h11.EndOfMessage):
-            assert request is not None
-            headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-            return Heard(request.method.decode(), request.target.decode(), headers, bytes(body))
+            assert head is not None
+            headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+            return ReceivedRequest(head.method.decode(), head.target.decode(), headers, bytes(body))
         else:
             return None

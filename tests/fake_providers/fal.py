@@ -3,11 +3,11 @@
 from collections import deque
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
-UNSAFE = Ware(
+UNSAFE = FakeResponse(
     {
         "detail": [
             {"loc": ["body", "prompt"], "msg": "Flagged by a content checker.", "type": "content_policy_violation"}
@@ -15,8 +15,10 @@ UNSAFE = Ware(
     },
     422,
 )
-INVALID = Ware({"detail": [{"loc": ["body", "prompt"], "msg": "Field required", "type": "missing"}]}, 422)
-CRASHED = Ware({"detail": [{"loc": ["body"], "msg": "Internal server error", "type": "internal_server_error"}]}, 500)
+INVALID = FakeResponse({"detail": [{"loc": ["body", "prompt"], "msg": "Field required", "type": "missing"}]}, 422)
+CRASHED = FakeResponse(
+    {"detail": [{"loc": ["body"], "msg": "Internal server error", "type": "internal_server_error"}]}, 500
+)
 NO_RUNNER = {"status": "COMPLETED", "error": "No runner came up in time.", "error_type": "startup_timeout"}
 
 
@@ -26,35 +28,35 @@ class Fal(FakeProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.results: deque[Ware] = deque()  # of the next jobs that are asked for theirs
+        self.results: deque[FakeResponse] = deque()  # of the next jobs that are asked for theirs
 
     @route("POST /{model*}")
-    def submit(self, call: Exchange) -> Ware:
-        job = self.begin({**call.heard.fields, "model": call.params["model"]}, prefix="0f1e2d3c-")
-        return Ware(self._shown(job, job.turn()))
+    def submit(self, call: Exchange) -> FakeResponse:
+        job = self.begin({**call.request.fields, "model": call.params["model"]}, prefix="0f1e2d3c-")
+        return FakeResponse(self._shown(job, job.next_state()))
 
     @route("GET /{owner}/{app}/requests/{id}/status")
-    def status(self, call: Exchange) -> Ware:
+    def status(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
             return self.missing()
-        shown = self._shown(job, job.turn())
-        return Ware(shown, 200 if shown["status"] == "COMPLETED" else 202)
+        shown = self._shown(job, job.next_state())
+        return FakeResponse(shown, 200 if shown["status"] == "COMPLETED" else 202)
 
     @route("GET /{owner}/{app}/requests/{id}")
-    def result(self, call: Exchange) -> Ware:
+    def result(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
             return self.missing()
-        return self.results.popleft() if self.results else Ware(self._made(job))
+        return self.results.popleft() if self.results else FakeResponse(self._made(job))
 
     @route("PUT /{owner}/{app}/requests/{id}/cancel")
-    def cancel(self, call: Exchange) -> Ware:
+    def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         if job.states[0] == "COMPLETED":
-            return Ware({"status": "ALREADY_COMPLETED"}, 400)
+            return FakeResponse({"status": "ALREADY_COMPLETED"}, 400)
         job.cancel({"status": "COMPLETED", "error": "Request cancelled.", "error_type": "client_cancelled"})
-        return Ware({"status": "CANCELLATION_REQUESTED"}, 202)
+        return FakeResponse({"status": "CANCELLATION_REQUESTED"}, 202)
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         """Addresses have the maker's and the app's name, and drop the rest of the path."""
@@ -84,8 +86,8 @@ class Fal(FakeProvider):
         images = [{"url": self.put(png(size["width"], size["height"]), "image/png"), **shown} for _ in range(count)]
         return {"images": images, "has_nsfw_concepts": [False] * count, "prompt": wish["prompt"], "seed": 7}
 
-    def unauthorized(self) -> Ware:
-        return Ware({"detail": "Cannot access application. Authentication is required."}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"detail": "Cannot access application. Authentication is required."}, 401)
 
-    def missing(self) -> Ware:
-        return Ware({"detail": "Request not found."}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse({"detail": "Request not found."}, 404)

@@ -1,4 +1,4 @@
-"""What a simulated vendor may be told to do instead of serving. Those that accept first put a line on the invoice."""
+"""Acts that make a fake provider misbehave. Those that accept the request first put a charge on the invoice."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fake_providers.exchange import Ware
-from tests.fake_providers.scripted import ScriptedOrder
-from tests.fake_providers.server import Act, Order, deliver, serve
+from tests.fake_providers.exchange import FakeResponse
+from tests.fake_providers.scripted import ScriptedCall
+from tests.fake_providers.server import Act, FakeCall, deliver, serve
 
 ok: Act = serve
 
@@ -17,9 +17,9 @@ ok: Act = serve
 
 
 def error(status: int, message: str, code: str | None = None, **headers: str) -> Act:
-    async def act(order: Order) -> None:
+    async def act(call: FakeCall) -> None:
         body = {"error": {"message": message, "type": "invalid_request_error", "code": code, "param": None}}
-        await order.line.json(body, status, **headers)
+        await call.exchange.json(body, status, **headers)
 
     return act
 
@@ -35,14 +35,14 @@ rejected = error(400, "Invalid value for `size`.", "invalid_value")
 missing = error(404, "Not found.", "not_found")
 
 
-async def unauthorized(order: Order) -> None:
-    """As some vendors do: the whole key in the error."""
-    await error(401, f"Incorrect API key provided: {order.heard.key}.", "invalid_api_key")(order)
+async def unauthorized(call: FakeCall) -> None:
+    """An error that contains the whole key, as some providers send it."""
+    await error(401, f"Incorrect API key provided: {call.request.key}.", "invalid_api_key")(call)
 
 
 def redirect(to: str, status: int = 307) -> Act:
-    async def act(order: Order) -> None:
-        await order.line.send(b"", status, "text/plain", location=to)
+    async def act(call: FakeCall) -> None:
+        await call.exchange.send(b"", status, "text/plain", location=to)
 
     return act
 
@@ -50,20 +50,20 @@ def redirect(to: str, status: int = 307) -> Act:
 # ------------------------------------------------------------------------------------- accepted: made, and charged for
 
 
-async def dropped(order: Order) -> None:
-    """Accepts, and the connection is gone before a word comes back."""
-    order.accept()
-    order.line.hang_up()
+async def dropped(call: FakeCall) -> None:
+    """Accept the request and drop the connection without a response."""
+    call.accept()
+    call.exchange.hang_up()
 
 
-async def stalled(order: Order) -> None:
-    """Accepts, and never says so."""
-    order.accept()
-    await order.line.wait_until_gone()
+async def stalled(call: FakeCall) -> None:
+    """Accept the request and never respond."""
+    call.accept()
+    await call.exchange.wait_until_gone()
 
 
 class Gate:
-    """Accepts, and answers rightly once the test opens the gate; for a vendor in the test's own loop."""
+    """Accept the request, and respond when the test calls `open`. For a fake provider in this event loop."""
 
     def __init__(self) -> None:
         self._opened = asyncio.Event()
@@ -71,62 +71,62 @@ class Gate:
     def open(self) -> None:
         self._opened.set()
 
-    async def __call__(self, order: Order) -> None:
-        ware = order.accept()
+    async def __call__(self, call: FakeCall) -> None:
+        response = call.accept()
         await self._opened.wait()
-        await deliver(order, ware)
+        await deliver(call, response)
 
 
 def waiting(released: threading.Event) -> Act:
-    """Accepts, and answers rightly once the test says so; for a vendor in a thread beside the test."""
+    """Accept the request, and respond when the event is set. For a fake provider in a thread."""
 
-    async def act(order: Order) -> None:
-        ware = order.accept()
+    async def act(call: FakeCall) -> None:
+        response = call.accept()
         await asyncio.to_thread(released.wait)
-        await deliver(order, ware)
+        await deliver(call, response)
 
     return act
 
 
 def slowly(seconds: float) -> Act:
-    """Accepts, and takes its time."""
+    """Accept the request, and respond after so many seconds."""
 
-    async def act(order: Order) -> None:
-        ware = order.accept()
+    async def act(call: FakeCall) -> None:
+        response = call.accept()
         await asyncio.sleep(seconds)
-        await deliver(order, ware)
+        await deliver(call, response)
 
     return act
 
 
 def truncated(at: int = 20) -> Act:
-    """Announces a whole answer and sends the first `at` bytes."""
+    """Announce a complete response, send its first `at` bytes and drop the connection."""
 
-    async def act(order: Order) -> None:
-        whole = _bytes(order.accept())
-        await order.line.begin(200, "application/json", {"content-length": str(len(whole))})
-        await order.line.more(whole[:at])
-        order.line.hang_up()
+    async def act(call: FakeCall) -> None:
+        whole = _bytes(call.accept())
+        await call.exchange.begin(200, "application/json", {"content-length": str(len(whole))})
+        await call.exchange.more(whole[:at])
+        call.exchange.hang_up()
 
     return act
 
 
 def raw(body: bytes, content_type: str = "application/json", status: int = 200) -> Act:
-    """Accepts, and answers with these very bytes."""
+    """Accept the request, and respond with these bytes."""
 
-    async def act(order: Order) -> None:
-        order.accept()
-        await order.line.send(body, status, content_type)
+    async def act(call: FakeCall) -> None:
+        call.accept()
+        await call.exchange.send(body, status, content_type)
 
     return act
 
 
 def altered(**changes: Any) -> Act:
-    """The right answer with some of its fields replaced."""
+    """The normal response with some of its fields replaced."""
 
-    async def act(order: Order) -> None:
-        ware = order.accept()
-        await order.line.json({**ware.json, **changes}, ware.status)
+    async def act(call: FakeCall) -> None:
+        response = call.accept()
+        await call.exchange.json({**response.json, **changes}, response.status)
 
     return act
 
@@ -142,74 +142,75 @@ empty = altered(data=[])
 odd_types = raw(b'{"created": "x", "data": [{"b64_json": 7}], "id": 7, "status": "queued", "progress": {}}')
 
 
-async def mislabelled(order: Order) -> None:
-    """The right words under the wrong type."""
-    await order.line.send(_bytes(order.accept()), content_type="text/html")
+async def mislabelled(call: FakeCall) -> None:
+    """The normal response with a wrong content type."""
+    await call.exchange.send(_bytes(call.accept()), content_type="text/html")
 
 
 def huge(megabytes: int = 80, *, announced: bool = False) -> Act:
-    """Goes on and on."""
+    """A response of this many megabytes."""
 
-    async def act(order: Order) -> None:
-        order.accept()
+    async def act(call: FakeCall) -> None:
+        call.accept()
         size = megabytes * 2**20
         headers = {"content-length": str(size)} if announced else {}
-        await order.line.begin(200, "application/json", headers)
+        await call.exchange.begin(200, "application/json", headers)
         for _ in range(megabytes):
-            await order.line.more(b" " * 2**20)
-        await order.line.end()
+            await call.exchange.more(b" " * 2**20)
+        await call.exchange.end()
 
     return act
 
 
-# ---------------------------------------------------------------------------------------------------------------- films
+# --------------------------------------------------------------------------------------------------------------- videos
 
 
-def film(*states: str, name: str | None = None, code: str | None = None) -> Act:
-    """A job that shows these states one after the other, the first as the answer to its submission."""
+def video_states(*states: str, name: str | None = None, code: str | None = None) -> Act:
+    """A job that shows these states one after the other; the response to the submission shows the first."""
 
-    async def act(order: Order) -> None:
-        assert isinstance(order, ScriptedOrder), "only the lab makes films this way"
-        usual, order.lab.states = order.lab.states, states
+    async def act(call: FakeCall) -> None:
+        assert isinstance(call, ScriptedCall), "only the scripted provider has such videos"
+        usual = call.lab.states
+        call.lab.states = states
         if name is not None:
-            order.lab.next_ids.append(name)
-        ware = order.accept()
-        order.lab.states = usual
+            call.lab.next_ids.append(name)
+        response = call.accept()
+        call.lab.states = usual
         if code is not None:
-            order.lab.films[ware.json["id"]].code = code
-        await deliver(order, ware)
+            call.lab.video_jobs[response.json["id"]].code = code
+        await deliver(call, response)
 
     return act
 
 
-never_ends = film("queued", "in_progress 10")
-fails = film("queued", "in_progress 10", "failed")
-is_refused = film("queued", "failed", code="moderation_blocked")
-changes_its_mind = film("queued", "completed", "failed")
+never_ends = video_states("queued", "in_progress 10")
+fails = video_states("queued", "in_progress 10", "failed")
+is_refused = video_states("queued", "failed", code="moderation_blocked")
+changes_its_mind = video_states("queued", "completed", "failed")
 
 
 def showing(**changes: Any) -> Act:
-    """For polls: the job as it stands with some fields replaced."""
+    """For polls: the job with some fields replaced."""
     return altered(**changes)
 
 
 def file(data: bytes, content_type: str) -> Act:
-    """For downloads: something else than the film or picture."""
+    """For downloads: other data than the video or image."""
 
-    async def act(order: Order) -> None:
-        await order.line.send(data, 200, content_type)
+    async def act(call: FakeCall) -> None:
+        await call.exchange.send(data, 200, content_type)
 
     return act
 
 
-def cut(order_bytes: int = 100) -> Act:
-    """For downloads: the beginning of the file."""
+def cut(after_bytes: int = 100) -> Act:
+    """For downloads: only the beginning of the file, then a dropped connection."""
 
-    async def act(order: Order) -> None:
-        ware = order.accept()
-        await order.line.begin(200, ware.content_type, {"content-length": str(len(ware.file))})
-        await order.line.more(ware.file[:order_bytes])
-        order.line.hang_up()
+    async def act(call: FakeCall) -> None:
+        response = call.accept()
+        await call.exchange.begin(200, response.content_type, {"content-length": str(len(response.file))})
+        await call.exchange.more(response.file[:after_bytes])
+        call.exchange.hang_up()
 
     return act
 
@@ -218,20 +219,20 @@ def cut(order_bytes: int = 100) -> Act:
 
 
 def cut_stream(after: int = 2) -> Act:
-    """For conversations: so many events, then silence for ever."""
+    """For chat streams: so many events, then a dropped connection."""
 
-    async def act(order: Order) -> None:
-        events = deque(order.accept().events)
-        await order.line.begin(200, "text/event-stream", {})
+    async def act(call: FakeCall) -> None:
+        events = deque(call.accept().events)
+        await call.exchange.begin(200, "text/event-stream", {})
         for _ in range(after):
-            await order.line.more(b"data: " + events.popleft() + b"\n\n")
-        order.line.hang_up()
+            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+        call.exchange.hang_up()
 
     return act
 
 
-def _bytes(ware: Ware) -> bytes:
-    return ware.file or json.dumps(ware.json).encode()
+def _bytes(response: FakeResponse) -> bytes:
+    return response.file or json.dumps(response.json).encode()
 
 
 FAULTS: Mapping[str, Act] = {

@@ -1,11 +1,11 @@
-"""Google on loopback: Gemini's messages with pictures in them, Omni's interactions with their files, and its chat."""
+"""Google on loopback: Gemini's messages with images in them, Omni's interactions with their files, and its chat."""
 
 import base64
 from collections import deque
 from typing import Any
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -31,20 +31,20 @@ class Google(FakeProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.films: dict[str, bytes] = {}
-        self.inline = False  # films come along instead of having an address
-        self.answers: deque[Any] = deque()  # instead of pictures
+        self.videos: dict[str, bytes] = {}
+        self.inline = False  # videos come along instead of having an address
+        self.answers: deque[Any] = deque()  # instead of images
 
     @route("POST /v1beta/models/{model}:generateContent")
-    def generate(self, call: Exchange) -> Ware:
+    def generate(self, call: Exchange) -> FakeResponse:
         if self.answers:
-            return Ware(self.answers.popleft())
-        fields = call.heard.fields
+            return FakeResponse(self.answers.popleft())
+        fields = call.request.fields
         config = fields["generationConfig"]
         given = [part for part in fields["contents"][0]["parts"] if "inlineData" in part]
-        draft = {"inlineData": picture((64, 64)), "thought": True}
-        drawn = {"inlineData": picture(PIXELS[config["imageConfig"]["aspectRatio"]]), "thoughtSignature": "c2ln"}
-        return Ware(
+        draft = {"inlineData": image((64, 64)), "thought": True}
+        drawn = {"inlineData": image(PIXELS[config["imageConfig"]["aspectRatio"]]), "thoughtSignature": "c2ln"}
+        return FakeResponse(
             {
                 "candidates": [
                     {"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [draft, drawn]}}
@@ -56,46 +56,46 @@ class Google(FakeProvider):
         )
 
     @route("POST /v1beta/interactions")
-    def create(self, call: Exchange) -> Ware:
-        job = self.begin(call.heard.fields, prefix="int")
-        return Ware(self._shown(job, job.turn()))
+    def create(self, call: Exchange) -> FakeResponse:
+        job = self.begin(call.request.fields, prefix="int")
+        return FakeResponse(self._shown(job, job.next_state()))
 
     @route("GET /v1beta/interactions/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     @route("POST /v1beta/interactions/{id}/cancel")
-    def cancel(self, call: Exchange) -> Ware:
+    def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         job.cancel("cancelled")
-        return Ware(self._shown(job, "cancelled"))
+        return FakeResponse(self._shown(job, "cancelled"))
 
     @route("GET /v1beta/files/{name}:download")
-    def download(self, call: Exchange) -> Ware:
-        film = self.films.get(call.params["name"])
-        return Ware(file=film, content_type="video/mp4") if film else self.missing()
+    def download(self, call: Exchange) -> FakeResponse:
+        video = self.videos.get(call.params["name"])
+        return FakeResponse(file=video, content_type="video/mp4") if video else self.missing()
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"status": state}
         shown: dict[str, Any] = {"id": job.id, "model": job.fields["model"], "created": "2026-11-15T00:00:00Z", **told}
         if told["status"] == "completed" and "steps" not in told:
-            shown["steps"] = [{"type": "model_output", "content": [self._film()]}]
+            shown["steps"] = [{"type": "model_output", "content": [self._video()]}]
             shown["usage"] = {"total_input_tokens": 20, "total_output_tokens": 46_336, "total_thought_tokens": 0}
         return shown
 
-    def _film(self) -> dict[str, Any]:
+    def _video(self) -> dict[str, Any]:
         if self.inline:
             return {"type": "video", "mime_type": "video/mp4", "data": base64.b64encode(mp4()).decode()}
         name = self.new_id("film")
-        self.films[name] = mp4()
+        self.videos[name] = mp4()
         return {"type": "video", "mime_type": "video/mp4", "uri": f"{self.url}/v1beta/files/{name}"}
 
-    def unauthorized(self) -> Ware:
+    def unauthorized(self) -> FakeResponse:
         reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
         return error(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT", [reason])
 
-    def missing(self) -> Ware:
+    def missing(self) -> FakeResponse:
         return error(404, "Requested entity was not found.", "NOT_FOUND")
 
 
@@ -106,28 +106,30 @@ class Gemini(FakeProvider):
     unknown = ("seed", "user", "frequency_penalty", "presence_penalty", "logprobs", "store")
 
     @route("POST /v1beta/openai/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def chat(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if found := [name for name in self.unknown if name in fields]:
             words = f'Invalid JSON payload received. Unknown name "{found[0]}": Cannot find field.'
-            ware = error(400, words, "INVALID_ARGUMENT")
-            return Ware([ware.json], ware.status)
+            response = error(400, words, "INVALID_ARGUMENT")
+            return FakeResponse([response.json], response.status)
         return chat.answer(fields, self.new_id("chat"), thought=40)[0]
 
 
-def picture(size: tuple[int, int]) -> dict[str, str]:
+def image(size: tuple[int, int]) -> dict[str, str]:
     return {"mimeType": "image/png", "data": base64.b64encode(png(*size)).decode()}
 
 
-def usage(pictures: int) -> dict[str, Any]:
+def usage(images: int) -> dict[str, Any]:
     return {
-        "promptTokenCount": 10 + 258 * pictures,
+        "promptTokenCount": 10 + 258 * images,
         "candidatesTokenCount": 1130,
         "thoughtsTokenCount": 200,
-        "totalTokenCount": 1340 + 258 * pictures,
+        "totalTokenCount": 1340 + 258 * images,
         "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 10}, {"modality": "IMAGE", "tokenCount": 1120}],
     }
 
 
-def error(status: int, message: str, name: str, details: Any = ()) -> Ware:
-    return Ware({"error": {"code": status, "message": message, "status": name, "details": list(details)}}, status)
+def error(status: int, message: str, name: str, details: Any = ()) -> FakeResponse:
+    return FakeResponse(
+        {"error": {"code": status, "message": message, "status": name, "details": list(details)}}, status
+    )

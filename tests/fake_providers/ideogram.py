@@ -6,7 +6,7 @@ There is no client. The shape is that of developer.ideogram.ai; exchanges are co
 from collections import deque
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -24,19 +24,21 @@ class Ideogram(FakeProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.unsafe: deque[bool] = deque()  # of the next pictures
+        self.unsafe: deque[bool] = deque()  # of the next images
 
     @route("POST /v1/{family}/{operation}")
-    def make(self, call: Exchange) -> Ware:
-        fields, path = call.heard.fields, f"{call.params['family']}/{call.params['operation']}"
+    def make(self, call: Exchange) -> FakeResponse:
+        fields, path = call.request.fields, f"{call.params['family']}/{call.params['operation']}"
         if lacking := sorted(NEEDS[path] - fields.keys()):
-            return Ware({"error": f"{lacking[0]} is required."}, 400)
+            return FakeResponse({"error": f"{lacking[0]} is required."}, 400)
         if path.startswith("ideogram-v4") and (odd := sorted(fields.keys() - V4)):
-            return Ware({"error": f"{odd[0]} is not supported."}, 400)
+            return FakeResponse({"error": f"{odd[0]} is not supported."}, 400)
         count = int(fields.get("num_images", 1))
-        return Ware({"created": "2026-11-15T03:00:00+00:00", "data": [self._picture(fields) for _ in range(count)]})
+        return FakeResponse(
+            {"created": "2026-11-15T03:00:00+00:00", "data": [self._image(fields) for _ in range(count)]}
+        )
 
-    def _picture(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def _image(self, fields: dict[str, Any]) -> dict[str, Any]:
         unsafe = self.unsafe.popleft() if self.unsafe else False
         words = fields.get("prompt") or fields["text_prompt"]
         return {
@@ -48,5 +50,5 @@ class Ideogram(FakeProvider):
             "style_type": "GENERAL",
         }
 
-    def unauthorized(self) -> Ware:
-        return Ware({"error": "Invalid API key"}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"error": "Invalid API key"}, 401)

@@ -11,7 +11,7 @@ import json
 import time
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Heard, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse, ReceivedRequest
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -44,7 +44,7 @@ def _plain(text: str) -> bytes:
 class Kling(FakeProvider):
     usual = ("submitted", "processing", "succeed")
 
-    def knows(self, heard: Heard) -> bool:
+    def knows(self, heard: ReceivedRequest) -> bool:
         token = heard.headers.get("authorization", "").removeprefix("Bearer ")
         if token.count(".") != 2:
             return token == KEY
@@ -53,25 +53,25 @@ class Kling(FakeProvider):
         return bool(claims["iss"] == ACCESS and is_due)
 
     @route("POST /v1/videos/text2video")
-    def text(self, call: Exchange) -> Ware:
-        return self._created(call.heard.fields, "text2video")
+    def text(self, call: Exchange) -> FakeResponse:
+        return self._created(call.request.fields, "text2video")
 
     @route("POST /v1/videos/image2video")
-    def image(self, call: Exchange) -> Ware:
-        if str(call.heard.fields["image"]).startswith("data:"):
-            return Ware(problem(1201, "image must be plain base64"), 400)
-        return self._created(call.heard.fields, "image2video")
+    def image(self, call: Exchange) -> FakeResponse:
+        if str(call.request.fields["image"]).startswith("data:"):
+            return FakeResponse(problem(1201, "image must be plain base64"), 400)
+        return self._created(call.request.fields, "image2video")
 
     @route("GET /v1/videos/{path}/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None or job.fields["path"] != call.params["path"]:
-            return Ware(problem(1203, "Task not found"), 404)
-        return Ware(self._shown(job, job.turn()))
+            return FakeResponse(problem(1203, "Task not found"), 404)
+        return FakeResponse(self._shown(job, job.next_state()))
 
-    def _created(self, fields: dict[str, Any], path: str) -> Ware:
+    def _created(self, fields: dict[str, Any], path: str) -> FakeResponse:
         job = self.begin({**fields, "path": path}, prefix="84183102")
-        return Ware(self._shown(job, job.turn()))
+        return FakeResponse(self._shown(job, job.next_state()))
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"task_status": state}
@@ -81,5 +81,5 @@ class Kling(FakeProvider):
             task |= {"task_result": {"videos": [video]}, "final_unit_deduction": "0.6"}
         return {**problem(0, "SUCCEED"), "data": task}
 
-    def unauthorized(self) -> Ware:
-        return Ware(problem(1000, "Authentication failed"), 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(problem(1000, "Authentication failed"), 401)

@@ -5,7 +5,7 @@ There is no client. The shape is that of docs.ltx.video; exchanges are compared 
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, route
 
@@ -23,28 +23,28 @@ class Ltx(FakeProvider):
     usual = ("pending", "processing", "completed")
 
     @route("POST /v2/{path}")
-    def create(self, call: Exchange) -> Ware:
-        fields, path = call.heard.fields, call.params["path"]
+    def create(self, call: Exchange) -> FakeResponse:
+        fields, path = call.request.fields, call.params["path"]
         sizes = {"1280x720", "1920x1080", "2560x1440", "3840x2160"}
         turned = "x".join(reversed(fields["resolution"].split("x")))
         if not {fields["resolution"], turned} & sizes or ("image_uri" in fields) != (path == "image-to-video"):
-            return Ware(problem("invalid_request_error", "resolution is not supported"), 400)
+            return FakeResponse(problem("invalid_request_error", "resolution is not supported"), 400)
         job = self.begin({**fields, "path": path}, prefix="ltx-")
-        job.turn()
-        return Ware({"id": job.id, "created_at": "2026-11-15T03:00:00Z"}, 202)
+        job.next_state()
+        return FakeResponse({"id": job.id, "created_at": "2026-11-15T03:00:00Z"}, 202)
 
     @route("GET /v2/{path}/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None or job.fields["path"] != call.params["path"]:
             return self.missing()
-        state = job.turn()
+        state = job.next_state()
         told = state if isinstance(state, dict) else {"status": state}
         made = {"result": {"video_url": self.put(mp4(), "video/mp4")}} if state == "completed" else {}
-        return Ware({"id": job.id, "created_at": "2026-11-15T03:00:00Z", **made, **told})
+        return FakeResponse({"id": job.id, "created_at": "2026-11-15T03:00:00Z", **made, **told})
 
-    def unauthorized(self) -> Ware:
-        return Ware(problem("authentication_error", "Invalid API key"), 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(problem("authentication_error", "Invalid API key"), 401)
 
-    def missing(self) -> Ware:
-        return Ware(problem("not_found_error", "Job not found"), 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse(problem("not_found_error", "Job not found"), 404)

@@ -1,8 +1,8 @@
-"""Luma's Agents API on loopback: generations of films and pictures, checked for what may not be combined."""
+"""Luma's Agents API on loopback: generations of videos and images, checked for what may not be combined."""
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -16,27 +16,27 @@ class Luma(FakeProvider):
     usual = ("queued", "processing", "completed")
 
     @route("POST /v1/generations")
-    def create(self, call: Exchange) -> Ware:
-        film = call.heard.fields.get("video") or {}
-        if film.get("duration") == "10s" and {"start_frame", "end_frame", "loop"} & film.keys():
-            return Ware({"detail": "10s takes keyframes, and no loop."}, 422)
-        if len(film.get("keyframes", ())) != len(film.get("keyframe_indexes", ())):
-            return Ware({"detail": "keyframes and keyframe_indexes must match."}, 422)
-        job = self.begin(call.heard.fields, prefix="5e0b4a7c-")
-        return Ware(self._shown(job, job.turn()), 201)
+    def create(self, call: Exchange) -> FakeResponse:
+        video = call.request.fields.get("video") or {}
+        if video.get("duration") == "10s" and {"start_frame", "end_frame", "loop"} & video.keys():
+            return FakeResponse({"detail": "10s takes keyframes, and no loop."}, 422)
+        if len(video.get("keyframes", ())) != len(video.get("keyframe_indexes", ())):
+            return FakeResponse({"detail": "keyframes and keyframe_indexes must match."}, 422)
+        job = self.begin(call.request.fields, prefix="5e0b4a7c-")
+        return FakeResponse(self._shown(job, job.next_state()), 201)
 
     @route("GET /v1/generations/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"state": state}
-        is_film = job.fields["type"] == "video"
+        is_video = job.fields["type"] == "video"
         output = None
         if told["state"] == "completed":
-            file = self.put(mp4(), "video/mp4") if is_film else self.put(png(128, 64), "image/png")
-            output = [{"type": "video" if is_film else "image", "url": file}]
+            file = self.put(mp4(), "video/mp4") if is_video else self.put(png(128, 64), "image/png")
+            output = [{"type": "video" if is_video else "image", "url": file}]
         return {
             "id": job.id,
             "type": job.fields["type"],
@@ -49,8 +49,8 @@ class Luma(FakeProvider):
             **told,
         }
 
-    def unauthorized(self) -> Ware:
-        return Ware({"detail": "Not authenticated"}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"detail": "Not authenticated"}, 401)
 
-    def missing(self) -> Ware:
-        return Ware({"detail": "Generation not found"}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse({"detail": "Generation not found"}, 404)

@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -19,26 +19,26 @@ class OpenAI(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
 
     @route("POST /v1/images/generations")
-    def generate(self, call: Exchange) -> Ware:
-        return self._pictures(call, KNOWN)
+    def generate(self, call: Exchange) -> FakeResponse:
+        return self._images(call, KNOWN)
 
     @route("POST /v1/images/edits")
-    def edit(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def edit(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if not fields.get("image"):
             return refusal("Missing required parameter: 'image'.", "missing_required_parameter")
-        return self._pictures(call, KNOWN | {"image", "mask", "input_fidelity"})
+        return self._images(call, KNOWN | {"image", "mask", "input_fidelity"})
 
     @route("POST /v1/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def chat(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if "max_tokens" in fields:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model."
             return refusal(f"{words} Use 'max_completion_tokens' instead.", "unsupported_parameter")
         return chat.answer(fields, self.new_id("chatcmpl-"))[0]
 
-    def _pictures(self, call: Exchange, known: set[str]) -> Ware:
-        fields = call.heard.fields
+    def _images(self, call: Exchange, known: set[str]) -> FakeResponse:
+        fields = call.request.fields
         if unknown := sorted(fields.keys() - known):
             return refusal(f"Unknown parameter: '{unknown[0]}'.", "unknown_parameter")
         quality = fields.get("quality", "auto")
@@ -46,31 +46,31 @@ class OpenAI(FakeProvider):
             return refusal(f"Invalid value: '{quality}'.", "invalid_value")
         count, given = int(fields.get("n", 1)), fields.get("image", [])
         width, height = (int(side) for side in fields.get("size", "1024x1024").split("x"))
-        picture = base64.b64encode(png(width, height)).decode()
+        image = base64.b64encode(png(width, height)).decode()
         answer = {
             "created": 1_767_225_600,
             "background": "opaque",
             "output_format": "png",
             "quality": "medium",
             "size": f"{width}x{height}",
-            "data": [{"b64_json": picture}] * count,
+            "data": [{"b64_json": image}] * count,
             "usage": usage(len(given), count * TOKENS[quality]),
         }
-        return Ware(answer, headers={"x-request-id": self.new_id("req_")})
+        return FakeResponse(answer, headers={"x-request-id": self.new_id("req_")})
 
-    def unauthorized(self) -> Ware:
+    def unauthorized(self) -> FakeResponse:
         return refusal("Incorrect API key provided.", "invalid_api_key", 401)
 
 
-def usage(pictures: int, output: int) -> dict[str, Any]:
+def usage(images: int, output: int) -> dict[str, Any]:
     return {
-        "input_tokens": 10 + 300 * pictures,
-        "input_tokens_details": {"text_tokens": 10, "image_tokens": 300 * pictures},
+        "input_tokens": 10 + 300 * images,
+        "input_tokens_details": {"text_tokens": 10, "image_tokens": 300 * images},
         "output_tokens": output,
         "output_tokens_details": {"image_tokens": output, "text_tokens": 0},
-        "total_tokens": 10 + 300 * pictures + output,
+        "total_tokens": 10 + 300 * images + output,
     }
 
 
-def refusal(message: str, code: str, status: int = 400, kind: str = "invalid_request_error") -> Ware:
-    return Ware({"error": {"message": message, "type": kind, "param": None, "code": code}}, status)
+def refusal(message: str, code: str, status: int = 400, kind: str = "invalid_request_error") -> FakeResponse:
+    return FakeResponse({"error": {"message": message, "type": kind, "param": None, "code": code}}, status)

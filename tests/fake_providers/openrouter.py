@@ -1,10 +1,10 @@
-"""OpenRouter on loopback: any chat model at a price of its own, pictures, and films behind the key."""
+"""OpenRouter on loopback: any chat model at a price of its own, images, and videos behind the key."""
 
 import base64
 from typing import Any
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -27,17 +27,17 @@ class OpenRouter(FakeProvider):
         self.error: dict[str, Any] | None = None  # comes under a status of success, in a stream after the first word
 
     @route("POST /api/v1/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def chat(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if fields["model"] in self.unknown:
             return error(404, f"No endpoints found for {fields['model']}.")
         if float(fields.get("provider", {}).get("max_price", {}).get("completion", "inf")) < 20:
             return error(404, "No endpoints found that cost so little.")
-        ware, _ = chat.answer(fields, self.new_id("gen-"), more={"cost": COST_USD, "is_byok": False})
+        response, _ = chat.answer(fields, self.new_id("gen-"), more={"cost": COST_USD, "is_byok": False})
         if not fields.get("stream"):
-            return Ware({"error": self.error}) if self.error else ware
-        waiting, told = b": OPENROUTER PROCESSING", list(ware.events)
-        return Ware(events=[waiting, waiting, *(self._broken_off(told) if self.error else told)])
+            return FakeResponse({"error": self.error}) if self.error else response
+        waiting, told = b": OPENROUTER PROCESSING", list(response.events)
+        return FakeResponse(events=[waiting, waiting, *(self._broken_off(told) if self.error else told)])
 
     def _broken_off(self, events: list[bytes]) -> list[bytes]:
         last = {"id": "gen-1", "object": "chat.completion.chunk", "error": self.error}
@@ -45,27 +45,27 @@ class OpenRouter(FakeProvider):
         return [*events[:2], chat.encoded({**last, "choices": [choice]})]
 
     @route("POST /api/v1/images")
-    def images(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def images(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if fields.get("n", 1) > 1:
             return error(400, "This model makes one image at a time.")
         data = [{"b64_json": base64.b64encode(png(64, 64)).decode(), "media_type": "image/png"}]
         tokens = {"prompt_tokens": 0, "completion_tokens": 4175, "total_tokens": 4175}
-        return Ware({"created": 1_767_225_600, "data": data, "usage": {**tokens, "cost": 0.04}})
+        return FakeResponse({"created": 1_767_225_600, "data": data, "usage": {**tokens, "cost": 0.04}})
 
     @route("POST /api/v1/videos")
-    def film(self, call: Exchange) -> Ware:
-        job = self.begin(call.heard.fields, prefix="gen-vid-")
-        return Ware(self._shown(job, job.turn()), 202)
+    def video(self, call: Exchange) -> FakeResponse:
+        job = self.begin(call.request.fields, prefix="gen-vid-")
+        return FakeResponse(self._shown(job, job.next_state()), 202)
 
     @route("GET /api/v1/videos/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     @route("GET /api/v1/videos/{id}/content")
-    def content(self, call: Exchange) -> Ware:
-        return Ware(file=mp4(), content_type="video/mp4") if call.params["id"] in self.jobs else self.missing()
+    def content(self, call: Exchange) -> FakeResponse:
+        return FakeResponse(file=mp4(), content_type="video/mp4") if call.params["id"] in self.jobs else self.missing()
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"status": state}
@@ -75,12 +75,12 @@ class OpenRouter(FakeProvider):
             shown |= {"unsigned_urls": [f"{address}/content?index=0"], "usage": {"cost": 0.42, "is_byok": False}}
         return shown
 
-    def unauthorized(self) -> Ware:
+    def unauthorized(self) -> FakeResponse:
         return error(401, "No cookie auth credentials found")
 
-    def missing(self) -> Ware:
+    def missing(self) -> FakeResponse:
         return error(404, "Not found")
 
 
-def error(code: int, message: str, **metadata: Any) -> Ware:
-    return Ware({"error": {"code": code, "message": message, "metadata": metadata}}, code)
+def error(code: int, message: str, **metadata: Any) -> FakeResponse:
+    return FakeResponse({"error": {"code": code, "message": message, "metadata": metadata}}, code)

@@ -5,7 +5,7 @@ Its documentation has OpenAI's client do the talking, and so do we; the tools ar
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -17,27 +17,27 @@ class Recraft(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
 
     @route("POST /v1/images/generations")
-    def generate(self, call: Exchange) -> Ware:
-        return self._made(call.heard.fields)
+    def generate(self, call: Exchange) -> FakeResponse:
+        return self._made(call.request.fields)
 
     @route("POST /v1/images/{tool}")
-    def tool(self, call: Exchange) -> Ware:
-        fields, name = call.heard.fields, call.params["tool"]
+    def tool(self, call: Exchange) -> FakeResponse:
+        fields, name = call.request.fields, call.params["tool"]
         if lacking := sorted(NEEDS.get(name, {"file"}) - fields.keys()):
-            return Ware({"code": "invalid_request", "message": f"{lacking[0]} is required"}, 400)
+            return FakeResponse({"code": "invalid_request", "message": f"{lacking[0]} is required"}, 400)
         if name in NEEDS:
             return self._made(fields)
-        return Ware({"created": 1763175600, "credits": UNITS[name], "image": self._picture()})
+        return FakeResponse({"created": 1763175600, "credits": UNITS[name], "image": self._image()})
 
-    def _made(self, fields: dict[str, Any]) -> Ware:
+    def _made(self, fields: dict[str, Any]) -> FakeResponse:
         count = int(fields.get("n", 1))
         units = count * UNITS[fields.get("model", "recraftv3")]
-        data = [self._picture(str(fields.get("size", "64x64"))) for _ in range(count)]
-        return Ware({"created": 1763175600, "credits": units, "data": data})
+        data = [self._image(str(fields.get("size", "64x64"))) for _ in range(count)]
+        return FakeResponse({"created": 1763175600, "credits": units, "data": data})
 
-    def _picture(self, size: str = "64x64") -> dict[str, str]:
+    def _image(self, size: str = "64x64") -> dict[str, str]:
         width, height = (int(side) // 16 for side in size.split("x"))
         return {"image_id": self.new_id("cbb1770e-"), "url": self.put(png(width, height), "image/png")}
 
-    def unauthorized(self) -> Ware:
-        return Ware({"code": "unauthorized", "message": "Invalid token"}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"code": "unauthorized", "message": "Invalid token"}, 401)

@@ -1,12 +1,12 @@
-"""Replicate on loopback: predictions that run through their states, uploaded pictures, words for failures."""
+"""Replicate on loopback: predictions that run through their states, uploaded images, words for failures."""
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
-FILMS = ("veo", "seedance", "hailuo", "kling")
+VIDEOS = ("veo", "seedance", "hailuo", "kling")
 
 
 def failed(words: str) -> dict[str, Any]:
@@ -22,10 +22,10 @@ class Replicate(FakeProvider):
         self.uploads: dict[str, bytes] = {}
 
     @route("POST /v1/files")
-    def upload(self, call: Exchange) -> Ware:
+    def upload(self, call: Exchange) -> FakeResponse:
         name = self.new_id("ZmlsZQ")
-        self.uploads[f"{self.url}/v1/files/{name}"] = data = call.heard.fields["content"]
-        return Ware(
+        self.uploads[f"{self.url}/v1/files/{name}"] = data = call.request.fields["content"]
+        return FakeResponse(
             {
                 "id": name,
                 "name": "image.png",
@@ -42,23 +42,25 @@ class Replicate(FakeProvider):
         )
 
     @route("POST /v1/models/{owner}/{name}/predictions")
-    def create(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def create(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if "input" not in fields:
-            return Ware({"title": "Input validation failed", "detail": "- input: is required", "status": 422}, 422)
+            return FakeResponse(
+                {"title": "Input validation failed", "detail": "- input: is required", "status": 422}, 422
+            )
         job = self.begin({**fields["input"], "model": f"{call.params['owner']}/{call.params['name']}"}, prefix="q7r0w3")
-        return Ware(self._shown(job, job.turn()), 201)
+        return FakeResponse(self._shown(job, job.next_state()), 201)
 
     @route("GET /v1/predictions/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     @route("POST /v1/predictions/{id}/cancel")
-    def cancel(self, call: Exchange) -> Ware:
+    def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         job.cancel("canceled")
-        return Ware(self._shown(job, "canceled"))
+        return FakeResponse(self._shown(job, "canceled"))
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         told = state if isinstance(state, dict) else {"status": state}
@@ -82,15 +84,19 @@ class Replicate(FakeProvider):
 
     def _made(self, job: Job) -> str | list[str]:
         """Some models answer with a list, others with the one thing they made."""
-        if any(word in job.fields["model"] for word in FILMS):
+        if any(word in job.fields["model"] for word in VIDEOS):
             return self.put(mp4(), "video/mp4")
         if "num_outputs" in job.fields:
             return [self.put(png(64, 64), "image/png") for _ in range(job.fields["num_outputs"])]
         width, height = job.fields.get("width", 96), job.fields.get("height", 64)
         return self.put(png(width, height), "image/png")
 
-    def unauthorized(self) -> Ware:
-        return Ware({"title": "Unauthenticated", "detail": "You did not pass a valid token.", "status": 401}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(
+            {"title": "Unauthenticated", "detail": "You did not pass a valid token.", "status": 401}, 401
+        )
 
-    def missing(self) -> Ware:
-        return Ware({"title": "Not found", "detail": "The requested resource could not be found.", "status": 404}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse(
+            {"title": "Not found", "detail": "The requested resource could not be found.", "status": 404}, 404
+        )

@@ -1,8 +1,8 @@
-"""Runway on loopback: tasks that cost credits, by the second or by the picture, and can be called off."""
+"""Runway on loopback: tasks that cost credits, by the second or by the image, and can be called off."""
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -33,33 +33,35 @@ class Runway(FakeProvider):
     usual = ("PENDING", "THROTTLED", "RUNNING", "SUCCEEDED")
 
     @route("POST /v1/text_to_video")
-    def text_to_video(self, call: Exchange) -> Ware:
+    def text_to_video(self, call: Exchange) -> FakeResponse:
         return self._created(call)
 
     @route("POST /v1/image_to_video")
-    def image_to_video(self, call: Exchange) -> Ware:
+    def image_to_video(self, call: Exchange) -> FakeResponse:
         return self._created(call)
 
     @route("POST /v1/text_to_image")
-    def text_to_image(self, call: Exchange) -> Ware:
+    def text_to_image(self, call: Exchange) -> FakeResponse:
         return self._created(call)
 
     @route("GET /v1/tasks/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     @route("DELETE /v1/tasks/{id}")
-    def delete(self, call: Exchange) -> Ware:
+    def delete(self, call: Exchange) -> FakeResponse:
         self.jobs[call.params["id"]].cancel({"status": "CANCELLED", "cost": {"credits": 0}})
-        return Ware(status=204)
+        return FakeResponse(status=204)
 
-    def _created(self, call: Exchange) -> Ware:
-        if call.heard.headers.get("x-runway-version") != "2024-11-06":
-            return Ware({"error": "X-Runway-Version is missing.", "docUrl": "https://docs.dev.runwayml.com"}, 400)
-        job = self.begin(call.heard.fields, prefix="17f20503-")
-        job.turn()
-        return Ware({"id": job.id, "estimatedCost": {"credits": self._credits(job)}})
+    def _created(self, call: Exchange) -> FakeResponse:
+        if call.request.headers.get("x-runway-version") != "2024-11-06":
+            return FakeResponse(
+                {"error": "X-Runway-Version is missing.", "docUrl": "https://docs.dev.runwayml.com"}, 400
+            )
+        job = self.begin(call.request.fields, prefix="17f20503-")
+        job.next_state()
+        return FakeResponse({"id": job.id, "estimatedCost": {"credits": self._credits(job)}})
 
     def _credits(self, job: Job) -> int:
         return int(CREDITS[job.fields["model"]] * job.fields.get("duration", 1))
@@ -83,8 +85,8 @@ class Runway(FakeProvider):
             return self.put(png(int(width), int(height)), "image/png")
         return self.put(mp4(), "video/mp4")
 
-    def unauthorized(self) -> Ware:
-        return Ware({"error": "API key is not valid."}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"error": "API key is not valid."}, 401)
 
-    def missing(self) -> Ware:
-        return Ware({"error": "No such task."}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse({"error": "No such task."}, 404)

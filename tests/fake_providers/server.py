@@ -1,30 +1,30 @@
-"""What simulated vendors share: routes as small functions, a script for what happens next, a record of what was heard.
+"""The base of all fake providers: routes as small functions, acts that tests script, and a list of received requests.
 
-    class Acme(Vendor):
+    class Acme(FakeProvider):
         credential = ("authorization", "Bearer acme-canary")
 
         @route("POST /v1/tasks")
-        def create(self, call: Exchange) -> Ware:
-            job = self.begin(call.heard.fields)
-            return Ware({"id": job.id, "status": job.turn()}, 201)
+        def create(self, call: Exchange) -> FakeResponse:
+            job = self.begin(call.request.fields)
+            return FakeResponse({"id": job.id, "status": job.next_state()}, 201)
 
         @route("GET /v1/tasks/{id}")
-        def show(self, call: Exchange) -> Ware:
+        def show(self, call: Exchange) -> FakeResponse:
             job = self.jobs.get(call.params["id"])
             if job is None:
                 return self.missing()
-            state = job.turn()
-            done = state == "done"
-            return Ware({"id": job.id, "status": state, "url": self.put(mp4(), "video/mp4") if done else None})
+            state = job.next_state()
+            url = self.put(mp4(), "video/mp4") if state == "done" else None
+            return FakeResponse({"id": job.id, "status": state, "url": url})
 
-    async with serving(Acme(usual=("waiting", "working", "done"))) as acme:  # `serve_in_thread`
+    async with serving(Acme(usual=("waiting", "working", "done"))) as acme:  # or `serve_in_thread`
         acme.next("create", answers({"error": "slow down"}, 429, retry_after="7"), faults.dropped)
-        acme.fates.append(("waiting", "failed"))  # what becomes of the next job; the first state answers its submission
+        acme.next_states.append(("waiting", "failed"))  # of the next job; the submission shows the first
         ...
-        assert acme.heard("create")[0].fields["prompt"] == "a fox"
+        assert acme.received("create")[0].fields["prompt"] == "a fox"
 
-A route without an act of its own serves. Acts of tests/fake_providers/faults.py that do not concern videos work here
-too.
+A route without a scripted act answers normally. The acts of tests/fake_providers/faults.py work here too, except those
+for videos.
 """
 
 import asyncio
@@ -37,94 +37,94 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from tests.fake_providers.exchange import Exchange, Heard, Ware, listening
+from tests.fake_providers.exchange import Exchange, FakeResponse, OpenExchange, ReceivedRequest, listening
 
 # ---------------------------------------------------------------------------------------------------------------- acts
 
 
 @dataclass(frozen=True)
-class Order:
-    """An exchange in the hands of an act."""
+class FakeCall:
+    """What an act gets: the exchange, and a function that does what the request asks for."""
 
-    line: Exchange
-    accept: Callable[[], Ware]  # do what was asked for; the answer is the act's to send
+    exchange: Exchange
+    accept: Callable[[], FakeResponse]  # the act itself sends the response
 
     @property
-    def heard(self) -> Heard:
-        return self.line.heard
+    def request(self) -> ReceivedRequest:
+        return self.exchange.request
 
 
-Act = Callable[[Order], Awaitable[None]]
+Act = Callable[[FakeCall], Awaitable[None]]
 
 
-async def serve(order: Order) -> None:
-    """What a vendor in good health does."""
-    await deliver(order, order.accept())
+async def serve(call: FakeCall) -> None:
+    """Do what the request asks for, and send the response."""
+    await deliver(call, call.accept())
 
 
-async def deliver(order: Order, ware: Ware) -> None:
-    if ware.events:
-        await order.line.begin(200, "text/event-stream", {})
-        for event in ware.events:
-            await order.line.more((event if event.startswith(b":") else b"data: " + event) + b"\n\n")
-        await order.line.end()
-    elif ware.status == 204:
-        await order.line.begin(204, "text/plain", {})
-        await order.line.end()
-    elif ware.file:
-        await order.line.send(ware.file, ware.status, ware.content_type, **ware.headers)
+async def deliver(call: FakeCall, response: FakeResponse) -> None:
+    if response.events:
+        await call.exchange.begin(200, "text/event-stream", {})
+        for event in response.events:
+            await call.exchange.more((event if event.startswith(b":") else b"data: " + event) + b"\n\n")
+        await call.exchange.end()
+    elif response.status == 204:
+        await call.exchange.begin(204, "text/plain", {})
+        await call.exchange.end()
+    elif response.file:
+        await call.exchange.send(response.file, response.status, response.content_type, **response.headers)
     else:
-        await order.line.json(ware.json, ware.status, **ware.headers)
+        await call.exchange.json(response.json, response.status, **response.headers)
 
 
 def answers(json: Any, status: int = 200, **headers: str) -> Act:
-    """Answers this, and does nothing."""
+    """An act that sends this response and does nothing else."""
 
-    async def act(order: Order) -> None:
-        await order.line.json(json, status, **headers)
+    async def act(call: FakeCall) -> None:
+        await call.exchange.json(json, status, **headers)
 
     return act
 
 
-class Desk:
-    """One kind of request: what was heard there, and how the next ones are answered."""
+class Endpoint:
+    """One endpoint of a fake provider: its received requests, and the acts for the next ones."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.received: list[ReceivedRequest] = []
         self._arrivals = asyncio.Condition()
         self._next: deque[Act] = deque()
         self._always: Act = serve
 
     def next(self, *acts: Act) -> None:
-        """One act for each of the next requests, in the order they arrive."""
+        """One act for each of the next requests, in the call they arrive."""
         self._next.extend(acts)
 
     def always(self, act: Act) -> None:
-        """For every request that has no act of its own."""
+        """Use this act for all requests without an act from `next`."""
         self._always = act
 
-    async def take(self, heard: Heard) -> Act:
-        self.heard.append(heard)
+    async def take(self, request: ReceivedRequest) -> Act:
+        self.received.append(request)
         async with self._arrivals:
             self._arrivals.notify_all()
         return self._next.popleft() if self._next else self._always
 
     def __len__(self) -> int:
-        return len(self.heard)
+        return len(self.received)
 
     async def reached(self, count: int) -> None:
-        """Wait until this many requests have arrived; for a vendor in this loop."""
+        """Wait until this many requests have arrived. For a fake provider in this event loop."""
         async with asyncio.timeout(45), self._arrivals:
-            await self._arrivals.wait_for(lambda: len(self.heard) >= count)
+            await self._arrivals.wait_for(lambda: len(self.received) >= count)
 
 
-# -------------------------------------------------------------------------------------------------------------- vendors
+# ------------------------------------------------------------------------------------------------------ fake providers
 
-Route = Callable[[Any, Exchange], Ware]
+Route = Callable[[Any, Exchange], FakeResponse]
 
 
 def route(template: str) -> Callable[[Route], Route]:
-    """`GET /v1/tasks/{id}`; `{rest*}` may have slashes in it. The first of the class that fits is taken."""
+    """Mark a method as a route, such as `GET /v1/tasks/{id}`. `{rest*}` matches slashes too. The first match counts."""
 
     def mark(function: Route) -> Route:
         function.__dict__["route"] = template
@@ -137,43 +137,45 @@ def _pattern(path: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+\*?)\}", path)
     named = (f"(?P<{part[:-1]}>.+)" if part.endswith("*") else f"(?P<{part}>[^/]+)" for part in parts[1::2])
     texts = map(re.escape, parts[::2])
-    return re.compile("".join(one for pair in itertools.zip_longest(texts, named, fillvalue="") for one in pair))
+    return re.compile("".join(part for pair in itertools.zip_longest(texts, named, fillvalue="") for part in pair))
 
 
 @dataclass(slots=True)
 class Job:
-    """Work under way. Each look shows the next of its states; the last one stays."""
+    """A job. Each call of `next_state` returns its next state; the last state stays."""
 
     id: str
     fields: dict[str, Any]
     states: deque[Any]
     cancelled: bool = False
 
-    def turn(self) -> Any:
+    def next_state(self) -> Any:
         return self.states.popleft() if len(self.states) > 1 else self.states[0]
 
     def cancel(self, state: Any) -> None:
-        self.cancelled, self.states = True, deque([state])
+        self.cancelled = True
+        self.states = deque([state])
 
 
 class FakeProvider:
-    """A simulated vendor: a subclass has routes, and says what its jobs usually go through."""
+    """A simulated provider. A subclass has routes, and the usual states of its jobs."""
 
-    credential: ClassVar[tuple[str, str] | None] = None  # the header that every route but the files' asks for
+    credential: ClassVar[tuple[str, str] | None] = None  # the header that all routes except the files require
     usual: Sequence[Any] = ()
     _routes: ClassVar[list[tuple[str, re.Pattern[str], str]]] = []
 
     def __init_subclass__(cls) -> None:
-        found = [(name, one.route) for base in cls.__mro__ for name, one in vars(base).items() if hasattr(one, "route")]
-        cls._routes = [(told.split()[0], _pattern(told.split()[1]), name) for name, told in found]
+        methods = [(name, value) for base in cls.__mro__ for name, value in vars(base).items()]
+        templates = [(name, value.route) for name, value in methods if hasattr(value, "route")]
+        cls._routes = [(template.split()[0], _pattern(template.split()[1]), name) for name, template in templates]
 
     def __init__(self, usual: Sequence[Any] | None = None) -> None:
         self.port = 0
         self.usual = self.usual if usual is None else usual
-        self.fates: deque[Sequence[Any]] = deque()  # for the next jobs
+        self.next_states: deque[Sequence[Any]] = deque()  # for the next jobs
         self.jobs: dict[str, Job] = {}
-        self.desks = {name: Desk() for _, _, name in self._routes} | {"files": Desk(), "others": Desk()}
-        self._files: dict[str, Ware] = {}
+        self.endpoints = {name: Endpoint() for _, _, name in self._routes} | {"files": Endpoint(), "others": Endpoint()}
+        self._files: dict[str, FakeResponse] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -183,14 +185,14 @@ class FakeProvider:
     # ------------------------------------------------------------------------------------------------- for the test
 
     def next(self, name: str, *acts: Act) -> None:
-        """What the next requests of a route, or of the `files`, meet instead of service."""
-        self.desks[name].next(*acts)
+        """Use these acts for the next requests to a route, or to the `files`."""
+        self.endpoints[name].next(*acts)
 
     def always(self, name: str, act: Act) -> None:
-        self.desks[name].always(act)
+        self.endpoints[name].always(act)
 
-    def heard(self, name: str) -> list[Heard]:
-        return self.desks[name].heard
+    def received(self, name: str) -> list[ReceivedRequest]:
+        return self.endpoints[name].received
 
     # ------------------------------------------------------------------------------------------------ for the routes
 
@@ -198,46 +200,48 @@ class FakeProvider:
         return f"{prefix}{next(self._numbers):06}"
 
     def begin(self, fields: dict[str, Any], prefix: str = "job-") -> Job:
-        states = self.fates.popleft() if self.fates else self.usual
+        states = self.next_states.popleft() if self.next_states else self.usual
         job = Job(self.new_id(prefix), fields, deque(states))
         self.jobs[job.id] = job
         return job
 
     def put(self, data: bytes, content_type: str) -> str:
-        """A file to be fetched without credentials; its address."""
+        """Store a file that can be fetched without a credential; return its URL."""
         name = f"{self.new_id('file-')}.{content_type.split('/')[1]}"
-        self._files[name] = Ware(file=data, content_type=content_type)
+        self._files[name] = FakeResponse(file=data, content_type=content_type)
         return f"{self.url}/files/{name}"
 
-    def knows(self, heard: Heard) -> bool:
-        return self.credential is None or heard.headers.get(self.credential[0]) == self.credential[1]
+    def knows(self, request: ReceivedRequest) -> bool:
+        return self.credential is None or request.headers.get(self.credential[0]) == self.credential[1]
 
-    def unauthorized(self) -> Ware:
-        return Ware({"error": {"message": "Who are you?"}}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"error": {"message": "Who are you?"}}, 401)
 
-    def missing(self) -> Ware:
-        return Ware({"error": {"message": "Not found."}}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse({"error": {"message": "Not found."}}, 404)
 
     # ----------------------------------------------------------------------------------------------------- answering
 
-    async def answer(self, heard: Heard, exchange: Callable[[Mapping[str, str]], Exchange]) -> None:
-        name, params, make = self._found(heard)
-        line = exchange(params)
-        act = await self.desks[name].take(heard)
-        await act(Order(line, lambda: make(line)))
+    async def answer(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
+        name, params, make = self._find_route(request)
+        exchange = open_exchange(params)
+        act = await self.endpoints[name].take(request)
+        await act(FakeCall(exchange, lambda: make(exchange)))
 
-    def _found(self, heard: Heard) -> tuple[str, Mapping[str, str], Callable[[Exchange], Ware]]:
-        path = heard.path.partition("?")[0]
-        if path.startswith("/files/") and heard.method == "GET":
+    def _find_route(
+        self, request: ReceivedRequest
+    ) -> tuple[str, Mapping[str, str], Callable[[Exchange], FakeResponse]]:
+        path = request.path.partition("?")[0]
+        if path.startswith("/files/") and request.method == "GET":
             file = self._files.get(path.removeprefix("/files/"))
             return "files", {}, lambda _: file or self.missing()
         for method, pattern, name in self._routes:
             match = pattern.fullmatch(path)
-            if match and method == heard.method:
+            if match and method == request.method:
                 return (
                     name,
                     match.groupdict(),
-                    getattr(self, name) if self.knows(heard) else lambda _: self.unauthorized(),
+                    getattr(self, name) if self.knows(request) else lambda _: self.unauthorized(),
                 )
         return "others", {}, lambda _: self.missing()
 
@@ -245,36 +249,40 @@ class FakeProvider:
 # -------------------------------------------------------------------------------------------------------------- serving
 
 
-class Answering(Protocol):
+class Server(Protocol):
+    """What `serving` can run."""
+
     port: int
 
-    async def answer(self, heard: Heard, exchange: Callable[[Mapping[str, str]], Exchange]) -> None: ...
+    async def answer(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None: ...
 
 
-Served = TypeVar("Served", bound=Answering)
+Served = TypeVar("Served", bound=Server)
 
 
 @asynccontextmanager
-async def serving(vendor: Served) -> AsyncIterator[Served]:
-    """In this loop."""
-    async with listening(vendor.answer) as vendor.port:
-        yield vendor
+async def serving(provider: Served) -> AsyncIterator[Served]:
+    """Run a fake provider in this event loop."""
+    async with listening(provider.answer) as provider.port:
+        yield provider
 
 
 @contextmanager
-def serve_in_thread(vendor: Served) -> Iterator[Served]:
-    """In a thread, for tests that block: a real server process, a vendor's blocking client."""
-    ready, stop = threading.Event(), list[Callable[[], object]]()
+def serve_in_thread(provider: Served) -> Iterator[Served]:
+    """Run a fake provider in a thread, for tests that block: with a real server process or a blocking client."""
+    ready = threading.Event()
+    stop: list[Callable[[], object]] = []
     failures: list[BaseException] = []
 
     async def run() -> None:
-        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
         stop.append(lambda: loop.call_soon_threadsafe(stopped.set))
-        async with listening(vendor.answer) as vendor.port:
+        async with listening(provider.answer) as provider.port:
             ready.set()
             await stopped.wait()
 
-    def attend() -> None:
+    def run_in_thread() -> None:
         try:
             asyncio.run(run())
         except BaseException as problem:
@@ -282,11 +290,11 @@ def serve_in_thread(vendor: Served) -> Iterator[Served]:
         finally:
             ready.set()
 
-    thread = threading.Thread(target=attend, name=type(vendor).__name__)
+    thread = threading.Thread(target=run_in_thread, name=type(provider).__name__)
     thread.start()
     ready.wait()
     try:
-        yield vendor
+        yield provider
     finally:
         stop[0]()
         thread.join()

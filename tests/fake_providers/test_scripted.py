@@ -1,4 +1,4 @@
-"""OpenAI's own client completes its journeys against the simulated vendor, and meets each fault as it would outside."""
+"""OpenAI's own client against the scripted provider: normal use, and each fault."""
 
 import base64
 import io
@@ -29,16 +29,16 @@ def client(lab: ScriptedProvider) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def test_pictures(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_images(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     made = client.images.generate(model="easel-1", prompt="a pear", n=2, size="512x512")
     assert made.data is not None
-    pictures = [Image.open(io.BytesIO(base64.b64decode(one.b64_json or ""))) for one in made.data]
-    assert [picture.size for picture in pictures] == [(512, 512), (512, 512)]
+    images = [Image.open(io.BytesIO(base64.b64decode(one.b64_json or ""))) for one in made.data]
+    assert [image.size for image in images] == [(512, 512), (512, 512)]
     assert [(line.kind, line.usd, line.prompt) for line in lab.invoice] == [("image", Decimal("0.08"), "a pear")]
 
 
-def test_pictures_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    lab.gives_addresses = True
+def test_images_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.returns_urls = True
     made = client.images.generate(model="easel-1", prompt="a pear")
     assert made.data is not None
     address = made.data[0].url or ""
@@ -48,30 +48,30 @@ def test_pictures_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> No
 
 
 def test_edits(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    picture, mask = png(64, 64), png(64, 64, "white")
-    client.images.edit(model="easel-1", prompt="add a hat", image=[("a.png", picture)], mask=("m.png", mask))
-    heard = lab.edits.heard[0].fields
-    assert (heard["image"], heard["mask"], heard["prompt"]) == ([picture], mask, "add a hat")
+    image, mask = png(64, 64), png(64, 64, "white")
+    client.images.edit(model="easel-1", prompt="add a hat", image=[("a.png", image)], mask=("m.png", mask))
+    heard = lab.edits.received[0].fields
+    assert (heard["image"], heard["mask"], heard["prompt"]) == ([image], mask, "add a hat")
     with pytest.raises(openai.BadRequestError):
         client.images.edit(model="easel-1", prompt="add a hat", image=[])
 
 
-def test_film(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    film = client.videos.create(model="sora-2", prompt="a train", seconds="8", size="1280x720")
-    assert (film.status, film.seconds) == ("queued", "8")
-    assert [client.videos.retrieve(film.id).status for _ in range(3)] == ["in_progress", "completed", "completed"]
-    assert client.videos.download_content(film.id).read() == mp4()
-    assert [one.id for one in client.videos.list().data] == [film.id]
+def test_video(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    video = client.videos.create(model="sora-2", prompt="a train", seconds="8", size="1280x720")
+    assert (video.status, video.seconds) == ("queued", "8")
+    assert [client.videos.retrieve(video.id).status for _ in range(3)] == ["in_progress", "completed", "completed"]
+    assert client.videos.download_content(video.id).read() == mp4()
+    assert [one.id for one in client.videos.list().data] == [video.id]
     assert lab.bill_usd == Decimal("0.80")
-    assert client.videos.delete(film.id).deleted
+    assert client.videos.delete(video.id).deleted
     assert lab.bill_usd == Decimal("0.80"), "it was finished, and is charged for"
     with pytest.raises(openai.NotFoundError):
-        client.videos.retrieve(film.id)
+        client.videos.retrieve(video.id)
 
 
-def test_a_film_cancelled_in_time_is_free(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    film = client.videos.create(model="sora-2", prompt="a train")
-    client.videos.delete(film.id)
+def test_a_video_cancelled_in_time_is_free(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    video = client.videos.create(model="sora-2", prompt="a train")
+    client.videos.delete(video.id)
     assert lab.invoice == []
 
 
@@ -84,14 +84,14 @@ def test_a_film_cancelled_in_time_is_free(lab: ScriptedProvider, client: openai.
         (faults.changes_its_mind, ["queued", "completed", "failed", "failed"]),
     ],
 )
-def test_fates_of_films(lab: ScriptedProvider, client: openai.OpenAI, act: Act, seen: list[str]) -> None:
+def test_fates_of_videos(lab: ScriptedProvider, client: openai.OpenAI, act: Act, seen: list[str]) -> None:
     lab.videos.next(act)
-    film = client.videos.create(model="sora-2", prompt="a train")
-    assert [film.status, *(client.videos.retrieve(film.id).status for _ in range(3))] == seen
+    video = client.videos.create(model="sora-2", prompt="a train")
+    assert [video.status, *(client.videos.retrieve(video.id).status for _ in range(3))] == seen
 
 
-def test_two_films_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    lab.videos.next(faults.film("queued", name="video_1"), faults.film("queued", name="video_1"))
+def test_two_videos_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+    lab.videos.next(faults.video_states("queued", name="video_1"), faults.video_states("queued", name="video_1"))
     assert {client.videos.create(model="sora-2", prompt="a train").id for _ in range(2)} == {"video_1"}
     assert len(lab.invoice) == 2
 

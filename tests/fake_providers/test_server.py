@@ -1,4 +1,4 @@
-"""Simulated vendors route, remember, obey their script, and know who is calling."""
+"""Simulated providers route, remember, obey their script, and know who is calling."""
 
 import json
 from urllib.error import HTTPError
@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.server import FakeProvider, answers, route, serve_in_thread
 
 KEY = "Key id:secret"
@@ -17,22 +17,22 @@ class Acme(FakeProvider):
     usual = ("waiting", "done")
 
     @route("POST /v1/{model*}")
-    def create(self, call: Exchange) -> Ware:
-        job = self.begin(call.heard.fields)
-        return Ware({"id": job.id, "state": job.turn(), "model": call.params["model"]}, 201)
+    def create(self, call: Exchange) -> FakeResponse:
+        job = self.begin(call.request.fields)
+        return FakeResponse({"id": job.id, "state": job.next_state(), "model": call.params["model"]}, 201)
 
     @route("GET /v1/jobs/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
             return self.missing()
-        state = job.turn()
-        return Ware({"state": state, "url": self.put(b"film", "video/mp4") if state == "done" else None})
+        state = job.next_state()
+        return FakeResponse({"state": state, "url": self.put(b"film", "video/mp4") if state == "done" else None})
 
     @route("DELETE /v1/jobs/{id}")
-    def drop(self, call: Exchange) -> Ware:
+    def drop(self, call: Exchange) -> FakeResponse:
         self.jobs[call.params["id"]].cancel("gone")
-        return Ware(status=204)
+        return FakeResponse(status=204)
 
 
 def ask(acme: Acme, method: str, path: str, body: object = None, key: str = KEY) -> tuple[int, object]:
@@ -57,8 +57,8 @@ def test_journey() -> None:
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {**shown, "url": f"{acme.url}/files/file-000003.mp4"}
         assert ask(acme, "DELETE", "/v1/jobs/job-000001") == (204, None)
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {"state": "gone", "url": None}
-        assert acme.heard("create")[0].fields == {"prompt": "a fox"}
-        assert {name: len(desk) for name, desk in acme.desks.items()} == {
+        assert acme.received("create")[0].fields == {"prompt": "a fox"}
+        assert {name: len(endpoint) for name, endpoint in acme.endpoints.items()} == {
             "create": 1, "show": 3, "drop": 1, "files": 1, "others": 0,
         }  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_journey() -> None:
 def test_script() -> None:
     with serve_in_thread(Acme()) as acme:
         acme.next("create", answers({"error": "slow down"}, 429, retry_after="7"))
-        acme.fates.append(("failed",))
+        acme.next_states.append(("failed",))
         assert ask(acme, "POST", "/v1/a", {}) == (429, {"error": "slow down"})
         assert ask(acme, "POST", "/v1/a", {})[1] == {"id": "job-000001", "state": "failed", "model": "a"}
         assert ask(acme, "POST", "/v1/a", {})[1] == {"id": "job-000002", "state": "waiting", "model": "a"}

@@ -1,9 +1,9 @@
-"""Together AI on loopback: pictures in pixels of one's choice, and chat."""
+"""Together AI on loopback: images in pixels of one's choice, and chat."""
 
 import base64
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import FakeProvider, route
 
@@ -12,25 +12,25 @@ class Together(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
 
     @route("POST /v1/images/generations")
-    def generate(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def generate(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if fields.get("response_format") not in ("base64", "url") or fields["width"] % 16 or fields["height"] % 16:
             return error(400, "Invalid value.")
         if "nsfw" in fields["prompt"]:
             return error(422, "NSFW content detected in the image.")
-        picture = base64.b64encode(png(fields["width"], fields["height"])).decode()
-        data = [{"index": number, "type": "b64_json", "b64_json": picture} for number in range(fields.get("n", 1))]
-        return Ware({"id": self.new_id("o"), "model": fields["model"], "object": "list", "data": data})
+        image = base64.b64encode(png(fields["width"], fields["height"])).decode()
+        data = [{"index": number, "type": "b64_json", "b64_json": image} for number in range(fields.get("n", 1))]
+        return FakeResponse({"id": self.new_id("o"), "model": fields["model"], "object": "list", "data": data})
 
     @route("POST /v1/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def chat(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if not isinstance(fields.get("stop", []), list) or isinstance(fields.get("logprobs"), bool):
             return error(422, "Input validation error")
         # What was used comes with the last words of a stream, unasked.
         return chat.answer({**fields, "stream_options": {"include_usage": True}}, self.new_id("chat-"), joined=True)[0]
 
 
-def error(status: int, message: str) -> Ware:
+def error(status: int, message: str) -> FakeResponse:
     told = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-    return Ware({"id": "nQ8", "error": told}, status)
+    return FakeResponse({"id": "nQ8", "error": told}, status)

@@ -1,9 +1,9 @@
-"""Vertex AI on loopback: operations that are asked after with POST, and films that come along as base64."""
+"""Vertex AI on loopback: operations that are asked after with POST, and videos that come along as base64."""
 
 import base64
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -27,26 +27,26 @@ class Vertex(FakeProvider):
     usual = ("waiting", "done")
 
     @route(f"POST {MODEL}:predictLongRunning")
-    def create(self, call: Exchange) -> Ware:
-        told = call.heard.fields["parameters"]
+    def create(self, call: Exchange) -> FakeResponse:
+        told = call.request.fields["parameters"]
         if told.get("resolution") != "720p" and told.get("durationSeconds") != 8:
             return error(400, "Unsupported output video duration for this resolution.", "INVALID_ARGUMENT")
-        job = self.begin({**call.heard.fields, "model": call.params["model"]})
-        return Ware({"name": name_of(job)})
+        job = self.begin({**call.request.fields, "model": call.params["model"]})
+        return FakeResponse({"name": name_of(job)})
 
     @route(f"POST {MODEL}:fetchPredictOperation")
-    def show(self, call: Exchange) -> Ware:
-        job = self.jobs.get(call.heard.fields["operationName"].rpartition("/")[2])
+    def show(self, call: Exchange) -> FakeResponse:
+        job = self.jobs.get(call.request.fields["operationName"].rpartition("/")[2])
         if job is None or job.fields["model"] != call.params["model"]:
             return error(404, "The operation does not exist.", "NOT_FOUND")
-        state = job.turn()
+        state = job.next_state()
         if state == "waiting":
-            return Ware({"name": name_of(job)})
-        film = {"bytesBase64Encoded": base64.b64encode(mp4()).decode(), "mimeType": "video/mp4"}
-        made = {"response": {"@type": "type.googleapis.com/cloud.ai.GenerateVideoResponse", "videos": [film]}}
-        return Ware({"name": name_of(job), "done": True, **(made if state == "done" else state)})
+            return FakeResponse({"name": name_of(job)})
+        video = {"bytesBase64Encoded": base64.b64encode(mp4()).decode(), "mimeType": "video/mp4"}
+        made = {"response": {"@type": "type.googleapis.com/cloud.ai.GenerateVideoResponse", "videos": [video]}}
+        return FakeResponse({"name": name_of(job), "done": True, **(made if state == "done" else state)})
 
-    def unauthorized(self) -> Ware:
+    def unauthorized(self) -> FakeResponse:
         return error(401, "Request had invalid authentication credentials.", "UNAUTHENTICATED")
 
 
@@ -54,5 +54,5 @@ def name_of(job: Job) -> str:
     return f"{PLACE.removeprefix('/v1/')}/publishers/google/models/{job.fields['model']}/operations/{job.id}"
 
 
-def error(status: int, message: str, name: str) -> Ware:
-    return Ware({"error": {"code": status, "message": message, "status": name}}, status)
+def error(status: int, message: str, name: str) -> FakeResponse:
+    return FakeResponse({"error": {"code": status, "message": message, "status": name}}, status)

@@ -1,11 +1,11 @@
-"""Vidu on loopback: each endpoint insists on its number of pictures; credits are told with every task.
+"""Vidu on loopback: each endpoint insists on its number of images; credits are told with every task.
 
 There is no client. The shape is that of platform.vidu.com; exchanges are compared with Comfy's description of it.
 """
 
 from typing import Any
 
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -26,25 +26,27 @@ class Vidu(FakeProvider):
     credits = 55
 
     @route("POST /ent/v2/tasks/{id}/cancel")
-    def cancel(self, call: Exchange) -> Ware:
+    def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
-        assert call.heard.fields == {"id": job.id}
+        assert call.request.fields == {"id": job.id}
         job.cancel(failed("CancelByUser"))
-        return Ware({})
+        return FakeResponse({})
 
     @route("POST /ent/v2/{path}")
-    def create(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def create(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         low, high = COUNTS[call.params["path"]]
         if not low <= len(fields.get("images", ())) <= high:
-            return Ware(problem("FieldInvalid", "images", 400), 400)
+            return FakeResponse(problem("FieldInvalid", "images", 400), 400)
         job = self.begin({**fields, "path": call.params["path"]}, prefix="8731")
-        return Ware({"task_id": job.id, "model": fields["model"], "credits": self.credits, **self._state(job.turn())})
+        return FakeResponse(
+            {"task_id": job.id, "model": fields["model"], "credits": self.credits, **self._state(job.next_state())}
+        )
 
     @route("GET /ent/v2/tasks/{id}/creations")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return Ware(self._shown(job, job.turn())) if job else self.missing()
+        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
         made = [{"id": "c1", "url": self.put(mp4(), "video/mp4"), "cover_url": ""}] if state == "success" else []
@@ -54,8 +56,8 @@ class Vidu(FakeProvider):
     def _state(state: Any) -> dict[str, Any]:
         return state if isinstance(state, dict) else {"state": state}
 
-    def unauthorized(self) -> Ware:
-        return Ware(problem("Unauthorized", "invalid token", 401), 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse(problem("Unauthorized", "invalid token", 401), 401)
 
-    def missing(self) -> Ware:
-        return Ware(problem("NotFound", "task not found", 404), 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse(problem("NotFound", "task not found", 404), 404)

@@ -1,4 +1,4 @@
-"""xAI on loopback: pictures and films that say what they cost in ticks, and chat that does.
+"""xAI on loopback: images and videos that say what they cost in ticks, and chat that does.
 
 Its client speaks gRPC, so only its words are compared. The shape is that of docs.x.ai, and of Comfy's description of
 it.
@@ -8,7 +8,7 @@ import base64
 from typing import Any
 
 from tests.fake_providers import chat
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
@@ -24,49 +24,49 @@ class XAI(FakeProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self.blocks: set[int] = set()  # which of the next pictures do not pass
+        self.blocks: set[int] = set()  # which of the next images do not pass
 
     @route("POST /v1/images/generations")
-    def generate(self, call: Exchange) -> Ware:
-        return self._pictures(call.heard.fields, 0)
+    def generate(self, call: Exchange) -> FakeResponse:
+        return self._images(call.request.fields, 0)
 
     @route("POST /v1/images/edits")
-    def edit(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def edit(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         given = fields.get("images") or [fields["image"]]
         if not all(one["type"] == "image_url" and one["url"].startswith("data:image/") for one in given):
-            return Ware({"code": "invalid-argument", "error": "An image is not one."}, 400)
-        return self._pictures(fields, len(given))
+            return FakeResponse({"code": "invalid-argument", "error": "An image is not one."}, 400)
+        return self._images(fields, len(given))
 
     @route("POST /v1/videos/generations")
-    def film(self, call: Exchange) -> Ware:
-        job = self.begin(call.heard.fields, prefix="req-")
-        job.turn()
-        return Ware({"request_id": job.id})
+    def video(self, call: Exchange) -> FakeResponse:
+        job = self.begin(call.request.fields, prefix="req-")
+        job.next_state()
+        return FakeResponse({"request_id": job.id})
 
     @route("GET /v1/videos/{id}")
-    def show(self, call: Exchange) -> Ware:
+    def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
             return self.missing()
-        state = job.turn()
+        state = job.next_state()
         if state == "pending":
-            return Ware({"status": "pending", "progress": 40}, 202)
-        return Ware(state if isinstance(state, dict) else self._made(job))
+            return FakeResponse({"status": "pending", "progress": 40}, 202)
+        return FakeResponse(state if isinstance(state, dict) else self._made(job))
 
     @route("POST /v1/chat/completions")
-    def chat(self, call: Exchange) -> Ware:
-        fields = call.heard.fields
+    def chat(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
         if found := [name for name in ("stop", "presence_penalty", "frequency_penalty") if name in fields]:
-            return Ware({"code": "invalid-argument", "error": f"Argument not supported: {found[0]}"}, 400)
+            return FakeResponse({"code": "invalid-argument", "error": f"Argument not supported: {found[0]}"}, 400)
         return chat.answer(fields, self.new_id("chat-"), thought=40, more={"cost_in_usd_ticks": 37_756_000})[0]
 
-    def _pictures(self, fields: dict[str, Any], given: int) -> Ware:
+    def _images(self, fields: dict[str, Any], given: int) -> FakeResponse:
         count = fields.get("n", 1)
-        picture = base64.b64encode(png(64, 64)).decode()
-        data = [{"b64_json": picture, "respect_moderation": number not in self.blocks} for number in range(count)]
+        image = base64.b64encode(png(64, 64)).decode()
+        data = [{"b64_json": image, "respect_moderation": number not in self.blocks} for number in range(count)]
         ticks = int((0.04 * count + 0.01 * given) * TICKS)
-        return Ware({"data": data, "usage": {"cost_in_usd_ticks": ticks}})
+        return FakeResponse({"data": data, "usage": {"cost_in_usd_ticks": ticks}})
 
     def _made(self, job: Job) -> dict[str, Any]:
         length = job.fields["duration"]
@@ -74,8 +74,8 @@ class XAI(FakeProvider):
         usage = {"cost_in_usd_ticks": int(0.07 * length * TICKS)}
         return {"status": "done", "progress": 100, "model": job.fields["model"], "video": video, "usage": usage}
 
-    def unauthorized(self) -> Ware:
-        return Ware({"code": "unauthenticated", "error": "Incorrect API key provided."}, 401)
+    def unauthorized(self) -> FakeResponse:
+        return FakeResponse({"code": "unauthenticated", "error": "Incorrect API key provided."}, 401)
 
-    def missing(self) -> Ware:
-        return Ware({"code": "not-found", "error": "The request was not found."}, 404)
+    def missing(self) -> FakeResponse:
+        return FakeResponse({"code": "not-found", "error": "The request was not found."}, 404)

@@ -352,7 +352,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
 
     def _check_vendor(self, videos: list[dict[str, Any]]) -> None:
         """Nothing was sent twice, and nobody pays for what was not made."""
-        sent = Counter(heard.fields["prompt"] for heard in self.lab.videos.heard)
+        sent = Counter(heard.fields["prompt"] for heard in self.lab.videos.received)
         assert not sent or max(sent.values()) == 1, [prompt for prompt, times in sent.items() if times > 1]
         billed = Counter(line.prompt for line in self.lab.invoice)
         assert all(billed[video["prompt"]] == 1 for video in videos if video["status"] == "completed")

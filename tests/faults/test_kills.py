@@ -92,8 +92,8 @@ async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database
         rig.lab.states = ("queued", "in_progress 10")
         async with rig.serve() as served:
             promised = await rig.promise(served, 20)
-            await until(lambda: len(rig.lab.films) == 20 and len(rig.lab.polls) > 40)
-            guilty = rig.lab.films[sorted(rig.lab.films)[7]]
+            await until(lambda: len(rig.lab.video_jobs) == 20 and len(rig.lab.polls) > 40)
+            guilty = rig.lab.video_jobs[sorted(rig.lab.video_jobs)[7]]
             await served.kill()
         guilty.states.append("completed")
         deaths = 0
@@ -105,7 +105,7 @@ async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database
                         break
             deaths += 1
         assert 3 <= deaths <= 5, "the one at the beginning may count"
-        for film in rig.lab.films.values():
+        for film in rig.lab.video_jobs.values():
             film.states.append("completed")
         async with rig.serve() as served:
             outcomes = await rig.check(served, promised, frozenset({"INTERNAL_ERROR"}))

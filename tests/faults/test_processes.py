@@ -30,7 +30,7 @@ async def in_progress(rig: Rig, count: int) -> bool:
 def finish(rig: Rig) -> None:
     """Let the vendor come to an end with everything, begun or still to come."""
     rig.lab.states = ("queued", "completed")
-    for film in rig.lab.films.values():
+    for film in rig.lab.video_jobs.values():
         film.states.append("completed")
 
 

@@ -1,4 +1,4 @@
-"""A whole gateway in front of a simulated vendor: what a provider's tests let callers do, and how it ended."""
+"""A whole gateway in front of a simulated provider: what a provider's tests let callers do, and how it ended."""
 
 import base64
 import io
@@ -14,17 +14,17 @@ from tests.fake_providers.scripted import KEY_ENV, mask, png
 from tests.fake_providers.server import FakeProvider, serving
 from tests.gateway import OpenGateway, RunningGateway
 
-PICTURE = "data:image/png;base64," + base64.b64encode(png(64, 48)).decode()
-MASK = "data:image/png;base64," + base64.b64encode(mask(64, 48)).decode()  # the left half is to be edited
+IMAGE_URI = "data:image/png;base64," + base64.b64encode(png(64, 48)).decode()
+MASK_URI = "data:image/png;base64," + base64.b64encode(mask(64, 48)).decode()  # the left half is to be edited
 LATER = {"prefer": "respond-async"}  # jobs are polled, and time has to pass for that
 
 
 @asynccontextmanager
 async def gateway_for(
-    open_gateway: OpenGateway, slug: str, vendor: FakeProvider, path: str = ""
+    open_gateway: OpenGateway, slug: str, provider: FakeProvider, path: str = ""
 ) -> AsyncIterator[RunningGateway]:
     """The provider is as it comes, but for its address; its credential is the lab's."""
-    async with gateways_for(open_gateway, {slug: (vendor, path)}) as running:
+    async with gateways_for(open_gateway, {slug: (provider, path)}) as running:
         yield running
 
 
@@ -34,21 +34,21 @@ async def gateways_for(
 ) -> AsyncIterator[RunningGateway]:
     """Several providers at once, by slug."""
     async with AsyncExitStack() as stack:
-        for vendor, _ in vendors.values():
-            await stack.enter_async_context(serving(vendor))
+        for provider, _ in vendors.values():
+            await stack.enter_async_context(serving(provider))
         providers = {
-            slug: {"base_url": vendor.url + path, "key_env": KEY_ENV} for slug, (vendor, path) in vendors.items()
+            slug: {"base_url": provider.url + path, "key_env": KEY_ENV} for slug, (provider, path) in vendors.items()
         }
         yield await stack.enter_async_context(open_gateway(providers=providers, **settings))
 
 
-async def image(running: RunningGateway, **body: Any) -> dict[str, Any]:
+async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
     """The record of an image that was asked for, once it has ended."""
     return await running.ended((await running.image(headers=LATER, **body))["id"])
 
 
-async def edit(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    wish = {"image": PICTURE, "prompt": "add a hat", **body}
+async def edit_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
+    wish = {"image": IMAGE_URI, "prompt": "add a hat", **body}
     call = running.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
     return await running.ended((await endpoints.edit_images(running.gateway, call)).json["id"])
 
@@ -59,14 +59,14 @@ def mask_seen(data: bytes) -> tuple[str, Any, Any]:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
-async def film(running: RunningGateway, **body: Any) -> dict[str, Any]:
+async def create_video(running: RunningGateway, **body: Any) -> dict[str, Any]:
     """The video, once it has ended."""
     started = await running.video(**body)
     shown: dict[str, Any] = await running.finished(started.json["id"])
     return shown
 
 
-async def talk(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any]]:
+async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any]]:
     """What a chat answered, as it came, and its record."""
     wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = running.call(wish, endpoint="/compat/v1/chat/completions")
@@ -74,10 +74,10 @@ async def talk(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any
     text = answer.body or b""
     if answer.chunks:
         text = b"".join([chunk async for chunk in answer.chunks])
-    return text.decode(), await noted(running, call.id)
+    return text.decode(), await chat_record(running, call.id)
 
 
-async def noted(running: RunningGateway, request_id: str) -> dict[str, Any]:
+async def chat_record(running: RunningGateway, request_id: str) -> dict[str, Any]:
     """The record of a chat, which is written beside the answer."""
 
     async def met() -> bool:

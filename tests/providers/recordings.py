@@ -4,9 +4,9 @@ A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpo
 
     model      public id of the model
     upstream   the provider's own id, where several go by one public id
-    request    the caller's fields, as for the endpoint; pictures are {"data": text, "content_type", "width", "height"},
+    request    the caller's fields, as for the endpoint; images are {"data": text, "content_type", "width", "height"},
                or just the text that stands for their bytes
-    exchanges  what must be sent, in order, and what comes back:
+    exchanges  what must be sent, in call, and what comes back:
                  sent   method, url; `headers` that must be among those sent; `body`, or `form` as pairs
                  reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`, `events`
     result     how it must end: status ("completed"), files, and whatever else of a Result is worth saying; or
@@ -51,7 +51,7 @@ from penstock.values import InputImage
 
 HERE = Path(__file__).parent
 KEY = "the-credential"
-PICTURES = ("image", "mask", "input_reference")
+IMAGES = ("image", "mask", "input_reference")
 
 # What an operator would write into penstock.toml.
 LAB = {
@@ -87,15 +87,15 @@ class Recording:
 
     @property
     def model(self) -> Model:
-        """The first of that name, and of that `upstream` if the recording says so, that takes so many pictures."""
+        """The first of that name, and of that `upstream` if the recording says so, that takes so many images."""
         named = [one for one in known()[self.slug].models if one.id == self.told["model"]]
         found = [one for one in named if self.told.get("upstream", one.upstream) == one.upstream]
         return next(one for one in found if len(found) == 1 or self._fits(one))
 
     def _fits(self, model: Model) -> bool:
-        pictures = {name: len(list(_pictures(self.told["request"].get(name)))) for name in PICTURES}
+        images = {name: len(list(_images(self.told["request"].get(name)))) for name in IMAGES}
         try:
-            translate.check_inputs(model, {translate_name(name): count for name, count in pictures.items()})
+            translate.check_inputs(model, {translate_name(name): count for name, count in images.items()})
         except InvalidRequest:
             return False
         return True
@@ -120,17 +120,17 @@ def recordings() -> list[Recording]:
 
 
 def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputImage]]]:
-    """The canonical request and its pictures, checked as the gateway would."""
+    """The canonical request and its images, checked as the gateway would."""
     table = TABLES[model.op.task]
-    said = {name: value for name, value in told["request"].items() if name not in PICTURES}
+    said = {name: value for name, value in told["request"].items() if name not in IMAGES}
     request = Request(
         task=model.op.task,
         model=model.id,
         values={table[name].alias_of or name: value for name, value in said.items() if name in table},
         extras={name: value for name, value in said.items() if name not in table},
     )
-    pictures = {name: list(_pictures(told["request"].get(name))) for name in PICTURES}
-    inputs = {translate_name(name): found for name, found in pictures.items() if found}
+    images = {name: list(_images(told["request"].get(name))) for name in IMAGES}
+    inputs = {translate_name(name): found for name, found in images.items() if found}
     request = translate.with_defaults(request, model)
     translate.check(model, request)
     translate.check_inputs(model, {name: len(found) for name, found in inputs.items()})
@@ -141,7 +141,7 @@ def translate_name(name: str) -> str:
     return "images" if name == "image" else name
 
 
-def _pictures(told: Any) -> Iterator[InputImage]:
+def _images(told: Any) -> Iterator[InputImage]:
     for one in told if isinstance(told, list) else [told] if told else []:
         said: dict[str, Any] = {"data": one} if isinstance(one, str) else one
         yield InputImage(

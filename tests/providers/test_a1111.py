@@ -12,7 +12,7 @@ from penstock.errors import InvalidRequest
 from tests.fake_providers.a1111 import WebUI
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import MASK, PICTURE, edit, gateway_for, image, mask_seen
+from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
 # --------------------------------------------------------------------------------------------------------------- client
 
@@ -23,8 +23,8 @@ class Locked(WebUI):
 
 @pytest.fixture
 def web() -> Iterator[WebUI]:
-    with serve_in_thread(Locked()) as vendor:
-        yield vendor
+    with serve_in_thread(Locked()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def client(web: WebUI) -> Any:
 
 def test_client_draws(client: Any) -> None:
     made = client.txt2img(prompt="a fox", width=96, height=64, n_iter=2, save_images=True)
-    assert [picture.size for picture in made.images] == [(8, 8), (96, 64), (96, 64)], "a sheet of all comes first"
+    assert [image.size for image in made.images] == [(8, 8), (96, 64), (96, 64)], "a sheet of all comes first"
     assert made.info == {"seed": 7}
 
 
 def test_client_redraws_and_enlarges(client: Any) -> None:
-    with Image.new("RGB", (64, 48)) as picture:
-        assert client.img2img(images=[picture], prompt="a fox", width=64, height=48).image.size == (64, 48)
-        assert client.extra_single_image(picture, upscaling_resize=2).image.size == (128, 96)
+    with Image.new("RGB", (64, 48)) as image:
+        assert client.img2img(images=[image], prompt="a fox", width=64, height=48).image.size == (64, 48)
+        assert client.extra_single_image(image, upscaling_resize=2).image.size == (128, 96)
         with pytest.raises(RuntimeError, match="Init image not found"):
             client.img2img(images=[], prompt="a fox")
 
@@ -49,13 +49,13 @@ def test_client_redraws_and_enlarges(client: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures_on_ones_own_machine_cost_nothing(open_gateway: OpenGateway) -> None:
+async def test_images_on_ones_own_machine_cost_nothing(open_gateway: OpenGateway) -> None:
     web = WebUI()
     async with gateway_for(open_gateway, "a1111", web) as running:
-        record = await image(running, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
+        record = await create_image(running, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
         assert (record["status"], str(record["cost"])) == ("completed", "0")
         assert await running.money() == (10_000_000_000, 0)
-    first, second = web.heard("draw")
+    first, second = web.received("draw")
     assert sorted((first.fields["n_iter"], second.fields["n_iter"])) == [2, 4]
     assert first.fields | {"n_iter": 0} == {
         "prompt": "a pear", "negative_prompt": "rain", "n_iter": 0, "width": 120, "height": 64, "save_images": False,
@@ -75,12 +75,12 @@ async def test_models_are_listed_with_their_price(open_gateway: OpenGateway) -> 
         assert {(one["task"], one["usd"]) for one in shown["pricing"]} == {("image", "0"), ("edit", "0")}
 
 
-async def test_edits_are_as_large_as_the_picture(open_gateway: OpenGateway) -> None:
+async def test_edits_are_as_large_as_the_image(open_gateway: OpenGateway) -> None:
     web = WebUI()
     async with gateway_for(open_gateway, "a1111", web) as running:
-        assert (await edit(running, model="a1111/loaded", mask=MASK))["status"] == "completed"
-    sent = web.heard("redraw")[0].fields
-    assert sent["init_images"] == [PICTURE.partition(",")[2]]
+        assert (await edit_image(running, model="a1111/loaded", mask=MASK_URI))["status"] == "completed"
+    sent = web.received("redraw")[0].fields
+    assert sent["init_images"] == [IMAGE_URI.partition(",")[2]]
     assert (sent["width"], sent["height"]) == (88, 64), "or as small as the server draws"
     assert mask_seen(base64.b64decode(sent["mask"])) == ("L", 255, 0)
 
@@ -88,16 +88,19 @@ async def test_edits_are_as_large_as_the_picture(open_gateway: OpenGateway) -> N
 async def test_enlarging(open_gateway: OpenGateway) -> None:
     web = WebUI()
     async with gateway_for(open_gateway, "a1111", web) as running:
-        record = await edit(running, model="a1111/upscale", prompt=None, scale_factor=3)
+        record = await edit_image(running, model="a1111/upscale", prompt=None, scale_factor=3)
         assert record["status"] == "completed"
-    assert (web.heard("enlarge")[0].fields["upscaling_resize"], web.heard("enlarge")[0].fields["resize_mode"]) == (3, 0)
+    assert (
+        web.received("enlarge")[0].fields["upscaling_resize"],
+        web.received("enlarge")[0].fields["resize_mode"],
+    ) == (3, 0)
 
 
 @pytest.mark.parametrize("name", ["override_settings", "script_name", "alwayson_scripts", "save_images", "n_iter"])
 async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, name: str) -> None:
     async with gateway_for(open_gateway, "a1111", WebUI()) as running:
         with pytest.raises(InvalidRequest, match=name):
-            await image(running, model="a1111/loaded", **{name: "x"})
+            await create_image(running, model="a1111/loaded", **{name: "x"})
 
 
 @pytest.mark.parametrize(
@@ -112,11 +115,9 @@ async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, n
         ({"images": [], "parameters": {}, "info": ""}, 200, "success without a file"),
     ],
 )
-async def test_pictures_that_come_to_nothing(
-    open_gateway: OpenGateway, answer: object, status: int, words: str
-) -> None:
+async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
     web = WebUI()
     web.next("draw", answers(answer, status))
     async with gateway_for(open_gateway, "a1111", web) as running:
-        record = await image(running, model="a1111/loaded")
+        record = await create_image(running, model="a1111/loaded")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

@@ -8,23 +8,25 @@ from tests.fake_providers.bfl import MODERATED, Flux
 from tests.fake_providers.scripted import mp4
 from tests.fake_providers.server import answers
 from tests.gateway import OpenGateway
-from tests.providers.calls import MASK, PICTURE, edit, film, gateway_for, image, mask_seen
+from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
 
-async def test_pictures_cost_what_the_ticket_says(open_gateway: OpenGateway) -> None:
+async def test_images_cost_what_the_ticket_says(open_gateway: OpenGateway) -> None:
     flux = Flux()
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        record = await image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
+        record = await create_image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
         assert (record["status"], str(record["cost"])) == ("completed", "0.06")
-    assert [one.fields for one in flux.heard("submit")] == [
+    assert [one.fields for one in flux.received("submit")] == [
         {"prompt": "a pear", "width": 128, "height": 64, "output_format": "png", "prompt_upsampling": True}
     ] * 2, "one task makes one picture"
-    assert all("x-key" not in one.headers for one in flux.heard("files")), "samples are open to whoever has the address"
+    assert all("x-key" not in one.headers for one in flux.received("files")), (
+        "samples are open to whoever has the address"
+    )
 
 
 async def test_the_price_is_held_before(open_gateway: OpenGateway) -> None:
     flux = Flux()
-    flux.fates.append(("Pending",))
+    flux.next_states.append(("Pending",))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         started = await running.video(model="flux-3-video", seconds=6, resolution="1080p")
         assert (await running.money())[1] == 1_740_000_000
@@ -34,22 +36,22 @@ async def test_the_price_is_held_before(open_gateway: OpenGateway) -> None:
 async def test_edits_and_a_mask_in_white(open_gateway: OpenGateway) -> None:
     flux = Flux()
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        assert (await edit(running, model="flux-3-image", size="16:9"))["status"] == "completed"
-        assert (await edit(running, model="flux-fill-pro", mask=MASK))["status"] == "completed"
-    drawn, filled = flux.heard("submit")
-    raw = PICTURE.partition(",")[2]
+        assert (await edit_image(running, model="flux-3-image", size="16:9"))["status"] == "completed"
+        assert (await edit_image(running, model="flux-fill-pro", mask=MASK_URI))["status"] == "completed"
+    drawn, filled = flux.received("submit")
+    raw = IMAGE_URI.partition(",")[2]
     assert drawn.fields == {"prompt": "add a hat", "images": [raw], "aspect_ratio": "16:9", "resolution": "1k"}
     assert filled.fields.keys() == {"prompt", "output_format", "image", "mask"}
     assert mask_seen(base64.b64decode(filled.fields["mask"])) == ("L", 255, 0)
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     flux = Flux()
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        video = await film(running, model="flux-3-video", input_reference=[{"image_url": PICTURE}])
+        video = await create_video(running, model="flux-3-video", input_reference=[{"image_url": IMAGE_URI}])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.85"
-    sent = flux.heard("submit")[0].fields
+    sent = flux.received("submit")[0].fields
     assert (sent["mode"], sent["duration"], "aspect_ratio" in sent) == ("i2v", 5, False)
 
 
@@ -64,9 +66,9 @@ async def test_films(open_gateway: OpenGateway) -> None:
 )
 async def test_tasks_that_come_to_nothing(open_gateway: OpenGateway, fate: tuple[object, ...], code: str) -> None:
     flux = Flux()
-    flux.fates.append(fate)
+    flux.next_states.append(fate)
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        record = await image(running, model="flux-kontext-pro")
+        record = await create_image(running, model="flux-kontext-pro")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"
 
@@ -75,8 +77,8 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     flux = Flux()
     flux.next("submit", answers({"detail": "Too many active tasks"}, 429, retry_after="5"))
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        assert (await image(running, model="flux-2-klein-4b"))["status"] == "upstream_failure"
-        strict = await image(running, model="flux-3-image", guidance=3)
+        assert (await create_image(running, model="flux-2-klein-4b"))["status"] == "upstream_failure"
+        strict = await create_image(running, model="flux-3-image", guidance=3)
         assert "Extra inputs are not permitted" in strict["error_message"]
 
 
@@ -84,5 +86,5 @@ async def test_a_hiccup_while_asking_is_none_of_the_tasks(open_gateway: OpenGate
     flux = Flux()
     flux.next("result", answers({"detail": "Bad gateway"}, 502), answers({"status": "Task not found"}, 404))
     async with gateway_for(open_gateway, "bfl", flux) as running:
-        assert (await image(running, model="flux-2-flex"))["status"] == "completed"
-    assert len(flux.heard("submit")) == 1
+        assert (await create_image(running, model="flux-2-flex"))["status"] == "completed"
+    assert len(flux.received("submit")) == 1

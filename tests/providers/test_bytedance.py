@@ -1,4 +1,4 @@
-"""ByteDance: OpenAI's client, which its documents use for pictures, against the simulator, then the whole gateway."""
+"""ByteDance: OpenAI's client, which its documents use for images, against the simulator, then the whole gateway."""
 
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
@@ -7,13 +7,13 @@ from tests.fake_providers.bytedance import ModelArk, trouble
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
 UNSAFE = trouble("InputTextSensitiveContentDetected", "The input text may contain sensitive information.")
 PATH = "/api/v3"
 
 
-def test_openai_client_makes_pictures() -> None:
+def test_openai_client_makes_images() -> None:
     with (
         serve_in_thread(ModelArk()) as ark,
         OpenAI(base_url=ark.url + PATH, api_key=KEY, max_retries=0) as client,
@@ -27,12 +27,12 @@ def test_openai_client_makes_pictures() -> None:
             client.with_options(api_key="nobody").images.generate(model="seedream-4-5-251128", prompt="a fox")
 
 
-async def test_pictures_as_large_as_the_model_wants_them(open_gateway: OpenGateway) -> None:
+async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        record = await image(running, model="seedream-4.5", n=2, size="1024x1024")
+        record = await create_image(running, model="seedream-4.5", n=2, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
-    assert [one.fields for one in ark.heard("pictures")] == [
+    assert [one.fields for one in ark.received("images")] == [
         {
             "prompt": "a pear", "size": "1920x1920", "watermark": False, "response_format": "url",
             "model": "seedream-4-5-251128",
@@ -40,16 +40,16 @@ async def test_pictures_as_large_as_the_model_wants_them(open_gateway: OpenGatew
     ] * 2  # fmt: skip
 
 
-@pytest.mark.parametrize(("pictures", "usd"), [(1, "0.045"), (3, "0.051")])
-async def test_the_first_picture_goes_in_free(open_gateway: OpenGateway, pictures: int, usd: str) -> None:
+@pytest.mark.parametrize(("images", "usd"), [(1, "0.045"), (3, "0.051")])
+async def test_the_first_image_goes_in_free(open_gateway: OpenGateway, images: int, usd: str) -> None:
     ark = ModelArk()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        record = await edit(running, model="seedream-5-pro", image=[PICTURE] * pictures)
+        record = await edit_image(running, model="seedream-5-pro", image=[IMAGE_URI] * images)
         assert (record["status"], str(record["cost"])) == ("completed", usd)
-    assert ark.heard("pictures")[0].fields["image"] == [PICTURE] * pictures
+    assert ark.received("images")[0].fields["image"] == [IMAGE_URI] * images
 
 
-async def test_films_cost_the_tokens_they_took(open_gateway: OpenGateway) -> None:
+async def test_videos_cost_the_tokens_they_took(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2", seconds=5)
@@ -57,52 +57,54 @@ async def test_films_cost_the_tokens_they_took(open_gateway: OpenGateway) -> Non
         video = await running.finished(started.json["id"])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7623"
-    sent = ark.heard("create")[0].fields
+    sent = ark.received("create")[0].fields
     assert (sent["ratio"], sent["resolution"], sent["duration"]) == ("16:9", "720p", 5)
 
 
-async def test_films_between_two_pictures(open_gateway: OpenGateway) -> None:
+async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        ends = [{"image_url": PICTURE}] * 2
-        video = await film(running, model="seedance-2.5", size="9:16", input_reference=ends, user="someone@example.org")
+        ends = [{"image_url": IMAGE_URI}] * 2
+        video = await create_video(
+            running, model="seedance-2.5", size="9:16", input_reference=ends, user="someone@example.org"
+        )
         assert video["status"] == "completed"
-    sent = ark.heard("create")[0].fields
+    sent = ark.received("create")[0].fields
     assert [one.get("role") for one in sent["content"]] == [None, "first_frame", "last_frame"]
     assert sent["ratio"] == "adaptive", "nothing else is taken together with pictures"
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
 
 
-async def test_a_film_is_called_off_while_it_waits(open_gateway: OpenGateway) -> None:
+async def test_a_video_is_called_off_while_it_waits(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    ark.fates.append(("queued",))
+    ark.next_states.append(("queued",))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-fast")
-        await ark.desks["create"].reached(1)
+        await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
 
 
-async def test_a_film_that_runs_is_not_called_off(open_gateway: OpenGateway) -> None:
+async def test_a_video_that_runs_is_not_called_off(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    ark.fates.append(("running", "running", "running", "succeeded"))
+    ark.next_states.append(("running", "running", "running", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-mini")
-        await ark.desks["create"].reached(1)
+        await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "completed"
-    assert ark.heard("drop")
+    assert ark.received("drop")
 
 
-async def test_a_film_that_has_just_ended_is_not_thrown_away(open_gateway: OpenGateway) -> None:
+async def test_a_video_that_has_just_ended_is_not_thrown_away(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
-    ark.fates.append(("queued", "succeeded"))
+    ark.next_states.append(("queued", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-mini")
-        await ark.desks["create"].reached(1)
+        await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "completed"
-    assert not ark.heard("drop")
+    assert not ark.received("drop")
 
 
 @pytest.mark.parametrize(
@@ -114,11 +116,11 @@ async def test_a_film_that_has_just_ended_is_not_thrown_away(open_gateway: OpenG
         ({"status": "succeeded", "content": None}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_films_that_come_to_nothing(open_gateway: OpenGateway, fate: object, code: str) -> None:
+async def test_videos_that_come_to_nothing(open_gateway: OpenGateway, fate: object, code: str) -> None:
     ark = ModelArk()
-    ark.fates.append(("queued", fate))
+    ark.next_states.append(("queued", fate))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        video = await film(running, model="seedance-2")
+        video = await create_video(running, model="seedance-2")
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"
 
@@ -134,9 +136,9 @@ async def test_films_that_come_to_nothing(open_gateway: OpenGateway, fate: objec
         (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )  # fmt: skip
-async def test_pictures_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     ark = ModelArk()
-    ark.next("pictures", answers(answer, status))
+    ark.next("images", answers(answer, status))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
-        record = await image(running, model="seedream-5")
+        record = await create_image(running, model="seedream-5")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

@@ -1,4 +1,4 @@
-"""Vendors that only chat: OpenAI's client against each of them, then the whole gateway in front of all."""
+"""Providers that only chat: OpenAI's client against each of them, then the whole gateway in front of all."""
 
 import json
 from typing import Any
@@ -10,12 +10,12 @@ from penstock.errors import InvalidRequest, Problem
 from tests.fake_providers.chats import VLLM, Anthropic, Chats, DeepSeek, Groq, LlamaCpp, Mistral, Ollama
 from tests.fake_providers.openrouter import OpenRouter
 from tests.fake_providers.scripted import KEY
-from tests.fake_providers.server import Order, answers, serve_in_thread, serving
+from tests.fake_providers.server import FakeCall, answers, serve_in_thread, serving
 from tests.fake_providers.together import Together
 from tests.gateway import Ground, OpenGateway
-from tests.providers.calls import gateway_for, gateways_for, talk
+from tests.providers.calls import create_chat, gateway_for, gateways_for
 
-# Whatever OpenAI's own clients may send along, and no vendor is to stumble over.
+# Whatever OpenAI's own clients may send along, and no provider is to stumble over.
 LOADED: dict[str, Any] = {
     "messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "name": "ann", "content": "Blue?"}],
     "seed": 7, "user": "u-17", "temperature": 1, "logprobs": False, "frequency_penalty": 0, "presence_penalty": 0,
@@ -27,16 +27,18 @@ VENDORS = [
     ("deepseek", DeepSeek, "deepseek/deepseek-v4-flash", "deepseek-v4-flash"),
     ("groq", Groq, "openai/gpt-oss-20b", "openai/gpt-oss-20b"),
 ]
-every_vendor = pytest.mark.parametrize(("slug", "kind", "model", "upstream"), VENDORS, ids=[one[0] for one in VENDORS])
+every_provider = pytest.mark.parametrize(
+    ("slug", "kind", "model", "upstream"), VENDORS, ids=[one[0] for one in VENDORS]
+)
 
 # -------------------------------------------------------------------------------------------------------------- client
 
 
-@every_vendor
+@every_provider
 def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -> None:
     with (
-        serve_in_thread(kind()) as vendor,
-        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
+        serve_in_thread(kind()) as provider,
+        openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
     ):
         told = client.chat.completions.create(model=upstream, messages=[{"role": "user", "content": "Say hello."}])
         assert told.choices[0].message.content == "Say hello."
@@ -53,8 +55,8 @@ def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -
 )
 def test_client_meets_their_limits(kind: type[Chats], field: dict[str, Any]) -> None:
     with (
-        serve_in_thread(kind()) as vendor,
-        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
+        serve_in_thread(kind()) as provider,
+        openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
     ):
         with pytest.raises(openai.APIStatusError) as caught:
             client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hi."}], **field)
@@ -64,14 +66,14 @@ def test_client_meets_their_limits(kind: type[Chats], field: dict[str, Any]) -> 
 # ------------------------------------------------------------------------------------------------------------- gateway
 
 
-@every_vendor
+@every_provider
 @pytest.mark.parametrize("stream", [False, True])
 async def test_everything_openai_sends_is_understood(
     open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str, upstream: str, stream: bool
 ) -> None:
-    vendor = kind()
-    async with gateway_for(open_gateway, slug, vendor, "/v1") as running:
-        text, record = await talk(running, model=model, **LOADED, max_completion_tokens=64, stream=stream)
+    provider = kind()
+    async with gateway_for(open_gateway, slug, provider, "/v1") as running:
+        text, record = await create_chat(running, model=model, **LOADED, max_completion_tokens=64, stream=stream)
         assert record["status"] == "completed"
         assert record["cost"] > 0
         if stream:
@@ -79,14 +81,14 @@ async def test_everything_openai_sends_is_understood(
             assert text.endswith("data: [DONE]\n\n")
         else:
             assert json.loads(text)["choices"][0]["message"]["content"] == "Blue?"
-    heard = vendor.heard("chat")[0].fields
+    heard = provider.received("chat")[0].fields
     assert heard["model"] == upstream
     assert 64 in (heard.get("max_tokens"), heard.get("max_completion_tokens"))
 
 
 async def test_what_is_remembered_costs_less(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "deepseek", DeepSeek(), "/v1") as running:
-        _, record = await talk(running, model="deepseek/deepseek-v4-flash")
+        _, record = await create_chat(running, model="deepseek/deepseek-v4-flash")
         # One token in at 0.3, two of them remembered at 0.006, three out at 1.2 dollars a million.
         assert str(record["cost"]) == "0.000003912"
 
@@ -94,7 +96,7 @@ async def test_what_is_remembered_costs_less(open_gateway: OpenGateway) -> None:
 async def test_long_conversations_cost_more(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "anthropic", Anthropic(), "/v1") as running:
         said = [{"role": "user", "content": " ".join(["blue"] * 100_001)}]
-        _, record = await talk(running, model="anthropic/claude-haiku-5.5", messages=said, max_tokens=100_001)
+        _, record = await create_chat(running, model="anthropic/claude-haiku-5.5", messages=said, max_tokens=100_001)
         assert str(record["cost"]) == "0.300003", "100001 tokens each way at 0.5 and 2.5 dollars a million"
 
 
@@ -102,11 +104,11 @@ async def test_long_conversations_cost_more(open_gateway: OpenGateway) -> None:
 async def test_probabilities_are_refused_at_the_door(
     open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str
 ) -> None:
-    vendor = kind()
-    async with gateway_for(open_gateway, slug, vendor, "/v1") as running:
+    provider = kind()
+    async with gateway_for(open_gateway, slug, provider, "/v1") as running:
         with pytest.raises(InvalidRequest, match="`logprobs` is not supported"):
-            await talk(running, model=model, logprobs=True)
-    assert not vendor.heard("chat")
+            await create_chat(running, model=model, logprobs=True)
+    assert not provider.received("chat")
 
 
 # ------------------------------------------------------------------------------------------------------------- failover
@@ -120,8 +122,8 @@ async def test_another_host_of_the_same_model(open_gateway: OpenGateway) -> None
     near = {"groq": (groq, "/v1"), "together": (together, "/v1")}
     async with gateways_for(open_gateway, near) as running:
         with pytest.raises(Problem, match="Over capacity"):
-            await talk(running, model="openai/gpt-oss-120b")
-    assert len(groq.heard("chat")) == len(together.heard("chat")) == 1
+            await create_chat(running, model="openai/gpt-oss-120b")
+    assert len(groq.received("chat")) == len(together.received("chat")) == 1
 
 
 async def test_only_hosts_that_can_do_it_are_asked(open_gateway: OpenGateway) -> None:
@@ -129,38 +131,38 @@ async def test_only_hosts_that_can_do_it_are_asked(open_gateway: OpenGateway) ->
     near = {"groq": (Groq(), "/v1"), "together": (Together(), "/v1")}
     async with gateways_for(open_gateway, near) as running:
         with pytest.raises(InvalidRequest, match="`logprobs` is not supported"):
-            await talk(running, model="openai/gpt-oss-120b", logprobs=True)
+            await create_chat(running, model="openai/gpt-oss-120b", logprobs=True)
 
 
 async def test_stream_that_begins_with_an_error_is_begun_elsewhere(open_gateway: OpenGateway) -> None:
     groq, together = Groq(), Together()
 
-    async def breaks(order: Order) -> None:
-        await order.line.begin(200, "text/event-stream", {})
-        await order.line.more(b': wait\n\nevent: error\ndata: {"error": {"message": "Out of memory"}}\n\n')
-        await order.line.end()
+    async def breaks(call: FakeCall) -> None:
+        await call.exchange.begin(200, "text/event-stream", {})
+        await call.exchange.more(b': wait\n\nevent: error\ndata: {"error": {"message": "Out of memory"}}\n\n')
+        await call.exchange.end()
 
     groq.always("chat", breaks)
     near = {"groq": (groq, "/v1"), "together": (together, "/v1")}
     async with gateways_for(open_gateway, near) as running:
         for _ in range(4):  # whichever of them is asked first
-            text, record = await talk(running, model="openai/gpt-oss-120b", stream=True)
+            text, record = await create_chat(running, model="openai/gpt-oss-120b", stream=True)
             assert record["status"] == "completed"
             assert "error" not in text
-    assert len(together.heard("chat")) == 4
+    assert len(together.received("chat")) == 4
 
 
-async def test_vendors_own_id_and_prefix(open_gateway: OpenGateway) -> None:
+async def test_providers_own_id_and_prefix(open_gateway: OpenGateway) -> None:
     """A provider can be named before the public id or its own; nobody else is asked then."""
     groq, router = Groq(), OpenRouter()
     async with gateways_for(open_gateway, {"groq": (groq, "/v1"), "openrouter": (router, "/api/v1")}) as running:
-        await talk(running, model="groq/openai/gpt-oss-20b")
-        await talk(running, model="openrouter/openai/gpt-oss-20b")
+        await create_chat(running, model="groq/openai/gpt-oss-20b")
+        await create_chat(running, model="openrouter/openai/gpt-oss-20b")
         groq.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
         with pytest.raises(Problem) as caught:
-            await talk(running, model="groq/openai/gpt-oss-20b")
+            await create_chat(running, model="groq/openai/gpt-oss-20b")
         assert caught.value.code == "UPSTREAM_ERROR"
-    assert (len(groq.heard("chat")), len(router.heard("chat"))) == (2, 1)
+    assert (len(groq.received("chat")), len(router.received("chat"))) == (2, 1)
 
 
 # -------------------------------------------------------------------------------------------------- on one's own ground
@@ -172,46 +174,46 @@ AT_HOME = [("OLLAMA_URL", Ollama, "ollama/gpt-oss:20b"), ("VLLM_URL", VLLM, "vll
 @pytest.mark.parametrize(("env", "kind", "model"), AT_HOME)
 async def test_servers_of_ones_own(ground: Ground, env: str, kind: type[Chats], model: str) -> None:
     """On when their address is known; they have whatever model they have, and charge nothing."""
-    async with serving(kind()) as vendor:
-        ground.environ[env] = vendor.url
+    async with serving(kind()) as provider:
+        ground.environ[env] = provider.url
         async with ground.open() as running:
-            text, record = await talk(running, model=model, **LOADED, max_tokens=64)
+            text, record = await create_chat(running, model=model, **LOADED, max_tokens=64)
             assert json.loads(text)["model"] == model.partition("/")[2]
             assert (record["status"], record["cost"]) == ("completed", 0)
-            text, record = await talk(running, model=model, stream=True)
+            text, record = await create_chat(running, model=model, stream=True)
             assert text.endswith("data: [DONE]\n\n")
             assert record["cost"] == 0
-    assert vendor.heard("chat")[0].path == "/v1/chat/completions"
-    assert "authorization" not in vendor.heard("chat")[0].headers
+    assert provider.received("chat")[0].path == "/v1/chat/completions"
+    assert "authorization" not in provider.received("chat")[0].headers
 
 
 async def test_ollama_has_no_say_in_tools(ground: Ground) -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
-    async with serving(Ollama()) as vendor:
-        ground.environ["OLLAMA_URL"] = vendor.url
+    async with serving(Ollama()) as provider:
+        ground.environ["OLLAMA_URL"] = provider.url
         async with ground.open() as running:
-            _, record = await talk(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
+            _, record = await create_chat(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
             assert record["status"] == "completed"
             with pytest.raises(InvalidRequest, match="`tool_choice` of gpt-oss:20b must be one of `auto`"):
-                await talk(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="required")
+                await create_chat(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="required")
             with pytest.raises(Problem, match="model 'other' not found"):
-                await talk(running, model="ollama/other")
-    assert "tool_choice" not in vendor.heard("chat")[0].fields
+                await create_chat(running, model="ollama/other")
+    assert "tool_choice" not in provider.received("chat")[0].fields
 
 
 async def test_model_that_is_being_loaded(ground: Ground) -> None:
-    async with serving(LlamaCpp()) as vendor:
-        vendor.loading = True
-        ground.environ["LLAMACPP_URL"] = vendor.url
+    async with serving(LlamaCpp()) as provider:
+        provider.loading = True
+        ground.environ["LLAMACPP_URL"] = provider.url
         async with ground.open() as running:
             with pytest.raises(Problem, match="Loading model") as caught:
-                await talk(running, model="llamacpp/anything")
+                await create_chat(running, model="llamacpp/anything")
             assert caught.value.headers["retry-after"] == "1", "a client may come back"
 
 
 async def test_words_of_an_older_server(ground: Ground) -> None:
-    async with serving(VLLM()) as vendor:
-        ground.environ["VLLM_URL"] = vendor.url
+    async with serving(VLLM()) as provider:
+        ground.environ["VLLM_URL"] = provider.url
         async with ground.open() as running:
             with pytest.raises(Problem, match="best_of cannot be had"):
-                await talk(running, model="vllm/qwen/qwen3-8b", best_of=3)
+                await create_chat(running, model="vllm/qwen/qwen3-8b", best_of=3)

@@ -10,7 +10,7 @@ from tests.fake_providers.bytedance import ModelArk
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import serve_in_thread
 from tests.fake_providers.together import Together
-from tests.providers.calls import PICTURE
+from tests.providers.calls import IMAGE_URI
 
 pytestmark = pytest.mark.clients
 
@@ -21,8 +21,8 @@ HELLO = {"role": "user", "content": "Say hello."}
 
 @pytest.fixture
 def together() -> Iterator[Any]:
-    with serve_in_thread(Together()) as vendor:
-        yield import_module("together").Together(api_key=KEY, base_url=vendor.url, max_retries=0)
+    with serve_in_thread(Together()) as provider:
+        yield import_module("together").Together(api_key=KEY, base_url=provider.url, max_retries=0)
 
 
 def test_together_draws(together: Any) -> None:
@@ -45,8 +45,8 @@ def test_together_talks(together: Any) -> None:
 
 @pytest.fixture
 def ark() -> Iterator[ModelArk]:
-    with serve_in_thread(ModelArk()) as vendor:
-        yield vendor
+    with serve_in_thread(ModelArk()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def test_ark_draws(client: Any) -> None:
 
 
 def begun(client: Any) -> Any:
-    picture = {"type": "image_url", "image_url": {"url": PICTURE}, "role": "first_frame"}
-    content = [{"type": "text", "text": "a fox"}, picture]
+    image = {"type": "image_url", "image_url": {"url": IMAGE_URI}, "role": "first_frame"}
+    content = [{"type": "text", "text": "a fox"}, image]
     told = {"duration": 5, "resolution": "720p", "ratio": "16:9"}
     return client.content_generation.tasks.create(model="seedance-1-0-pro-250528", content=content, **told)
 
 
-def test_ark_films(client: Any) -> None:
+def test_ark_videos(client: Any) -> None:
     tasks, task = client.content_generation.tasks, begun(client)
     assert tasks.get(task_id=task.id).status == "running"
     done = tasks.get(task_id=task.id)
@@ -76,7 +76,7 @@ def test_ark_films(client: Any) -> None:
 
 def test_ark_calls_off_and_sees_failures(ark: ModelArk, client: Any) -> None:
     error = {"code": "OutputVideoSensitiveContentDetected", "message": "No."}
-    ark.fates.extend([("queued",), ("queued", {"status": "failed", "error": error})])
+    ark.next_states.extend([("queued",), ("queued", {"status": "failed", "error": error})])
     tasks, waiting, refused = client.content_generation.tasks, begun(client), begun(client)
     tasks.delete(task_id=waiting.id)
     assert tasks.get(task_id=waiting.id).status == "cancelled"

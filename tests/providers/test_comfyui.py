@@ -5,31 +5,33 @@ import pytest
 from tests.fake_providers.comfyui import Comfy
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway
-from tests.providers.calls import MASK, PICTURE, edit, film, gateway_for, image, mask_seen
+from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
 
 def graphs(comfy: Comfy) -> list[dict[str, dict[str, dict[str, object]]]]:
-    return [one.fields["prompt"] for one in comfy.heard("queue")]
+    return [one.fields["prompt"] for one in comfy.received("queue")]
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        record = await image(running, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30)
+        record = await create_image(
+            running, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30
+        )
         assert (record["status"], str(record["cost"])) == ("completed", "0")
     (graph,) = graphs(comfy)
     assert graph["latent"]["inputs"] == {"width": 512, "height": 256, "batch_size": 2}
     assert (graph["prompt"]["inputs"]["text"], graph["negative_prompt"]["inputs"]["text"]) == ("a pear", "rain")
     assert graph["sampler"]["inputs"]["steps"] == 30
-    assert len(comfy.heard("view")) == 2
+    assert len(comfy.received("view")) == 2
 
 
 async def test_luck_differs_unless_it_is_asked_for(open_gateway: OpenGateway) -> None:
-    """The same graph with the same seed would only give the same picture again."""
+    """The same graph with the same seed would only give the same image again."""
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         for said in ({}, {}, {"seed": 7}):
-            await image(running, model="comfyui/flux-schnell", **said)
+            await create_image(running, model="comfyui/flux-schnell", **said)
     one, other, asked = (graph["sampler"]["inputs"]["seed"] for graph in graphs(comfy))
     assert one != other
     assert asked == 7
@@ -39,37 +41,41 @@ async def test_nothing_but_rows_reaches_the_graph(open_gateway: OpenGateway) -> 
     comfy = Comfy()
     stolen = {"graph": {"model": {"ckpt_name": "stolen"}}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        assert (await image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
-    assert "stolen" not in comfy.heard("queue")[0].body.decode()
-    assert comfy.heard("queue")[0].fields.keys() == {"prompt"}
+        assert (await create_image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
+    assert "stolen" not in comfy.received("queue")[0].body.decode()
+    assert comfy.received("queue")[0].fields.keys() == {"prompt"}
 
 
 async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        assert (await edit(running, model="comfyui/sdxl", mask=MASK, strength=0.9))["status"] == "completed"
-        assert (await edit(running, model="comfyui/sdxl"))["status"] == "completed"
+        assert (await edit_image(running, model="comfyui/sdxl", mask=MASK_URI, strength=0.9))["status"] == "completed"
+        assert (await edit_image(running, model="comfyui/sdxl"))["status"] == "completed"
     masked, whole = graphs(comfy)
     assert masked["sampler"]["inputs"]["latent_image"] == ["masked", 0]
     assert masked["sampler"]["inputs"]["denoise"] == 0.9
     assert ("masked" in whole, whole["sampler"]["inputs"]["latent_image"]) == (False, ["latent", 0])
-    hole = comfy.pictures[str(masked["mask_image"]["inputs"]["image"])]
+    hole = comfy.images[str(masked["mask_image"]["inputs"]["image"])]
     assert mask_seen(hole) == ("RGBA", (0, 0, 0, 0), (255, 255, 255, 255)), "transparent is edited, there as here"
-    assert comfy.pictures[str(whole["input_image"]["inputs"]["image"])] == png(64, 48)
+    assert comfy.images[str(whole["input_image"]["inputs"]["image"])] == png(64, 48)
 
 
 @pytest.mark.parametrize(("factor", "share"), [(4, 1.0), (2, 0.5), (None, 1.0)])
 async def test_enlarging(open_gateway: OpenGateway, factor: int | None, share: float) -> None:
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        assert (await edit(running, model="comfyui/upscale", prompt=None, scale_factor=factor))["status"] == "completed"
+        assert (await edit_image(running, model="comfyui/upscale", prompt=None, scale_factor=factor))[
+            "status"
+        ] == "completed"
     assert graphs(comfy)[0]["scaled"]["inputs"]["scale_by"] == share
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        video = await film(running, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": PICTURE}])
+        video = await create_video(
+            running, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": IMAGE_URI}]
+        )
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0"
     canvas = graphs(comfy)[0]["latent"]["inputs"]
@@ -79,10 +85,10 @@ async def test_films(open_gateway: OpenGateway) -> None:
 @pytest.mark.parametrize("state", ["pending", "in_progress"])
 async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
     comfy = Comfy()
-    comfy.fates.extend([(state,), ("in_progress",)])
+    comfy.next_states.extend([(state,), ("in_progress",)])
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         ours, theirs = [await running.video(model="comfyui/wan-2.2-5b") for _ in range(2)]
-        await comfy.desks["queue"].reached(2)
+        await comfy.endpoints["queue"].reached(2)
         await asked_about(running, comfy, 2)
         await running.cancel(ours.json["id"])
         assert (await running.ended(ours.json["id"]))["status"] == "cancelled"
@@ -94,7 +100,7 @@ async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
 
 async def asked_about(running: RunningGateway, comfy: Comfy, count: int) -> None:
     async def met() -> bool:
-        return len({one.path for one in comfy.heard("show")}) >= count
+        return len({one.path for one in comfy.received("show")}) >= count
 
     await running.until(met)
 
@@ -103,7 +109,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     comfy.lacks.add("sd_xl_base_1.0.safetensors")
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        record = await image(running, model="comfyui/sdxl")
+        record = await create_image(running, model="comfyui/sdxl")
         assert record["status"] == "upstream_failure"
         assert "CheckpointLoaderSimple: Value not in list" in record["error_message"]
         assert ".png" not in record["error_message"], "what else it has is nobody's business"
@@ -122,7 +128,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
 )
 async def test_jobs_that_come_to_nothing(open_gateway: OpenGateway, fate: object, message: str) -> None:
     comfy = Comfy()
-    comfy.fates.append(("pending", fate))
+    comfy.next_states.append(("pending", fate))
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        record = await image(running, model="comfyui/flux-schnell")
+        record = await create_image(running, model="comfyui/flux-schnell")
         assert (record["status"], message in record["error_message"]) == ("upstream_failure", True)

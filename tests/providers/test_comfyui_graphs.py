@@ -47,7 +47,7 @@ def test_a_mask_comes_between_canvas_and_sampler() -> None:
     assert links(made) <= made.keys()
 
 
-def test_a_film_may_begin_with_a_picture() -> None:
+def test_a_video_may_begin_with_a_image() -> None:
     made = fill(graphs.WAN, {"first_image": {"image": "p.png"}})
     assert made["latent"]["inputs"]["start_image"] == ("first_image", 0)
     assert "first_image" not in fill(graphs.WAN, {})

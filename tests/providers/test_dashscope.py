@@ -9,40 +9,40 @@ from tests.fake_providers.dashscope import DashScope, failed, problem
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
-def vendor() -> Iterator[DashScope]:
-    with serve_in_thread(DashScope()) as vendor:
-        yield vendor
+def provider() -> Iterator[DashScope]:
+    with serve_in_thread(DashScope()) as provider:
+        yield provider
 
 
 @pytest.fixture
-def client(vendor: DashScope, monkeypatch: pytest.MonkeyPatch) -> Any:
-    import dashscope  # takes longer than the tests of most vendors, so only who needs it waits for it
+def client(provider: DashScope, monkeypatch: pytest.MonkeyPatch) -> Any:
+    import dashscope  # takes longer than the tests of most providers, so only who needs it waits for it
 
-    monkeypatch.setattr(dashscope, "base_http_api_url", f"{vendor.url}/api/v1")
+    monkeypatch.setattr(dashscope, "base_http_api_url", f"{provider.url}/api/v1")
     return dashscope.VideoSynthesis
 
 
-def test_client_makes_a_film(vendor: DashScope, client: Any) -> None:
+def test_client_makes_a_video(provider: DashScope, client: Any) -> None:
     task = client.async_call(
-        model="wan2.7-i2v", prompt="a fox", media=[{"type": "first_frame", "url": PICTURE}], duration=5, api_key=KEY
+        model="wan2.7-i2v", prompt="a fox", media=[{"type": "first_frame", "url": IMAGE_URI}], duration=5, api_key=KEY
     )
     assert (task.status_code, task.output.task_status) == (200, "PENDING")
     states = [client.fetch(task, api_key=KEY).output.task_status for _ in range(2)]
     assert states == ["RUNNING", "SUCCEEDED"]
     assert client.fetch(task, api_key=KEY).output.video_url
-    heard = vendor.heard("create")[0].fields
-    assert heard["input"]["media"] == [{"type": "first_frame", "url": PICTURE}]
+    heard = provider.received("create")[0].fields
+    assert heard["input"]["media"] == [{"type": "first_frame", "url": IMAGE_URI}]
     assert heard["parameters"]["duration"] == 5
 
 
-def test_client_cancels_and_sees_failures(vendor: DashScope, client: Any) -> None:
-    vendor.fates.extend([("PENDING",), ("PENDING", failed("DataInspectionFailed"))])
+def test_client_cancels_and_sees_failures(provider: DashScope, client: Any) -> None:
+    provider.next_states.extend([("PENDING",), ("PENDING", failed("DataInspectionFailed"))])
     first, second = (client.async_call(model="wan2.6-t2v", prompt="a fox", duration=5, api_key=KEY) for _ in range(2))
     assert client.cancel(first, api_key=KEY).status_code == 200
     assert client.fetch(first, api_key=KEY).output.task_status == "CANCELED"
@@ -69,13 +69,13 @@ def test_client_cancels_and_sees_failures(vendor: DashScope, client: Any) -> Non
         ("wan-3-prime", {"seconds": 3, "size": "9:16"}, {"ratio": "9:16", "resolution": "720P", "duration": 3}, "0.42"),
     ],
 )
-async def test_films(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
-    vendor = DashScope()
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        video = await film(running, model=model, watermark=False, **said)
+async def test_videos(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+    provider = DashScope()
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        video = await create_video(running, model=model, watermark=False, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
-    heard = vendor.heard("create")[0].fields
+    heard = provider.received("create")[0].fields
     assert heard["input"] == {"prompt": "a train"}
     assert heard["parameters"] == {"watermark": False, **told}
 
@@ -83,38 +83,40 @@ async def test_films(open_gateway: OpenGateway, model: str, said: dict[str, Any]
 @pytest.mark.parametrize(
     ("model", "count", "told"),
     [
-        ("wan-2.6", 1, {"img_url": PICTURE}),
+        ("wan-2.6", 1, {"img_url": IMAGE_URI}),
         ("wan-2.7", 1, {"media": ["first_frame"]}),
         ("wan-2.7", 2, {"media": ["first_frame", "last_frame"]}),
         ("wan-3", 2, {"media": ["first_frame", "last_frame"]}),
         ("wan-3", 3, {"media": ["reference_image"] * 3}),
     ],
 )
-async def test_films_of_pictures(open_gateway: OpenGateway, model: str, count: int, told: dict[str, Any]) -> None:
-    vendor = DashScope()
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        video = await film(running, model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * count)
+async def test_videos_of_images(open_gateway: OpenGateway, model: str, count: int, told: dict[str, Any]) -> None:
+    provider = DashScope()
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        video = await create_video(running, model=model, seconds=5, input_reference=[{"image_url": IMAGE_URI}] * count)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.5")
-    heard = vendor.heard("create")[0].fields["input"]
+    heard = provider.received("create")[0].fields["input"]
     if "media" in told:
-        told = {"media": [{"type": role, "url": PICTURE} for role in told["media"]]}
+        told = {"media": [{"type": role, "url": IMAGE_URI} for role in told["media"]]}
     assert heard == {"prompt": "a train", **told}
 
 
 async def test_what_to_avoid(open_gateway: OpenGateway) -> None:
-    vendor = DashScope()
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        assert (await film(running, model="wan-2.7", seconds=5, negative_prompt="rain"))["status"] == "completed"
+    provider = DashScope()
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        assert (await create_video(running, model="wan-2.7", seconds=5, negative_prompt="rain"))[
+            "status"
+        ] == "completed"
         with pytest.raises(Exception, match="`negative_prompt` is not supported by wan-3"):
             await running.video(model="wan-3", seconds=5, negative_prompt="rain")
-    assert vendor.heard("create")[0].fields["input"]["negative_prompt"] == "rain"
+    assert provider.received("create")[0].fields["input"]["negative_prompt"] == "rain"
 
 
 async def test_seconds_that_were_made_are_what_is_paid_for(open_gateway: OpenGateway) -> None:
-    vendor = DashScope()
-    vendor.made_seconds = 3
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        assert str((await film(running, model="wan-2.7", seconds=5))["metadata"]["cost"]) == "0.3"
+    provider = DashScope()
+    provider.made_seconds = 3
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        assert str((await create_video(running, model="wan-2.7", seconds=5))["metadata"]["cost"]) == "0.3"
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,10 @@ async def test_seconds_that_were_made_are_what_is_paid_for(open_gateway: OpenGat
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None:
-    vendor = DashScope()
-    vendor.fates.append(("PENDING", fate))
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        video = await film(running, model="wan-2.7", seconds=5)
+    provider = DashScope()
+    provider.next_states.append(("PENDING", fate))
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        video = await create_video(running, model="wan-2.7", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -155,29 +157,29 @@ async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None
     ],
 )
 async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
-    vendor = DashScope()
-    vendor.next("create", answers(answer, status))
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        video = await film(running, model="wan-2.7", seconds=5)
+    provider = DashScope()
+    provider.next("create", answers(answer, status))
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        video = await create_video(running, model="wan-2.7", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
 
 
 async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
-    vendor = DashScope()
-    vendor.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
-        assert (await film(running, model="wan-2.7", seconds=5))["status"] == "completed"
-    assert len(vendor.heard("create")) == 1
+    provider = DashScope()
+    provider.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
+        assert (await create_video(running, model="wan-2.7", seconds=5))["status"] == "completed"
+    assert len(provider.received("create")) == 1
 
 
 async def test_task_that_was_lost_is_not_begun_anew(open_gateway: OpenGateway) -> None:
-    vendor = DashScope()
-    vendor.fates.append(("PENDING", "UNKNOWN"))
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+    provider = DashScope()
+    provider.next_states.append(("PENDING", "UNKNOWN"))
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
         started = await running.video(model="wan-2.7", seconds=5)
         video = await running.finished(started.json["id"], step_seconds=600)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_TIMEOUT")
-    assert len(vendor.heard("create")) == 1
+    assert len(provider.received("create")) == 1
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,10 @@ async def test_task_that_was_lost_is_not_begun_anew(open_gateway: OpenGateway) -
 )
 async def test_cancel(open_gateway: OpenGateway, usual: tuple[str, ...], ended: str) -> None:
     """Only what still waits can be called off; the rest is made, delivered and paid for."""
-    vendor = DashScope(usual=usual)
-    async with gateway_for(open_gateway, "dashscope", vendor) as running:
+    provider = DashScope(usual=usual)
+    async with gateway_for(open_gateway, "dashscope", provider) as running:
         started = await running.video(model="wan-2.7", seconds=5)
-        await vendor.desks["create"].reached(1)
+        await provider.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == ended
-    assert len(vendor.heard("cancel")) == 1
+    assert len(provider.received("cancel")) == 1

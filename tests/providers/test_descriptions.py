@@ -1,4 +1,4 @@
-"""What is sent and answered, against a description of the same APIs by others: Comfy's, for vendors without a client.
+"""What is sent and answered, against a description of the same APIs by others: Comfy's, for providers without a client.
 
 It comes with comfy-cli, which `make test-clients` installs apart. Their models are not ours, so names of models may
 differ; and errors are those of the proxy that it describes, so only what succeeds is compared.
@@ -16,7 +16,7 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 
 from tests.fake_providers.bfl import Flux
-from tests.fake_providers.exchange import Exchange, Heard, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse, ReceivedRequest
 from tests.fake_providers.kling import Kling
 from tests.fake_providers.ltx import Ltx
 from tests.fake_providers.minimax import MiniMax
@@ -25,12 +25,12 @@ from tests.fake_providers.server import FakeProvider
 from tests.fake_providers.vidu import Vidu
 from tests.fake_providers.xai import XAI
 from tests.gateway import OpenGateway
-from tests.providers.calls import film, gateway_for, image
+from tests.providers.calls import create_image, create_video, gateway_for
 from tests.providers.recordings import recordings
 
 pytestmark = pytest.mark.clients
 
-# By slug: how the vendor's own path is found in the description.
+# By slug: how the provider's own path is found in the description.
 PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bfl": ((r"/v1/(flux-(?!3)[^/]+)", r"/proxy/bfl/\1/generate"), (r"/v1/(.+)", r"/proxy/bfl/v1/\1")),
     "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
@@ -41,7 +41,7 @@ PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "vidu": ((r"/ent/v2/(.+)", r"/proxy/vidu/\1"),),
     "xai": ((r"/v1/(.+)", r"/proxy/xai/v1/\1"),),
 }
-# Where the description is known to be narrower than the vendor: an objectionable picture has no address, a film may
+# Where the description is known to be narrower than the provider: an objectionable image has no address, a video may
 # fail, and a question that comes too often is answered with status 200 and no task.
 NARROW = {
     ("ideogram", "data/0/url"),
@@ -145,36 +145,36 @@ SIMULATORS: tuple[tuple[str, Callable[[], FakeProvider], str, tuple[str, ...]], 
 )
 
 
-def overheard(vendor: FakeProvider) -> list[tuple[str, str, Any]]:
-    """Whatever it answers from now on, with the question's method and path."""
-    said: list[tuple[str, str, Any]] = []
-    find = vendor._found
+def record_responses(fake: FakeProvider) -> list[tuple[str, str, Any]]:
+    """A list that gets all JSON responses from now on, each with the method and the path of its request."""
+    responses: list[tuple[str, str, Any]] = []
+    find_route = fake._find_route
 
-    def found(heard: Heard) -> tuple[str, Mapping[str, str], Callable[[Exchange], Ware]]:
-        name, params, make = find(heard)
+    def find_and_record(request: ReceivedRequest) -> tuple[str, Mapping[str, str], Callable[[Exchange], FakeResponse]]:
+        name, params, make = find_route(request)
 
-        def noted(line: Exchange) -> Ware:
-            ware = make(line)
-            if ware.json is not None:
-                said.append((heard.method, heard.path, ware.json))
-            return ware
+        def make_and_record(exchange: Exchange) -> FakeResponse:
+            response = make(exchange)
+            if response.json is not None:
+                responses.append((request.method, request.path, response.json))
+            return response
 
-        return name, params, noted
+        return name, params, make_and_record
 
-    vendor._found = found  # type: ignore[method-assign]
-    return said
+    fake._find_route = find_and_record  # type: ignore[method-assign]
+    return responses
 
 
 @pytest.mark.parametrize(("slug", "simulated", "path", "models"), SIMULATORS)
 async def test_simulators_fit_the_description(
     open_gateway: OpenGateway, slug: str, simulated: Callable[[], FakeProvider], path: str, models: tuple[str, ...]
 ) -> None:
-    vendor = simulated()
-    said, found, compared = overheard(vendor), list[str](), 0
-    async with gateway_for(open_gateway, slug, vendor, path) as running:
+    provider = simulated()
+    said, found, compared = record_responses(provider), list[str](), 0
+    async with gateway_for(open_gateway, slug, provider, path) as running:
         for model in models:
             option = running.gateway.catalog.known_route(model, ("image", "video")).first
-            made = await (film if option.model.op.task == "video" else image)(running, model=model)
+            made = await (create_video if option.model.op.task == "video" else create_image)(running, model=model)
             assert made["status"] == "completed", made
     for method, asked, answer in said:
         if known := operation(slug, method, asked):

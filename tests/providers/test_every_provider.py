@@ -26,7 +26,7 @@ from tests.providers.recordings import KEY, Script, carrier, known, shown, trans
 # Fields that steer the gateway; no provider hears of them.
 OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
 FRAME = {"size", "aspect_ratio", "resolution"}
-# None of them has a vendor's price list.
+# None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}
 EVIL = "https://evil.example"
 HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
@@ -69,7 +69,7 @@ def needed(model: Model, **values: Any) -> Request:
     return translate.with_defaults(request, model)
 
 
-def pictures(model: Model) -> dict[str, list[InputImage]]:
+def images(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
     return {row.name: [InputImage(b"picture", "image/png", 64, 48)] * max(1, row.min_items) for row in rows}
@@ -78,7 +78,7 @@ def pictures(model: Model) -> dict[str, list[InputImage]]:
 def sent(option: Candidate, request: Request) -> HttpRequest:
     model = option.model
     count = part_sizes(request.n, model.op.native_n)[0]
-    fields = translate.provider_body(model, translate.table_values(request, count, pictures(model)), request.extras)
+    fields = translate.provider_body(model, translate.table_values(request, count, images(model)), request.extras)
     return translate.http_request(option.provider, model, fields, option.key)
 
 
@@ -107,7 +107,7 @@ def test_table_speaks_of_each_field_once(option: Candidate) -> None:
 def test_least_request_is_accepted_and_sent(option: Candidate) -> None:
     request = needed(option.model)
     translate.check(option.model, request)
-    translate.check_inputs(option.model, {name: len(found) for name, found in pictures(option.model).items()})
+    translate.check_inputs(option.model, {name: len(found) for name, found in images(option.model).items()})
     assert shown(sent(option, request))["method"] == "POST"
 
 
@@ -118,7 +118,7 @@ def test_every_size_can_be_translated(option: Candidate) -> None:
 
 
 @every_option
-def test_films_say_from_the_start_how_long_and_large_they_will_be(option: Candidate) -> None:
+def test_videos_say_from_the_start_how_long_and_large_they_will_be(option: Candidate) -> None:
     request = needed(option.model)
     assert option.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
 
@@ -134,7 +134,7 @@ def test_jobs_can_be_followed(option: Candidate) -> None:
 
 @every_provider
 def test_models_are_named(provider: Provider) -> None:
-    # Films may have an endpoint for each mode, and for each number of pictures.
+    # Videos may have an endpoint for each mode, and for each number of images.
     ids = [(model.id, model.op.task, modes(model), model.op.send) for model in provider.models]
     assert sorted(ids) == sorted(set(ids))
     for model in provider.models:

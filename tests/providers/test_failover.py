@@ -13,14 +13,14 @@ from penstock import providers
 from penstock.errors import Problem
 from tests.fake_providers import faults
 from tests.fake_providers.bfl import MODERATED, Flux
-from tests.fake_providers.exchange import Exchange, Ware
+from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import KEY, KEY_ENV, png
 from tests.fake_providers.server import Act, FakeProvider, answers, route, serving
 from tests.fake_providers.vidu import Vidu, failed, problem
 from tests.gateway import OpenGateway, RunningGateway
 from tests.ports import unused_port
-from tests.providers.calls import film, gateways_for
+from tests.providers.calls import create_video, gateways_for
 
 # The image costs 0.03 at the first provider and 0.05 at the second, the video 0.1 and 0.154 per second.
 IMAGE, VIDEO = "flux-2-flex", "vidu-q3"
@@ -77,13 +77,13 @@ async def test_a_failed_image_goes_to_the_second_provider(open_gateway: OpenGate
         assert [one["outcome"] for one in metadata["attempts"]][1:] == ["made"]
         assert [one["provider"] for one in metadata["attempts"]] == ["bfl", "fal"]
         await check_billed(running, response["id"], 50_000_000)
-    assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 1)
+    assert (len(first.received("submit")), len(second.received("submit"))) == (1, 1)
 
 
 @pytest.mark.parametrize("fate", ["Error", {"status": "Ready", "result": None}])
 async def test_an_image_job_that_fails_later_goes_to_the_second_provider(open_gateway: OpenGateway, fate: Any) -> None:
     first, second = Flux(), Fal()
-    first.fates.append(("Pending", fate))
+    first.next_states.append(("Pending", fate))
     async with image_gateway(open_gateway, first, second) as running:
         response = await image(running)
         assert response["metadata"]["provider"] == "fal"
@@ -95,20 +95,20 @@ async def test_a_failed_video_goes_to_the_second_provider(open_gateway: OpenGate
     first, second = Vidu(), Fal()
     first.next("create", act)
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         metadata = video["metadata"]
         assert (video["status"], str(metadata["cost"])) == ("completed", "0.77")
         assert metadata["executed_model"] == "fal/fal-ai/vidu/q3/text-to-video"
         await check_billed(running, video["id"], 770_000_000)
-    assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 1)
+    assert (len(first.received("create")), len(second.received("submit"))) == (1, 1)
 
 
 @pytest.mark.parametrize("fate", [failed("SystemError"), {"state": "success", "creations": []}])
 async def test_a_video_job_that_fails_later_goes_to_the_second_provider(open_gateway: OpenGateway, fate: Any) -> None:
     first, second = Vidu(), Fal()
-    first.fates.append(("created", "processing", fate))
+    first.next_states.append(("created", "processing", fate))
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
         await check_billed(running, video["id"], 770_000_000)
 
@@ -118,7 +118,7 @@ async def test_a_provider_that_cannot_be_reached(open_gateway: OpenGateway) -> N
         first = {"base_url": f"http://127.0.0.1:{unused_port()}/ent/v2", "key_env": KEY_ENV}
         both = {"vidu": first, "fal": {"base_url": second.url, "key_env": KEY_ENV}}
         async with open_gateway(providers=both) as running:
-            video = await film(running, model=VIDEO, seconds=5)
+            video = await create_video(running, model=VIDEO, seconds=5)
             assert (video["status"], video["metadata"]["provider"]) == ("completed", "fal")
 
 
@@ -126,10 +126,10 @@ async def test_the_cost_is_what_the_first_provider_reports(open_gateway: OpenGat
     first, second = Vidu(), Fal()
     first.credits = 90
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["metadata"]["executed_model"], str(video["metadata"]["cost"])) == ("vidu/viduq3-pro", "0.45")
         await check_billed(running, video["id"], 450_000_000)
-    assert not second.heard("submit")
+    assert not second.received("submit")
 
 
 async def test_all_providers_failed(open_gateway: OpenGateway) -> None:
@@ -137,7 +137,7 @@ async def test_all_providers_failed(open_gateway: OpenGateway) -> None:
     first.next("create", wrong(500))
     second.next("submit", wrong(503))
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
         assert await running.money() == (CREDIT, 0)
 
@@ -146,9 +146,9 @@ async def test_a_named_provider_has_no_failover(open_gateway: OpenGateway) -> No
     first, second = Vidu(), Fal()
     first.next("create", wrong(500))
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=f"vidu/{VIDEO}", seconds=5)
+        video = await create_video(running, model=f"vidu/{VIDEO}", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_ERROR")
-    assert not second.heard("submit")
+    assert not second.received("submit")
 
 
 # ----------------------------------------------------------------------------------------- no other may be tried
@@ -168,10 +168,10 @@ async def test_a_video_with_an_unknown_outcome_is_not_submitted_twice(open_gatew
     first, second = Vidu(), Fal()
     first.next("create", UNKNOWN_OUTCOMES[outcome])
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
         assert await running.money() == (CREDIT, 0)
-    assert (len(first.heard("create")), len(second.heard("submit"))) == (1, 0)
+    assert (len(first.received("create")), len(second.received("submit"))) == (1, 0)
 
 
 @pytest.mark.parametrize("outcome", UNKNOWN_OUTCOMES)
@@ -183,7 +183,7 @@ async def test_an_image_with_an_unknown_outcome_is_not_submitted_twice(open_gate
             await image(running)
         assert caught.value.should_retry is False
         assert await running.money() == (CREDIT, 0)
-    assert (len(first.heard("submit")), len(second.heard("submit"))) == (1, 0)
+    assert (len(first.received("submit")), len(second.received("submit"))) == (1, 0)
 
 
 # -------------------------------------------------------------------------------------------------- a matter of content
@@ -193,21 +193,21 @@ async def test_no_failover_after_a_refused_prompt(open_gateway: OpenGateway) -> 
     first, second = Vidu(), Fal()
     first.next("create", answers(problem("AuditSubmitIllegal", "The prompt was not approved.", 400), 400))
     async with video_gateway(open_gateway, first, second) as running:
-        video = await film(running, model=VIDEO, seconds=5)
+        video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
         assert await running.money() == (CREDIT, 0)
-    assert not second.heard("submit")
+    assert not second.received("submit")
 
 
 async def test_no_failover_after_a_refused_output(open_gateway: OpenGateway) -> None:
     first, second = Flux(), Fal()
-    first.fates.append(("Pending", MODERATED))
+    first.next_states.append(("Pending", MODERATED))
     async with image_gateway(open_gateway, first, second) as running:
         with pytest.raises(Problem) as caught:
             await image(running)
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"
         assert running.gateway.health.is_healthy("bfl", IMAGE), "a refusal does not count as a failure"
-    assert not second.heard("submit")
+    assert not second.received("submit")
 
 
 # ------------------------------------------------------------------------------------------------------------- health
@@ -216,7 +216,7 @@ async def test_no_failover_after_a_refused_output(open_gateway: OpenGateway) -> 
 async def start(running: RunningGateway, provider: FakeProvider, name: str, count: int) -> str:
     """Submit one more video, and wait until this provider has got so many; no time passes."""
     started = await running.video(model=VIDEO, seconds=5)
-    await provider.desks[name].reached(count)
+    await provider.endpoints[name].reached(count)
     video_id: str = started.json["id"]
     return video_id
 
@@ -226,9 +226,9 @@ async def test_an_unhealthy_provider_comes_last_until_its_pause_ends(open_gatewa
     first.next("create", *[wrong(500)] * 3)
     async with video_gateway(open_gateway, first, second) as running:
         videos = [await start(running, second, "submit", number + 1) for number in range(3)]
-        assert (len(first.heard("create")), running.gateway.health.is_healthy("vidu", "viduq3-pro")) == (3, False)
+        assert (len(first.received("create")), running.gateway.health.is_healthy("vidu", "viduq3-pro")) == (3, False)
         videos.append(await start(running, second, "submit", 4))
-        assert len(first.heard("create")) == 3, "the fourth video went to the second provider at once"
+        assert len(first.received("create")) == 3, "the fourth video went to the second provider at once"
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 4))
         ended = [await running.finished(video) for video in videos]
@@ -244,7 +244,7 @@ async def test_retry_after_is_respected(open_gateway: OpenGateway) -> None:
         videos = [await start(running, second, "submit", 1)]
         running.clock.advance(50)
         videos.append(await start(running, second, "submit", 2))
-        assert len(first.heard("create")) == 1
+        assert len(first.received("create")) == 1
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 2))
         ended = [await running.finished(video) for video in videos]
@@ -319,9 +319,9 @@ class Acme(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
 
     @route("POST /draw")
-    def draw(self, call: Exchange) -> Ware:
-        width, height = map(int, call.heard.fields["size"].split("*"))
-        return Ware({"images": [self.put(png(width, height), "image/png")]})
+    def draw(self, call: Exchange) -> FakeResponse:
+        width, height = map(int, call.request.fields["size"].split("*"))
+        return FakeResponse({"images": [self.put(png(width, height), "image/png")]})
 
 
 def in_the_folder(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
@@ -367,9 +367,9 @@ async def test_a_new_provider_is_one_file(
         assert "acme/anvil" in [one["id"] for one in running.gateway.catalog.list()]
         anvil = await image(running, model="acme/anvil", size="70x64")
         assert (anvil["metadata"]["executed_model"], str(anvil["metadata"]["cost"])) == ("acme/anvil-9", "0.07")
-        assert acme.heard("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}
+        assert acme.received("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}
         shared = await image(running)
         assert (shared["metadata"]["executed_model"], str(shared["metadata"]["cost"])) == ("acme/flux", "0.04")
         with pytest.raises(Problem, match=r"`mask` is not supported|does not support image edits"):
             await running.edit(model="acme/anvil", image="data:image/png;base64,")
-    assert not fal.heard("submit"), "the order of their priorities: bfl, acme, fal"
+    assert not fal.received("submit"), "the order of their priorities: bfl, acme, fal"

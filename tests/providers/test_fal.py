@@ -6,21 +6,21 @@ from contextlib import contextmanager
 import fal_client
 import pytest
 
-from tests.fake_providers.exchange import Ware
+from tests.fake_providers.exchange import FakeResponse
 from tests.fake_providers.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def fal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fal]:
-    with serve_in_thread(Fal()) as vendor:
-        monkeypatch.setattr(fal_client.client, "QUEUE_URL_FORMAT", vendor.url + "/")
-        yield vendor
+    with serve_in_thread(Fal()) as provider:
+        monkeypatch.setattr(fal_client.client, "QUEUE_URL_FORMAT", provider.url + "/")
+        yield provider
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def test_client_runs_a_job(fal: Fal, client: fal_client.SyncClient) -> None:
     assert isinstance(handle.status(), fal_client.InProgress)
     assert isinstance(handle.status(), fal_client.Completed)
     video = handle.get()["video"]
-    assert (video["content_type"], fal.heard("submit")[0].fields["duration"]) == ("video/mp4", "5")
+    assert (video["content_type"], fal.received("submit")[0].fields["duration"]) == ("video/mp4", "5")
     assert client.result("fal-ai/kling-video/v3/standard/text-to-video", handle.request_id)["video"]
 
 
@@ -56,7 +56,7 @@ def test_client_cancels_what_is_not_done(fal: Fal, client: fal_client.SyncClient
 
 @pytest.mark.parametrize(("result", "status"), [(UNSAFE, 422), (INVALID, 422), (CRASHED, 500)])
 def test_client_meets_errors_where_results_are(
-    fal: Fal, client: fal_client.SyncClient, result: Ware, status: int
+    fal: Fal, client: fal_client.SyncClient, result: FakeResponse, status: int
 ) -> None:
     fal.results.append(result)
     with pytest.raises(fal_client.FalClientHTTPError) as caught:
@@ -72,60 +72,60 @@ def test_client_without_key(fal: Fal) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     fal = Fal()
     async with gateway_for(open_gateway, "fal", fal) as running:
-        record = await image(running, model="flux-schnell", n=2, size="128x64")
+        record = await create_image(running, model="flux-schnell", n=2, size="128x64")
         assert (record["status"], str(record["cost"])) == ("completed", "0.006")
-    assert fal.heard("submit")[0].path == "/fal-ai/flux/schnell"
-    assert fal.heard("submit")[0].fields == {
+    assert fal.received("submit")[0].path == "/fal-ai/flux/schnell"
+    assert fal.received("submit")[0].fields == {
         "prompt": "a pear", "image_size": {"width": 128, "height": 64}, "num_images": 2, "output_format": "png",
     }  # fmt: skip
-    assert fal.heard("status")[0].path.startswith("/fal-ai/flux/requests/")
-    assert len(fal.heard("files")) == 2
+    assert fal.received("status")[0].path.startswith("/fal-ai/flux/requests/")
+    assert len(fal.received("files")) == 2
 
 
-async def test_dearer_first_megapixel_and_pictures_that_go_in(open_gateway: OpenGateway) -> None:
+async def test_dearer_first_megapixel_and_images_that_go_in(open_gateway: OpenGateway) -> None:
     fal = Fal()
     async with gateway_for(open_gateway, "fal", fal) as running:
-        assert str((await image(running, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
-        assert str((await edit(running, model="flux-2-pro", size="64x64"))["cost"]) == "0.045"
-    assert fal.heard("submit")[1].path == "/fal-ai/flux-2-pro/edit"
-    assert fal.heard("submit")[1].fields["image_urls"] == [PICTURE]
+        assert str((await create_image(running, model="flux-2-pro", size="1920x1080"))["cost"]) == "0.045"
+        assert str((await edit_image(running, model="flux-2-pro", size="64x64"))["cost"]) == "0.045"
+    assert fal.received("submit")[1].path == "/fal-ai/flux-2-pro/edit"
+    assert fal.received("submit")[1].fields["image_urls"] == [IMAGE_URI]
 
 
 async def test_upscaling(open_gateway: OpenGateway) -> None:
     fal = Fal()
     async with gateway_for(open_gateway, "fal", fal) as running:
-        record = await edit(running, model="seedvr-upscale", scale_factor=3)
+        record = await edit_image(running, model="seedvr-upscale", scale_factor=3)
         assert (record["status"], str(record["cost"])) == ("completed", "0.001")
-    assert fal.heard("submit")[0].fields == {"image_url": PICTURE, "upscale_factor": 3, "output_format": "png"}
+    assert fal.received("submit")[0].fields == {"image_url": IMAGE_URI, "upscale_factor": 3, "output_format": "png"}
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     fal = Fal()
     async with gateway_for(open_gateway, "fal", fal) as running:
-        video = await film(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+        video = await create_video(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert (str(video["metadata"]["cost"]), video["metadata"]["provider"]) == ("0.336", "fal")
-        loud = await film(
-            running, model="kling-3", seconds=4, generate_audio=True, input_reference=[{"image_url": PICTURE}]
+        loud = await create_video(
+            running, model="kling-3", seconds=4, generate_audio=True, input_reference=[{"image_url": IMAGE_URI}]
         )
         assert str(loud["metadata"]["cost"]) == "0.504"
         assert loud["metadata"]["executed_model"] == "fal/fal-ai/kling-video/v3/standard/image-to-video"
-    words, picture = fal.heard("submit")
+    words, image = fal.received("submit")
     assert words.fields == {
         "prompt": "a train", "aspect_ratio": "9:16", "duration": "4", "negative_prompt": "rain",
         "generate_audio": False,
     }  # fmt: skip
-    assert picture.fields == {
-        "prompt": "a train", "duration": "4", "start_image_url": PICTURE, "generate_audio": True,
+    assert image.fields == {
+        "prompt": "a train", "duration": "4", "start_image_url": IMAGE_URI, "generate_audio": True,
     }  # fmt: skip
 
 
 async def test_price_of_what_is_made_and_not_of_what_was_said(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "fal", Fal()) as running:
-        video = await film(running, model="veo-3.1", seconds=5, resolution="1080p")
+        video = await create_video(running, model="veo-3.1", seconds=5, resolution="1080p")
         assert str(video["metadata"]["cost"]) == "2.4", "6 seconds, the next that it can make"
 
 
@@ -134,54 +134,56 @@ async def test_price_of_what_is_made_and_not_of_what_was_said(open_gateway: Open
     [
         (UNSAFE, "upstream_failure", "CONTENT_POLICY_VIOLATION"),
         (CRASHED, "upstream_failure", "ALL_PROVIDERS_EXHAUSTED"),
-        (Ware({"images": [], "seed": 7}), "upstream_failure", "ALL_PROVIDERS_EXHAUSTED"),
+        (FakeResponse({"images": [], "seed": 7}), "upstream_failure", "ALL_PROVIDERS_EXHAUSTED"),
         (
-            Ware({"images": [{"url": "http://127.0.0.1:1/x.png"}], "has_nsfw_concepts": [True]}),
+            FakeResponse({"images": [{"url": "http://127.0.0.1:1/x.png"}], "has_nsfw_concepts": [True]}),
             "upstream_failure",
             "CONTENT_POLICY_VIOLATION",
         ),
     ],
 )
-async def test_finished_and_failed(open_gateway: OpenGateway, result: Ware, status: str, code: str) -> None:
+async def test_finished_and_failed(open_gateway: OpenGateway, result: FakeResponse, status: str, code: str) -> None:
     fal = Fal()
     fal.results.append(result)
     async with gateway_for(open_gateway, "fal", fal) as running:
-        record = await image(running, model="flux-schnell")
+        record = await create_image(running, model="flux-schnell")
         assert (record["status"], record["error_code"]) == (status, code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"
-    assert len(fal.heard("result")) == 1, "the verdict was taken at once"
+    assert len(fal.received("result")) == 1, "the verdict was taken at once"
 
 
 async def test_platform_gives_up(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    fal.fates.append(("IN_QUEUE", NO_RUNNER))
+    fal.next_states.append(("IN_QUEUE", NO_RUNNER))
     async with gateway_for(open_gateway, "fal", fal) as running:
-        assert (await image(running, model="flux-schnell"))["status"] == "upstream_failure"
-    assert not fal.heard("result")
+        assert (await create_image(running, model="flux-schnell"))["status"] == "upstream_failure"
+    assert not fal.received("result")
 
 
 async def test_result_that_cannot_be_had_yet(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    fal.results.extend([Ware({"detail": "Bad gateway"}, 502), Ware({"detail": "Too many requests"}, 429)])
+    fal.results.extend(
+        [FakeResponse({"detail": "Bad gateway"}, 502), FakeResponse({"detail": "Too many requests"}, 429)]
+    )
     async with gateway_for(open_gateway, "fal", fal) as running:
-        assert (await image(running, model="flux-schnell"))["status"] == "completed"
-    assert (len(fal.heard("submit")), len(fal.heard("result"))) == (1, 3)
+        assert (await create_image(running, model="flux-schnell"))["status"] == "completed"
+    assert (len(fal.received("submit")), len(fal.received("result"))) == (1, 3)
 
 
 async def test_cancelling(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    fal.fates.append(("IN_QUEUE", "IN_PROGRESS"))
+    fal.next_states.append(("IN_QUEUE", "IN_PROGRESS"))
     async with gateway_for(open_gateway, "fal", fal) as running:
         started = await running.video(model="kling-2.5-turbo", seconds=5)
-        await fal.desks["submit"].reached(1)
+        await fal.endpoints["submit"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
-    assert len(fal.heard("cancel")) == 1
+    assert len(fal.received("cancel")) == 1
 
 
 async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.next("submit", answers({"detail": "Rate limit exceeded."}, 429, retry_after="7"))
     async with gateway_for(open_gateway, "fal", fal) as running:
-        record = await image(running, model="flux-schnell")
+        record = await create_image(running, model="flux-schnell")
         assert record["status"] == "upstream_failure"

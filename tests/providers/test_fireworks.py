@@ -1,4 +1,4 @@
-"""Fireworks AI: OpenAI's client, for which it offers itself, against the simulated vendor; then the whole gateway."""
+"""Fireworks AI: OpenAI's client, for which it offers itself, against the simulated provider; then the whole gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from tests.fake_providers.fireworks import Fireworks
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, edit_image, gateway_for
 
 AT = "/inference/v1"
 KONTEXT = "/workflows/accounts/fireworks/models/flux-kontext-pro"
@@ -19,8 +19,8 @@ KONTEXT = "/workflows/accounts/fireworks/models/flux-kontext-pro"
 @pytest.fixture
 def client() -> Iterator[openai.OpenAI]:
     with (
-        serve_in_thread(Fireworks()) as vendor,
-        openai.OpenAI(api_key=KEY, base_url=vendor.url + AT, max_retries=0) as client,
+        serve_in_thread(Fireworks()) as provider,
+        openai.OpenAI(api_key=KEY, base_url=provider.url + AT, max_retries=0) as client,
     ):
         yield client
 
@@ -43,33 +43,33 @@ def test_client_asks_after_a_job(client: openai.OpenAI) -> None:
     assert lost["status"] == "Task not found"
 
 
-async def test_pictures_at_once(open_gateway: OpenGateway) -> None:
+async def test_images_at_once(open_gateway: OpenGateway) -> None:
     fireworks = Fireworks()
     async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
-        record = await image(running, model="flux-schnell", n=2, size="1792x1024", seed=7)
+        record = await create_image(running, model="flux-schnell", n=2, size="1792x1024", seed=7)
         assert (record["status"], str(record["cost"])) == ("completed", "0.0028")
-    assert len(fireworks.heard("paint")) == 2
-    assert fireworks.heard("paint")[0].fields == {
+    assert len(fireworks.received("paint")) == 2
+    assert fireworks.received("paint")[0].fields == {
         "prompt": "a pear", "aspect_ratio": "16:9", "num_inference_steps": 4, "seed": 7,
     }  # fmt: skip
 
 
-async def test_filtered_picture_is_none(open_gateway: OpenGateway) -> None:
+async def test_filtered_image_is_none(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "fireworks", Fireworks(), AT) as running:
-        record = await image(running, model="flux-schnell", prompt="nsfw")
+        record = await create_image(running, model="flux-schnell", prompt="nsfw")
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
 
 
-async def test_pictures_as_jobs(open_gateway: OpenGateway) -> None:
+async def test_images_as_jobs(open_gateway: OpenGateway) -> None:
     fireworks = Fireworks()
     async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
-        record = await edit(running, model="flux-kontext-max", size="16:9", prompt_enhancement="off")
+        record = await edit_image(running, model="flux-kontext-max", size="16:9", prompt_enhancement="off")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
-    assert fireworks.heard("submit")[0].fields == {
-        "prompt": "add a hat", "input_image": PICTURE, "aspect_ratio": "16:9", "prompt_upsampling": False,
+    assert fireworks.received("submit")[0].fields == {
+        "prompt": "add a hat", "input_image": IMAGE_URI, "aspect_ratio": "16:9", "prompt_upsampling": False,
         "output_format": "png",
     }  # fmt: skip
-    assert {one.fields["id"] for one in fireworks.heard("result")} == {"r-000001"}
+    assert {one.fields["id"] for one in fireworks.received("result")} == {"r-000001"}
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ async def test_pictures_as_jobs(open_gateway: OpenGateway) -> None:
 )
 async def test_jobs_that_make_nothing(open_gateway: OpenGateway, state: str, code: str) -> None:
     fireworks = Fireworks()
-    fireworks.fates.append(("named", "Pending", state))
+    fireworks.next_states.append(("named", "Pending", state))
     async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:
-        record = await edit(running, model="flux-kontext-pro")
+        record = await edit_image(running, model="flux-kontext-pro")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
         assert await running.money() == (10_000_000_000, 0)
 
 
 async def test_chats(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "fireworks", Fireworks(), AT) as running:
-        _, record = await talk(running, model="z-ai/glm-5.3", stream=True)
+        _, record = await create_chat(running, model="z-ai/glm-5.3", stream=True)
         assert str(record["cost"]) == "0.0000174"  # 3 at 1.4 and 3 at 4.4 dollars a million

@@ -1,4 +1,4 @@
-"""Google: its own client against the simulated vendor, then the whole gateway against the same."""
+"""Google: its own client against the simulated provider, then the whole gateway against the same."""
 
 import io
 import json
@@ -15,15 +15,15 @@ from tests.fake_providers.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE
 from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image, talk
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def google() -> Iterator[Google]:
-    with serve_in_thread(Google()) as vendor:
-        yield vendor
+    with serve_in_thread(Google()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_client_paints(client: genai.Client) -> None:
     assert made.parts
     drawn = [part for part in made.parts if part.inline_data and not part.thought]
     assert drawn[0].inline_data
-    with Image.open(io.BytesIO(drawn[0].inline_data.data or b"")) as picture:
-        assert picture.size == (1376, 768)
+    with Image.open(io.BytesIO(drawn[0].inline_data.data or b"")) as image:
+        assert image.size == (1376, 768)
     assert made.usage_metadata
     assert (made.usage_metadata.prompt_token_count, made.usage_metadata.thoughts_token_count) == (268, 200)
 
@@ -63,7 +63,7 @@ def test_client_is_refused_under_success(google: Google, client: genai.Client, a
 WIDE = types.GenerateContentConfig(image_config=types.ImageConfig(aspect_ratio="16:9"))
 
 
-def test_client_films(google: Google, client: genai.Client) -> None:
+def test_client_videos(google: Google, client: genai.Client) -> None:
     form: Any = {"type": "video", "aspect_ratio": "16:9", "duration": "8s", "resolution": "720p", "delivery": "uri"}
     begun: Any = client.interactions.create(
         model="gemini-omni-1.1-flash", input="a fox", background=True, store=True, response_format=form
@@ -91,8 +91,8 @@ def test_client_without_key(google: Google) -> None:
 
 def test_openai_client_talks() -> None:
     with (
-        serve_in_thread(Gemini()) as vendor,
-        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1beta/openai", max_retries=0) as client,
+        serve_in_thread(Gemini()) as provider,
+        openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1beta/openai", max_retries=0) as client,
     ):
         told = client.chat.completions.create(
             model="gemini-3.8-flash", messages=[{"role": "user", "content": "Say hello."}]
@@ -106,17 +106,17 @@ def test_openai_client_talks() -> None:
             )
 
 
-# --------------------------------------------------------------------------------------------------- pictures: gateway
+# --------------------------------------------------------------------------------------------------- images: gateway
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     google = Google()
     async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
-        record = await image(running, model="nano-banana-2", n=2, size="1792x1024", thinking="high", seed=7)
-        # Each: 10 tokens in at 0.5, 210 of words at 3 and 1120 of the picture at 60 dollars a million.
+        record = await create_image(running, model="nano-banana-2", n=2, size="1792x1024", thinking="high", seed=7)
+        # Each: 10 tokens in at 0.5, 210 of words at 3 and 1120 of the image at 60 dollars a million.
         assert (record["status"], str(record["cost"])) == ("completed", "0.13567")
-    assert len(google.heard("generate")) == 2
-    assert google.heard("generate")[0].fields == {
+    assert len(google.received("generate")) == 2
+    assert google.received("generate")[0].fields == {
         "contents": [{"role": "user", "parts": [{"text": "a pear"}]}],
         "generationConfig": {
             "responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": "16:9", "imageSize": "1K"}, "seed": 7,
@@ -128,9 +128,9 @@ async def test_pictures(open_gateway: OpenGateway) -> None:
 async def test_edits(open_gateway: OpenGateway) -> None:
     google = Google()
     async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
-        record = await edit(running, model="nano-banana", image=[PICTURE, PICTURE], size="1:1")
+        record = await edit_image(running, model="nano-banana", image=[IMAGE_URI, IMAGE_URI], size="1:1")
         assert (record["status"], str(record["cost"])) == ("completed", "0.0342828")
-    parts = google.heard("generate")[0].fields["contents"][0]["parts"]
+    parts = google.received("generate")[0].fields["contents"][0]["parts"]
     assert [list(part) for part in parts] == [["inlineData"], ["inlineData"], ["text"]]
 
 
@@ -143,33 +143,33 @@ async def test_edits(open_gateway: OpenGateway) -> None:
         ({"candidates": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_picture(open_gateway: OpenGateway, answer: dict[str, Any], code: str) -> None:
+async def test_no_image(open_gateway: OpenGateway, answer: dict[str, Any], code: str) -> None:
     google = Google()
     google.answers.append(answer)
     async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
-        record = await image(running, model="nano-banana", size="1:1")
+        record = await create_image(running, model="nano-banana", size="1:1")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
         assert await running.money() == (10_000_000_000, 0)
 
 
-# ------------------------------------------------------------------------------------------------------ films: gateway
+# ------------------------------------------------------------------------------------------------------ videos: gateway
 
 
 @pytest.mark.parametrize("inline", [False, True])
-async def test_films(open_gateway: OpenGateway, inline: bool) -> None:
+async def test_videos(open_gateway: OpenGateway, inline: bool) -> None:
     google = Google()
     google.inline = inline
     async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
-        video = await film(
+        video = await create_video(
             running,
             model="gemini-omni-1.1-flash",
             seconds=5,
             size="1920x1080",
-            input_reference=[{"image_url": PICTURE}],
+            input_reference=[{"image_url": IMAGE_URI}],
         )
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7602"
-    heard = google.heard("create")[0].fields
+    heard = google.received("create")[0].fields
     assert [part["type"] for part in heard.pop("input")] == ["text", "image"]
     assert heard == {
         "model": "gemini-omni-1.1-flash", "background": True, "store": True,
@@ -190,24 +190,24 @@ async def test_films(open_gateway: OpenGateway, inline: bool) -> None:
         ({"status": "completed", "steps": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
+async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     google = Google()
-    google.fates.append(("queued", fate))
+    google.next_states.append(("queued", fate))
     async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
-        video = await film(running, model="gemini-omni-1.2-flash", seconds=3)
+        video = await create_video(running, model="gemini-omni-1.2-flash", seconds=3)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
 
 async def test_cancelling(open_gateway: OpenGateway) -> None:
     google = Google()
-    google.fates.append(("queued", "in_progress"))
+    google.next_states.append(("queued", "in_progress"))
     async with gateway_for(open_gateway, "gemini-omni", google, "/v1beta") as running:
         started = await running.video(model="gemini-omni-1.2-flash", seconds=3)
-        await google.desks["create"].reached(1)
+        await google.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
-    assert len(google.heard("cancel")) == 1
+    assert len(google.received("cancel")) == 1
 
 
 # ------------------------------------------------------------------------------------------------------- chat: gateway
@@ -215,10 +215,12 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
 
 async def test_chats_pay_for_thinking(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "gemini", Gemini(), "/v1beta/openai") as running:
-        text, record = await talk(running, model="google/gemini-3.8-flash", seed=7, user="u-17", frequency_penalty=0)
+        text, record = await create_chat(
+            running, model="google/gemini-3.8-flash", seed=7, user="u-17", frequency_penalty=0
+        )
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert str(record["cost"]) == "0.0001635"  # 3 tokens at 0.75, 43 at 3.75 dollars a million
-        _, record = await talk(running, model="google/gemini-3.8-flash", stream=True)
+        _, record = await create_chat(running, model="google/gemini-3.8-flash", stream=True)
         assert str(record["cost"]) == "0.0001635"
 
 
@@ -228,4 +230,4 @@ async def test_chat_errors_in_a_list(open_gateway: OpenGateway) -> None:
     gemini.next("chat", answers([told], 404))
     async with gateway_for(open_gateway, "gemini", gemini, "/v1beta/openai") as running:
         with pytest.raises(Exception, match=r"models/gemini-3\.8-flash is gone"):
-            await talk(running, model="google/gemini-3.8-flash")
+            await create_chat(running, model="google/gemini-3.8-flash")

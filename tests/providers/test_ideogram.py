@@ -6,27 +6,27 @@ from tests.fake_providers.ideogram import Ideogram
 from tests.fake_providers.scripted import png
 from tests.fake_providers.server import answers
 from tests.gateway import OpenGateway
-from tests.providers.calls import MASK, edit, gateway_for, image, mask_seen
+from tests.providers.calls import MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
 
 @pytest.mark.parametrize(("quality", "speed", "usd"), [("low", "TURBO", "0.06"), ("hd", "QUALITY", "0.18")])
-async def test_pictures_by_quality(open_gateway: OpenGateway, quality: str, speed: str, usd: str) -> None:
+async def test_images_by_quality(open_gateway: OpenGateway, quality: str, speed: str, usd: str) -> None:
     ideogram = Ideogram()
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
-        record = await image(running, model="ideogram-v3", n=2, size="16:10", quality=quality)
+        record = await create_image(running, model="ideogram-v3", n=2, size="16:10", quality=quality)
         assert (record["status"], str(record["cost"])) == ("completed", usd)
-    assert ideogram.heard("make")[0].fields == {
+    assert ideogram.received("make")[0].fields == {
         "prompt": "a pear", "num_images": "2", "aspect_ratio": "16x10", "rendering_speed": speed,
     }  # fmt: skip
-    assert all("api-key" not in one.headers for one in ideogram.heard("files"))
+    assert all("api-key" not in one.headers for one in ideogram.received("files"))
 
 
 async def test_more_than_one_call_can_make(open_gateway: OpenGateway) -> None:
     ideogram = Ideogram()
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
-        record = await image(running, model="ideogram-v3", n=10)
+        record = await create_image(running, model="ideogram-v3", n=10)
         assert (record["status"], str(record["cost"])) == ("completed", "0.6")
-    assert sorted(one.fields["num_images"] for one in ideogram.heard("make")) == ["2", "8"]
+    assert sorted(one.fields["num_images"] for one in ideogram.received("make")) == ["2", "8"]
 
 
 async def test_words_are_expanded_and_shown(open_gateway: OpenGateway) -> None:
@@ -39,9 +39,9 @@ async def test_words_are_expanded_and_shown(open_gateway: OpenGateway) -> None:
 async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
     ideogram = Ideogram()
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
-        assert (await edit(running, model="ideogram-v3", mask=MASK))["status"] == "completed"
-        assert (await edit(running, model="ideogram-v3"))["status"] == "completed"
-    masked, free = ideogram.heard("make")
+        assert (await edit_image(running, model="ideogram-v3", mask=MASK_URI))["status"] == "completed"
+        assert (await edit_image(running, model="ideogram-v3"))["status"] == "completed"
+    masked, free = ideogram.received("make")
     assert (masked.path, free.path) == ("/v1/ideogram-v3/edit", "/v1/ideogram-v3/remix")
     assert (masked.fields["image"], mask_seen(masked.fields["mask"])) == (png(64, 48), ("L", 0, 255)), "black is edited"
     assert "mask" not in free.fields
@@ -51,7 +51,7 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
     ideogram = Ideogram()
     ideogram.unsafe.extend([True, False])
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
-        record = await image(running, model="ideogram-v3", n=2)
+        record = await create_image(running, model="ideogram-v3", n=2)
         assert (record["status"], str(record["cost"])) == ("completed", "0.06"), "one was delivered"
 
 
@@ -65,10 +65,10 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
         ({"error": "Too many requests in flight."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_pictures_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     ideogram = Ideogram()
     ideogram.next("make", answers(answer, status))
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
-        record = await image(running, model="ideogram-v4")
+        record = await create_image(running, model="ideogram-v4")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"

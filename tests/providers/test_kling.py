@@ -11,7 +11,7 @@ from tests.fake_providers.kling import ACCESS, SECRET, Kling, claims_of, failed,
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 # --------------------------------------------------------------------------------------------------------------- tokens
 
@@ -29,9 +29,11 @@ def test_plain_key_is_sent_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("key", "status"), [(KEY, 200), (f"{ACCESS}:{SECRET}", 200), (f"Another:{SECRET}", 401), ("wrong", 401)]
 )
-def test_vendor_knows_both(key: str, status: int) -> None:
-    with serve_in_thread(Kling()) as vendor:
-        made = httpx.post(f"{vendor.url}/v1/videos/text2video", json={"prompt": "a fox"}, headers=dict(kling.auth(key)))
+def test_provider_knows_both(key: str, status: int) -> None:
+    with serve_in_thread(Kling()) as provider:
+        made = httpx.post(
+            f"{provider.url}/v1/videos/text2video", json={"prompt": "a fox"}, headers=dict(kling.auth(key))
+        )
         assert made.status_code == status
 
 
@@ -43,16 +45,16 @@ def test_token_is_fresh() -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
-    vendor = Kling()
-    async with gateway_for(open_gateway, "kling", vendor) as running:
-        video = await film(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
+async def test_videos(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(running, model="kling-3", seconds=4, size="9:16", negative_prompt="rain")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.336"
-        loud = await film(running, model="kling-3-pro", seconds=4, sound="on")
+        loud = await create_video(running, model="kling-3-pro", seconds=4, sound="on")
         assert str(loud["metadata"]["cost"]) == "0.672"
         assert loud["metadata"]["executed_model"] == "kling/kling-v3"
-    quiet, heard = [call.fields for call in vendor.heard("text")]
+    quiet, heard = [call.fields for call in provider.received("text")]
     assert quiet == {
         "prompt": "a train", "negative_prompt": "rain", "duration": "4", "mode": "std", "aspect_ratio": "9:16",
         "model_name": "kling-v3",
@@ -60,19 +62,19 @@ async def test_films(open_gateway: OpenGateway) -> None:
     assert (heard["mode"], heard["sound"]) == ("pro", "on")
 
 
-async def test_films_of_pictures(open_gateway: OpenGateway) -> None:
-    vendor = Kling()
-    async with gateway_for(open_gateway, "kling", vendor) as running:
-        video = await film(
-            running, model="kling-2.5-turbo", seconds=7, size="1:1", input_reference=[{"image_url": PICTURE}] * 2
+async def test_videos_of_images(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(
+            running, model="kling-2.5-turbo", seconds=7, size="1:1", input_reference=[{"image_url": IMAGE_URI}] * 2
         )
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.7")
-    plain = PICTURE.partition(",")[2]
-    assert vendor.heard("image")[0].fields == {
+    plain = IMAGE_URI.partition(",")[2]
+    assert provider.received("image")[0].fields == {
         "prompt": "a train", "duration": "10", "mode": "pro", "image": plain, "image_tail": plain,
         "model_name": "kling-v2-5-turbo",
     }  # fmt: skip
-    assert {call.path.rsplit("/", 1)[0] for call in vendor.heard("show")} == {"/v1/videos/image2video"}
+    assert {call.path.rsplit("/", 1)[0] for call in provider.received("show")} == {"/v1/videos/image2video"}
 
 
 @pytest.mark.parametrize(
@@ -84,10 +86,10 @@ async def test_films_of_pictures(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
-    vendor = Kling()
-    vendor.fates.append(("submitted", fate))
-    async with gateway_for(open_gateway, "kling", vendor) as running:
-        video = await film(running, model="kling-3", seconds=5)
+    provider = Kling()
+    provider.next_states.append(("submitted", fate))
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -102,8 +104,8 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     ],
 )
 async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
-    vendor = Kling()
-    vendor.next("text", answers(answer, status))
-    async with gateway_for(open_gateway, "kling", vendor) as running:
-        video = await film(running, model="kling-3", seconds=5)
+    provider = Kling()
+    provider.next("text", answers(answer, status))
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        video = await create_video(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)

@@ -8,7 +8,7 @@ from tests.fake_providers.localai import LocalAI
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import MASK, PICTURE, edit, gateway_for, image, mask_seen
+from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
 
 def test_openai_client() -> None:
@@ -24,13 +24,13 @@ def test_openai_client() -> None:
             client.with_options(api_key="nobody").images.generate(model="stablediffusion", prompt="a fox")
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
         wish = {"prompt": "a pear | a fig", "negative_prompt": "rain|snow", "size": "500x260", "n": 2}
-        record = await image(running, model="localai/stablediffusion", **wish)
+        record = await create_image(running, model="localai/stablediffusion", **wish)
         assert (record["status"], str(record["cost"])) == ("completed", "0")
-    assert local.heard("generate")[0].fields == {
+    assert local.received("generate")[0].fields == {
         "prompt": "a pear , a fig|rain,snow", "n": 2, "size": "512x256", "response_format": "b64_json",
         "model": "stablediffusion",
     }  # fmt: skip
@@ -40,37 +40,39 @@ async def test_pictures(open_gateway: OpenGateway) -> None:
 async def test_prompts_hold_no_orders_to_the_server(open_gateway: OpenGateway, words: str) -> None:
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
-        assert (await image(running, model="localai/sd-server", prompt=words))["status"] == "completed"
-    assert "<sd_cpp_extra_args" not in local.heard("generate")[0].fields["prompt"]
+        assert (await create_image(running, model="localai/sd-server", prompt=words))["status"] == "completed"
+    assert "<sd_cpp_extra_args" not in local.received("generate")[0].fields["prompt"]
 
 
 async def test_callers_name_no_addresses(open_gateway: OpenGateway) -> None:
     """Which the server would fetch from where it stands."""
     async with gateway_for(open_gateway, "localai", LocalAI()) as running:
         with pytest.raises(InvalidRequest, match="`file` is not supported"):
-            await image(running, model="localai/stablediffusion", file="http://10.0.0.1/secret")
+            await create_image(running, model="localai/stablediffusion", file="http://10.0.0.1/secret")
 
 
 async def test_edits(open_gateway: OpenGateway) -> None:
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
-        assert (await edit(running, model="localai/stablediffusion", mask=MASK))["status"] == "completed"
-        assert (await edit(running, model="localai/flux.2-klein-4b"))["status"] == "completed"
-        assert (await edit(running, model="localai/sd-server", mask=MASK))["status"] == "completed"
-    assert mask_seen(local.heard("inpaint")[0].fields["mask"]) == ("L", 255, 0)
-    assert local.heard("generate")[0].fields["ref_images"] == [PICTURE.partition(",")[2]]
-    assert local.heard("edit")[0].fields["image"] == [png(64, 48)]
-    assert mask_seen(local.heard("edit")[0].fields["mask"]) == ("L", 255, 0)
-    assert local.heard("files")[0].key == "", "the file is open to whoever has its address"
+        assert (await edit_image(running, model="localai/stablediffusion", mask=MASK_URI))["status"] == "completed"
+        assert (await edit_image(running, model="localai/flux.2-klein-4b"))["status"] == "completed"
+        assert (await edit_image(running, model="localai/sd-server", mask=MASK_URI))["status"] == "completed"
+    assert mask_seen(local.received("inpaint")[0].fields["mask"]) == ("L", 255, 0)
+    assert local.received("generate")[0].fields["ref_images"] == [IMAGE_URI.partition(",")[2]]
+    assert local.received("edit")[0].fields["image"] == [png(64, 48)]
+    assert mask_seen(local.received("edit")[0].fields["mask"]) == ("L", 255, 0)
+    assert local.received("files")[0].key == "", "the file is open to whoever has its address"
 
 
 async def test_upscaling_by_two_or_four(open_gateway: OpenGateway) -> None:
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
-        assert (await edit(running, model="localai/upscale", prompt=None, scale_factor=4))["status"] == "completed"
+        assert (await edit_image(running, model="localai/upscale", prompt=None, scale_factor=4))[
+            "status"
+        ] == "completed"
         with pytest.raises(InvalidRequest, match="must be one of `2`, `4`"):
-            await edit(running, model="localai/upscale", scale_factor=3)
-    assert local.heard("upscale")[0].fields["scale"] == "4"
+            await edit_image(running, model="localai/upscale", scale_factor=3)
+    assert local.received("upscale")[0].fields["scale"] == "4"
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,9 @@ async def test_upscaling_by_two_or_four(open_gateway: OpenGateway) -> None:
         ({"created": 1, "data": []}, 200, "success without a file"),
     ],
 )
-async def test_pictures_that_come_to_nothing(
-    open_gateway: OpenGateway, answer: object, status: int, words: str
-) -> None:
+async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
     local = LocalAI()
     local.next("generate", answers(answer, status))
     async with gateway_for(open_gateway, "localai", local) as running:
-        record = await image(running, model="localai/flux.1-schnell")
+        record = await create_image(running, model="localai/flux.1-schnell")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

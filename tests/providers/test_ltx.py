@@ -9,7 +9,7 @@ from tests.fake_providers.ltx import Ltx, failed, problem
 from tests.fake_providers.scripted import mp4, png
 from tests.fake_providers.server import answers
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
 
@@ -26,30 +26,32 @@ UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
         ("ltx-2.3-pro", {"seconds": 10, "size": "2560x1440"}, {"duration": 10, "resolution": "2560x1440"}, "1.6"),
     ],
 )
-async def test_films(
+async def test_videos(
     open_gateway: OpenGateway, model: str, said: dict[str, Any], told: dict[str, Any], cost: str
 ) -> None:
-    vendor = Ltx()
-    async with gateway_for(open_gateway, "ltx", vendor) as running:
-        video = await film(running, model=model, **said)
+    provider = Ltx()
+    async with gateway_for(open_gateway, "ltx", provider) as running:
+        video = await create_video(running, model=model, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = model.replace(".", "-")
-    assert vendor.heard("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
+    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
 
 
-@pytest.mark.parametrize(("pictures", "size"), [([PICTURE], "1920x1080"), ([UPRIGHT, PICTURE], "1080x1920")])
-async def test_films_of_pictures(open_gateway: OpenGateway, pictures: list[str], size: str) -> None:
-    vendor = Ltx()
-    async with gateway_for(open_gateway, "ltx", vendor) as running:
-        references = [{"image_url": one} for one in pictures]
-        video = await film(running, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references)
+@pytest.mark.parametrize(("images", "size"), [([IMAGE_URI], "1920x1080"), ([UPRIGHT, IMAGE_URI], "1080x1920")])
+async def test_videos_of_images(open_gateway: OpenGateway, images: list[str], size: str) -> None:
+    provider = Ltx()
+    async with gateway_for(open_gateway, "ltx", provider) as running:
+        references = [{"image_url": one} for one in images]
+        video = await create_video(
+            running, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references
+        )
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.85")
-    last = {"last_frame_uri": pictures[1]} if len(pictures) > 1 else {}
-    assert vendor.heard("create")[0].fields == {
-        "prompt": "a train", "duration": 5, "resolution": size, "model": "ltx-2-5-pro", "image_uri": pictures[0], **last
+    last = {"last_frame_uri": images[1]} if len(images) > 1 else {}
+    assert provider.received("create")[0].fields == {
+        "prompt": "a train", "duration": 5, "resolution": size, "model": "ltx-2-5-pro", "image_uri": images[0], **last
     }  # fmt: skip
-    assert {call.path.rsplit("/", 1)[0] for call in vendor.heard("show")} == {"/v2/image-to-video"}
+    assert {call.path.rsplit("/", 1)[0] for call in provider.received("show")} == {"/v2/image-to-video"}
 
 
 async def test_retired_models_say_what_replaces_them(open_gateway: OpenGateway) -> None:
@@ -67,10 +69,10 @@ async def test_retired_models_say_what_replaces_them(open_gateway: OpenGateway) 
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
-    vendor = Ltx()
-    vendor.fates.append(("pending", fate))
-    async with gateway_for(open_gateway, "ltx", vendor) as running:
-        video = await film(running, model="ltx-2.3-pro", seconds=6)
+    provider = Ltx()
+    provider.next_states.append(("pending", fate))
+    async with gateway_for(open_gateway, "ltx", provider) as running:
+        video = await create_video(running, model="ltx-2.3-pro", seconds=6)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -85,7 +87,7 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     ],
 )
 async def test_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, code: str) -> None:
-    vendor = Ltx()
-    vendor.next("create", answers(problem(kind, "No."), status))
-    async with gateway_for(open_gateway, "ltx", vendor) as running:
-        assert (await film(running, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code
+    provider = Ltx()
+    provider.next("create", answers(problem(kind, "No."), status))
+    async with gateway_for(open_gateway, "ltx", provider) as running:
+        assert (await create_video(running, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code

@@ -10,17 +10,17 @@ from tests.fake_providers.luma import Luma, failed
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
-MEDIA = {"data": PICTURE.partition(",")[2], "media_type": "image/png"}
+MEDIA = {"data": IMAGE_URI.partition(",")[2], "media_type": "image/png"}
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def luma() -> Iterator[Luma]:
-    with serve_in_thread(Luma()) as vendor:
-        yield vendor
+    with serve_in_thread(Luma()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def client(luma: Luma) -> Iterator[luma_agents.Luma]:
         yield client
 
 
-def test_client_makes_a_film(luma: Luma, client: Any) -> None:
+def test_client_makes_a_video(luma: Luma, client: Any) -> None:
     job = client.generations.create(
         prompt="a fox",
         model="ray-3.2",
@@ -43,7 +43,7 @@ def test_client_makes_a_film(luma: Luma, client: Any) -> None:
 
 
 def test_client_sees_failures(luma: Luma, client: Any) -> None:
-    luma.fates.append(("queued", failed("content_moderated")))
+    luma.next_states.append(("queued", failed("content_moderated")))
     job = client.generations.create(prompt="a fox", model="uni-1", type="image")
     assert client.generations.get(job.id).failure_code == "content_moderated"
 
@@ -60,38 +60,38 @@ def test_client_sees_failures(luma: Luma, client: Any) -> None:
         ({"seconds": 10, "resolution": "1080p"}, {"duration": "10s", "resolution": "1080p"}, "3.6"),
     ],
 )
-async def test_films(open_gateway: OpenGateway, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
+async def test_videos(open_gateway: OpenGateway, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        video = await film(running, model="luma-ray-3", user="u1", **said)
+        video = await create_video(running, model="luma-ray-3", user="u1", **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
-    assert luma.heard("create")[0].fields == {
+    assert luma.received("create")[0].fields == {
         "type": "video", "prompt": "a train", "user_id": "u1", "aspect_ratio": "16:9", "video": told,
         "model": "ray-3.2",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(("seconds", "last"), [(5, 120), (10, 240)])
-async def test_films_of_pictures(open_gateway: OpenGateway, seconds: int, last: int) -> None:
+async def test_videos_of_images(open_gateway: OpenGateway, seconds: int, last: int) -> None:
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
         for count in (1, 2):
-            video = await film(
-                running, model="luma-ray-3", seconds=seconds, input_reference=[{"image_url": PICTURE}] * count
+            video = await create_video(
+                running, model="luma-ray-3", seconds=seconds, input_reference=[{"image_url": IMAGE_URI}] * count
             )
             assert video["status"] == "completed"
-    one, two = [call.fields for call in luma.heard("create")]
+    one, two = [call.fields for call in luma.received("create")]
     assert (one["aspect_ratio"], one["video"]["keyframe_indexes"]) == ("4:3", [0])
     assert (two["video"]["keyframes"], two["video"]["keyframe_indexes"]) == ([MEDIA, MEDIA], [0, last])
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        assert str((await image(running, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
-        assert str((await edit(running, model="luma/uni-1", image=[PICTURE, PICTURE]))["cost"]) == "0.0464"
-    made, edited = [call.fields for call in luma.heard("create")]
+        assert str((await create_image(running, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
+        assert str((await edit_image(running, model="luma/uni-1", image=[IMAGE_URI, IMAGE_URI]))["cost"]) == "0.0464"
+    made, edited = [call.fields for call in luma.received("create")]
     assert made == {
         "type": "image", "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "model": "uni-1",
     }  # fmt: skip
@@ -109,9 +109,9 @@ async def test_pictures(open_gateway: OpenGateway) -> None:
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     luma = Luma()
-    luma.fates.append(("queued", fate))
+    luma.next_states.append(("queued", fate))
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        video = await film(running, model="luma-ray-3", seconds=5)
+        video = await create_video(running, model="luma-ray-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -121,7 +121,7 @@ async def test_what_cannot_be_called_off_is_paid_for(open_gateway: OpenGateway) 
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
         started = await running.video(model="luma-ray-3", seconds=5)
-        await luma.desks["create"].reached(1)
+        await luma.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "completed"
 
@@ -130,4 +130,4 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     luma = Luma()
     luma.next("create", answers({"detail": "Too many requests."}, 429, retry_after="3"))
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        assert (await film(running, model="luma-ray-3", seconds=5))["status"] == "failed"
+        assert (await create_video(running, model="luma-ray-3", seconds=5))["status"] == "failed"

@@ -1,4 +1,4 @@
-"""MiniMax publishes no client for films; its paths, fields and codes are those that its documentation shows."""
+"""MiniMax publishes no client for videos; its paths, fields and codes are those that its documentation shows."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.fake_providers.minimax import MiniMax, base, problem
 from tests.fake_providers.scripted import mp4
 from tests.fake_providers.server import answers
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 H3 = ("queued", "running", "succeeded")
 
@@ -23,27 +23,27 @@ H3 = ("queued", "running", "succeeded")
     ],
 )
 async def test_hailuo(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
-    vendor = MiniMax()
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        video = await film(running, model=model, **said)
+    provider = MiniMax()
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        video = await create_video(running, model=model, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = f"MiniMax-H{model[1:]}".replace("hailuo", "Hailuo")
-    assert vendor.heard("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
+    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
 
 
-async def test_hailuo_of_pictures(open_gateway: OpenGateway) -> None:
-    vendor = MiniMax()
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        picture = {"image_url": PICTURE}
-        fast = await film(running, model="hailuo-2.3-fast", seconds=6, input_reference=[picture])
+async def test_hailuo_of_images(open_gateway: OpenGateway) -> None:
+    provider = MiniMax()
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        image = {"image_url": IMAGE_URI}
+        fast = await create_video(running, model="hailuo-2.3-fast", seconds=6, input_reference=[image])
         assert (fast["status"], str(fast["metadata"]["cost"])) == ("completed", "0.19")
-        assert (await film(running, model="hailuo-02", seconds=6, input_reference=[picture] * 2))[
+        assert (await create_video(running, model="hailuo-02", seconds=6, input_reference=[image] * 2))[
             "status"
         ] == "completed"
-    one, two = [call.fields for call in vendor.heard("create")]
-    assert (one["first_frame_image"], "last_frame_image" in one) == (PICTURE, False)
-    assert (two["first_frame_image"], two["last_frame_image"]) == (PICTURE, PICTURE)
+    one, two = [call.fields for call in provider.received("create")]
+    assert (one["first_frame_image"], "last_frame_image" in one) == (IMAGE_URI, False)
+    assert (two["first_frame_image"], two["last_frame_image"]) == (IMAGE_URI, IMAGE_URI)
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,24 @@ async def test_hailuo_of_pictures(open_gateway: OpenGateway) -> None:
     [(0, []), (1, ["first_frame"]), (2, ["first_frame", "last_frame"]), (4, ["reference_image"] * 4)],
 )
 async def test_h3(open_gateway: OpenGateway, count: int, roles: list[str]) -> None:
-    vendor = MiniMax(usual=H3)
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        references = {"input_reference": [{"image_url": PICTURE}] * count} if count else {}
-        video = await film(running, model="minimax/h3", seconds=5, size="1440x2560", **references)
+    provider = MiniMax(usual=H3)
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        references = {"input_reference": [{"image_url": IMAGE_URI}] * count} if count else {}
+        video = await create_video(running, model="minimax/h3", seconds=5, size="1440x2560", **references)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.65")
-    heard = vendor.heard("create_2")[0].fields
-    words, *pictures = heard.pop("content")
+    heard = provider.received("create_2")[0].fields
+    words, *images = heard.pop("content")
     assert heard == {"duration": 5, "ratio": "9:16", "resolution": "2K", "model": "MiniMax-H3"}
     assert words == {"type": "text", "text": "a train"}
-    assert [(one["role"], one["image_url"]["url"]) for one in pictures] == [(role, PICTURE) for role in roles]
+    assert [(one["role"], one["image_url"]["url"]) for one in images] == [(role, IMAGE_URI) for role in roles]
 
 
 async def test_what_would_cost_extra_is_refused(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "minimax", MiniMax()) as running:
-        picture = {"image_url": PICTURE}
+        image = {"image_url": IMAGE_URI}
         for model, count in (("minimax/h3", 6), ("minimax/h3-max", 3)):
             with pytest.raises(Exception, match="takes at most"):
-                await running.video(model=model, seconds=5, input_reference=[picture] * count)
+                await running.video(model=model, seconds=5, input_reference=[image] * count)
         with pytest.raises(Exception, match="would change the price"):
             await running.video(model="minimax/h3", seconds=5, content=[])
 
@@ -82,10 +82,10 @@ async def test_what_would_cost_extra_is_refused(open_gateway: OpenGateway) -> No
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
-    vendor = MiniMax()
-    vendor.fates.append(("Preparing", fate))
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        video = await film(running, model="hailuo-2.3", seconds=6)
+    provider = MiniMax()
+    provider.next_states.append(("Preparing", fate))
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        video = await create_video(running, model="hailuo-2.3", seconds=6)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -100,10 +100,10 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     ],
 )
 async def test_failures_of_h3(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
-    vendor = MiniMax()
-    vendor.fates.append(("queued", fate))
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        video = await film(running, model="minimax/h3", seconds=5)
+    provider = MiniMax()
+    provider.next_states.append(("queued", fate))
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        video = await create_video(running, model="minimax/h3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
 
 
@@ -117,10 +117,10 @@ async def test_failures_of_h3(open_gateway: OpenGateway, fate: dict[str, Any], c
     ],
 )
 async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, code: int, ours: str) -> None:
-    vendor = MiniMax()
-    vendor.next("create", answers({"task_id": "", "base_resp": base(code, "no")}))
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        assert (await film(running, model="hailuo-2.3", seconds=6))["error"]["code"] == ours
+    provider = MiniMax()
+    provider.next("create", answers({"task_id": "", "base_resp": base(code, "no")}))
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        assert (await create_video(running, model="hailuo-2.3", seconds=6))["error"]["code"] == ours
 
 
 @pytest.mark.parametrize(
@@ -132,28 +132,28 @@ async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, co
     ],
 )
 async def test_h3_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, ours: str) -> None:
-    vendor = MiniMax()
-    vendor.next("create_2", answers(problem(kind, "no (1026)", status), status))
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        assert (await film(running, model="minimax/h3", seconds=5))["error"]["code"] == ours
+    provider = MiniMax()
+    provider.next("create_2", answers(problem(kind, "no (1026)", status), status))
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        assert (await create_video(running, model="minimax/h3", seconds=5))["error"]["code"] == ours
 
 
 async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
     """Under status 200, as everything that the first API has to say."""
-    vendor = MiniMax()
+    provider = MiniMax()
     busy = answers({"base_resp": base(1002, "rate limit")})
-    vendor.next("show", busy)
-    vendor.next("retrieve", busy, busy)
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
-        assert (await film(running, model="hailuo-2.3", seconds=6))["status"] == "completed"
-    assert (len(vendor.heard("create")), len(vendor.heard("retrieve"))) == (1, 3)
+    provider.next("show", busy)
+    provider.next("retrieve", busy, busy)
+    async with gateway_for(open_gateway, "minimax", provider) as running:
+        assert (await create_video(running, model="hailuo-2.3", seconds=6))["status"] == "completed"
+    assert (len(provider.received("create")), len(provider.received("retrieve"))) == (1, 3)
 
 
 async def test_cancel(open_gateway: OpenGateway) -> None:
-    vendor = MiniMax(usual=("queued",))
-    async with gateway_for(open_gateway, "minimax", vendor) as running:
+    provider = MiniMax(usual=("queued",))
+    async with gateway_for(open_gateway, "minimax", provider) as running:
         started = await running.video(model="minimax/h3", seconds=5)
-        await vendor.desks["create_2"].reached(1)
+        await provider.endpoints["create_2"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
-    assert [job.cancelled for job in vendor.jobs.values()] == [True]
+    assert [job.cancelled for job in provider.jobs.values()] == [True]

@@ -1,4 +1,4 @@
-"""OpenAI: its own client against the simulated vendor, then the whole gateway against the same."""
+"""OpenAI: its own client against the simulated provider, then the whole gateway against the same."""
 
 import base64
 import io
@@ -17,7 +17,7 @@ from tests.fake_providers.openai import OpenAI, refusal
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, edit_image, gateway_for
 
 BLOCKED = refusal(
     "Your request was rejected by the safety system.", "moderation_blocked", kind="image_generation_user_error"
@@ -27,31 +27,31 @@ BLOCKED = refusal(
 
 
 @pytest.fixture
-def vendor() -> Iterator[OpenAI]:
-    with serve_in_thread(OpenAI()) as vendor:
-        yield vendor
+def provider() -> Iterator[OpenAI]:
+    with serve_in_thread(OpenAI()) as provider:
+        yield provider
 
 
 @pytest.fixture
-def client(vendor: OpenAI) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client:
+def client(provider: OpenAI) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client:
         yield client
 
 
-def test_client_paints(vendor: OpenAI, client: openai.OpenAI) -> None:
+def test_client_paints(provider: OpenAI, client: openai.OpenAI) -> None:
     made = client.images.generate(model="gpt-image-2", prompt="a fox", n=2, size="128x64", quality="low")
     assert made.data
-    with Image.open(io.BytesIO(base64.b64decode(made.data[1].b64_json or ""))) as picture:
-        assert picture.size == (128, 64)
+    with Image.open(io.BytesIO(base64.b64decode(made.data[1].b64_json or ""))) as image:
+        assert image.size == (128, 64)
     assert made.usage
     assert (made.usage.output_tokens, made.usage.input_tokens_details.text_tokens) == (392, 10)
 
 
-def test_client_edits(vendor: OpenAI, client: openai.OpenAI) -> None:
+def test_client_edits(provider: OpenAI, client: openai.OpenAI) -> None:
     files = [("a.png", png(64, 48), "image/png"), ("b.png", png(64, 48), "image/png")]
     made = client.images.edit(model="gpt-image-2", prompt="a hat", image=files, mask=files[0], size="64x64")
     assert made.data
-    assert vendor.heard("edit")[0].fields["image"] == [png(64, 48)] * 2
+    assert provider.received("edit")[0].fields["image"] == [png(64, 48)] * 2
 
 
 def test_client_is_told_what_is_not_known(client: openai.OpenAI) -> None:
@@ -71,53 +71,55 @@ def test_client_talks(client: openai.OpenAI) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
-    vendor = OpenAI()
-    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
-        record = await image(
+async def test_images(open_gateway: OpenGateway) -> None:
+    provider = OpenAI()
+    async with gateway_for(open_gateway, "openai", provider, "/v1") as running:
+        record = await create_image(
             running, model="gpt-image-2", n=2, size="1024x1024", quality="standard", style="natural", user="u-17",
             response_format="b64_json", output_format="webp",
         )  # fmt: skip
         assert record["status"] == "completed"
-        # Two pictures of 1756 tokens at 30, and 10 tokens of words at 5 dollars a million.
+        # Two images of 1756 tokens at 30, and 10 tokens of words at 5 dollars a million.
         assert str(record["cost"]) == "0.10541"
-    assert vendor.heard("generate")[0].fields == {
+    assert provider.received("generate")[0].fields == {
         "model": "gpt-image-2", "prompt": "a pear", "n": 2, "size": "1024x1024", "quality": "medium",
         "safety_identifier": "u-17",
     }  # fmt: skip
 
 
 async def test_edits(open_gateway: OpenGateway) -> None:
-    vendor = OpenAI()
-    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
-        record = await edit(running, model="gpt-image-1.5", image=[PICTURE, PICTURE], size="1792x1024", quality="auto")
-        # 1756 tokens at 32, two pictures of 300 tokens at 8, and 10 tokens of words at 5 dollars a million.
+    provider = OpenAI()
+    async with gateway_for(open_gateway, "openai", provider, "/v1") as running:
+        record = await edit_image(
+            running, model="gpt-image-1.5", image=[IMAGE_URI, IMAGE_URI], size="1792x1024", quality="auto"
+        )
+        # 1756 tokens at 32, two images of 300 tokens at 8, and 10 tokens of words at 5 dollars a million.
         assert (record["status"], str(record["cost"])) == ("completed", "0.061042")
-    heard = vendor.heard("edit")[0].fields
+    heard = provider.received("edit")[0].fields
     assert len(heard.pop("image")) == 2
     assert heard == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
 
 
 async def test_refusal_stops_and_costs_nothing(open_gateway: OpenGateway) -> None:
-    vendor = OpenAI()
-    vendor.next("generate", answers(BLOCKED.json, BLOCKED.status))
-    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
-        record = await image(running, model="gpt-image-2")
+    provider = OpenAI()
+    provider.next("generate", answers(BLOCKED.json, BLOCKED.status))
+    async with gateway_for(open_gateway, "openai", provider, "/v1") as running:
+        record = await create_image(running, model="gpt-image-2")
         assert (record["status"], record["error_code"]) == ("upstream_failure", "CONTENT_POLICY_VIOLATION")
         assert await running.money() == (10_000_000_000, 0)
 
 
 async def test_chats(open_gateway: OpenGateway) -> None:
-    vendor = OpenAI()
-    async with gateway_for(open_gateway, "openai", vendor, "/v1") as running:
-        text, record = await talk(running, model="openai/gpt-5.4", max_tokens=64)
+    provider = OpenAI()
+    async with gateway_for(open_gateway, "openai", provider, "/v1") as running:
+        text, record = await create_chat(running, model="openai/gpt-5.4", max_tokens=64)
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert (record["status"], str(record["cost"])) == ("completed", "0.0000525")  # 3 at 2.5 and 3 at 15 a million
-        text, record = await talk(running, model="openai/gpt-5.4", stream=True)
+        text, record = await create_chat(running, model="openai/gpt-5.4", stream=True)
         assert text.endswith("data: [DONE]\n\n")
         assert '"usage"' not in text
         assert str(record["cost"]) == "0.0000525"
-    plain, streamed = vendor.heard("chat")
+    plain, streamed = provider.received("chat")
     assert plain.fields["max_completion_tokens"] == 64
     assert streamed.fields["stream_options"] == {"include_usage": True}
 

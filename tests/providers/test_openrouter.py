@@ -17,7 +17,15 @@ from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, gateways_for, image, talk
+from tests.providers.calls import (
+    IMAGE_URI,
+    create_chat,
+    create_image,
+    create_video,
+    edit_image,
+    gateway_for,
+    gateways_for,
+)
 
 AT = "/api/v1"
 
@@ -26,8 +34,8 @@ AT = "/api/v1"
 
 @pytest.fixture
 def router() -> Iterator[OpenRouter]:
-    with serve_in_thread(OpenRouter()) as vendor:
-        yield vendor
+    with serve_in_thread(OpenRouter()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -73,19 +81,19 @@ def test_own_client_draws(own_client: openrouter.OpenRouter) -> None:
     assert (len(made.data), made.data[0].media_type, made.usage and made.usage.cost) == (1, "image/png", 0.04)
 
 
-def test_own_client_films(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
-    films = own_client.video_generation
-    picture: Any = {"type": "image_url", "image_url": {"url": PICTURE}, "frame_type": "first_frame"}
-    job = films.generate(model="google/veo-3.1", prompt="a fox", duration=8, frame_images=[picture])
+def test_own_client_videos(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
+    videos = own_client.video_generation
+    image: Any = {"type": "image_url", "image_url": {"url": IMAGE_URI}, "frame_type": "first_frame"}
+    job = videos.generate(model="google/veo-3.1", prompt="a fox", duration=8, frame_images=[image])
     assert (job.status, job.id in router.jobs) == ("pending", True)
-    assert films.get_generation(job_id=job.id).status == "in_progress"
-    done = films.get_generation(job_id=job.id)
+    assert videos.get_generation(job_id=job.id).status == "in_progress"
+    done = videos.get_generation(job_id=job.id)
     assert (done.status, done.usage and done.usage.cost) == ("completed", 0.42)
-    assert films.get_video_content(job_id=job.id).read() == mp4()
+    assert videos.get_video_content(job_id=job.id).read() == mp4()
 
 
 def test_own_client_sees_failures(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
-    router.fates.append(("pending", REFUSED))
+    router.next_states.append(("pending", REFUSED))
     job = own_client.video_generation.generate(model="google/veo-3.1", prompt="a fox")
     shown = own_client.video_generation.get_generation(job_id=job.id)
     assert (shown.status, shown.error) == ("failed", "The maker's safety system objected.")
@@ -103,40 +111,40 @@ def test_own_client_sees_failures(router: OpenRouter, own_client: openrouter.Ope
         ("router/z-ai/glm-5.3", "z-ai/glm-5.3"),
         ("openrouter/z-ai/glm-5.3", "z-ai/glm-5.3"),
         ("nobody/knows-this:free", "nobody/knows-this:free"),
-        ("openai/gpt-5.4", "openai/gpt-5.4"),  # whose vendor is not set up here
+        ("openai/gpt-5.4", "openai/gpt-5.4"),  # whose provider is not set up here
         ("anthropic/claude-haiku-4.5", "anthropic/claude-haiku-4.5"),
     ],
 )
 async def test_any_model_goes_to_the_router(open_gateway: OpenGateway, asked: str, sent: str) -> None:
     router = OpenRouter()
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        text, record = await talk(running, model=asked)
+        text, record = await create_chat(running, model=asked)
         assert json.loads(text)["model"] == sent
         assert (record["status"], str(record["cost"])) == ("completed", "0.00014"), "what it reports"
         before, held = await running.money()
         assert (before, held) == (10_000_000_000 - 140_000, 0)
-    assert router.heard("chat")[0].fields["model"] == sent
-    assert router.heard("chat")[0].fields["provider"] == {"max_price": MAX_PRICE}
+    assert router.received("chat")[0].fields["model"] == sent
+    assert router.received("chat")[0].fields["provider"] == {"max_price": MAX_PRICE}
 
 
-async def test_same_name_goes_straight_to_a_vendor_that_is_set_up(open_gateway: OpenGateway) -> None:
+async def test_same_name_goes_straight_to_a_provider_that_is_set_up(open_gateway: OpenGateway) -> None:
     """The router's spelling is the public id, so that a key more is a way less."""
-    router, vendor, gemini = OpenRouter(), OpenAI(), Gemini()
-    near = {"openrouter": (router, AT), "openai": (vendor, "/v1"), "gemini": (gemini, "/v1beta/openai")}
+    router, provider, gemini = OpenRouter(), OpenAI(), Gemini()
+    near = {"openrouter": (router, AT), "openai": (provider, "/v1"), "gemini": (gemini, "/v1beta/openai")}
     async with gateways_for(open_gateway, near) as running:
         for model in ("openai/gpt-5.4", "router/openai/gpt-5.4", "google/gemini-3.8-flash", "z-ai/glm-5.3"):
-            await talk(running, model=model)
-        await talk(running, model="openrouter/openai/gpt-5.4")
-    assert [one.fields["model"] for one in vendor.heard("chat")] == ["gpt-5.4"] * 2
-    assert [one.fields["model"] for one in gemini.heard("chat")] == ["gemini-3.8-flash"]
-    assert [one.fields["model"] for one in router.heard("chat")] == ["z-ai/glm-5.3", "openai/gpt-5.4"]
+            await create_chat(running, model=model)
+        await create_chat(running, model="openrouter/openai/gpt-5.4")
+    assert [one.fields["model"] for one in provider.received("chat")] == ["gpt-5.4"] * 2
+    assert [one.fields["model"] for one in gemini.received("chat")] == ["gemini-3.8-flash"]
+    assert [one.fields["model"] for one in router.received("chat")] == ["z-ai/glm-5.3", "openai/gpt-5.4"]
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.44", "router/openai/gpt-5.44"])
 async def test_without_a_router_the_nearest_is_named(open_gateway: OpenGateway, model: str) -> None:
     async with gateway_for(open_gateway, "openai", OpenAI(), "/v1") as running:
         with pytest.raises(ModelNotFound, match=r"Did you mean `openai/gpt-5\.4`\?"):
-            await talk(running, model=model)
+            await create_chat(running, model=model)
 
 
 async def test_router_does_not_know_it_either(open_gateway: OpenGateway) -> None:
@@ -144,14 +152,14 @@ async def test_router_does_not_know_it_either(open_gateway: OpenGateway) -> None
     router.unknown = {"nobody/knows-this"}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         with pytest.raises(Problem, match="No endpoints found for nobody/knows-this"):
-            await talk(running, model="nobody/knows-this")
+            await create_chat(running, model="nobody/knows-this")
         assert await running.money() == (10_000_000_000, 0)
 
 
 async def test_only_chat_is_routed(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
         with pytest.raises(ModelNotFound):
-            await image(running, model="nobody/paints-this")
+            await create_image(running, model="nobody/paints-this")
 
 
 async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
@@ -168,7 +176,7 @@ async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
 
 async def test_streams(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
-        text, record = await talk(running, model="z-ai/glm-5.3", stream=True)
+        text, record = await create_chat(running, model="z-ai/glm-5.3", stream=True)
         assert text.startswith("data: {")
         assert text.endswith("data: [DONE]\n\n")
         assert "PROCESSING" not in text
@@ -177,14 +185,14 @@ async def test_streams(open_gateway: OpenGateway) -> None:
 
 async def test_caller_steers_the_router_but_not_its_price(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    wish = {"order": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
+    wish = {"call": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        await talk(running, model="z-ai/glm-5.3", provider=wish)
-        await talk(running, model="z-ai/glm-5.3", provider="nonsense")
+        await create_chat(running, model="z-ai/glm-5.3", provider=wish)
+        await create_chat(running, model="z-ai/glm-5.3", provider="nonsense")
         with pytest.raises(InvalidRequest, match="`plugins` would change the price"):
-            await talk(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
-    first, second = router.heard("chat")
-    assert first.fields["provider"] == {"order": ["z-ai"], "max_price": MAX_PRICE}
+            await create_chat(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
+    first, second = router.received("chat")
+    assert first.fields["provider"] == {"call": ["z-ai"], "max_price": MAX_PRICE}
     assert second.fields["provider"] == {"max_price": MAX_PRICE}
 
 
@@ -195,13 +203,13 @@ async def test_error_under_success(open_gateway: OpenGateway, stream: bool) -> N
     router.error = {"code": 502, "message": "Provider returned error", "metadata": {"raw": "overloaded"}}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         if stream:
-            text, record = await talk(running, model="z-ai/glm-5.3", stream=True)
+            text, record = await create_chat(running, model="z-ai/glm-5.3", stream=True)
             assert json.loads(text.rpartition("data: ")[2])["error"]["code"] == "UPSTREAM_ERROR"
             assert "Provider returned error: overloaded" in record["error_message"]
             assert record["status"] == "upstream_failure"
         else:
             with pytest.raises(Problem, match="Provider returned error: overloaded"):
-                await talk(running, model="z-ai/glm-5.3")
+                await create_chat(running, model="z-ai/glm-5.3")
         assert await running.money() == (10_000_000_000, 0)
 
 
@@ -211,51 +219,51 @@ async def test_flagged(open_gateway: OpenGateway, status: int) -> None:
     router.next("chat", answers({"error": FLAGGED}, status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         with pytest.raises(Problem) as caught:
-            await talk(running, model="z-ai/glm-5.3")
+            await create_chat(running, model="z-ai/glm-5.3")
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"
 
 
 # ---------------------------------------------------------------------------------------------------------------- media
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        record = await image(running, model="seedream-4.5", n=2, size="2048x1152")
+        record = await create_image(running, model="seedream-4.5", n=2, size="2048x1152")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
-        assert (await edit(running, model="seedream-4.5", size="1:1"))["status"] == "completed"
-    first, _, third = (one.fields for one in router.heard("images"))
+        assert (await edit_image(running, model="seedream-4.5", size="1:1"))["status"] == "completed"
+    first, _, third = (one.fields for one in router.received("images"))
     assert first == {
         "model": "bytedance-seed/seedream-4.5", "prompt": "a pear", "aspect_ratio": "16:9", "resolution": "1K",
     }  # fmt: skip
-    assert third["input_references"] == [{"type": "image_url", "image_url": {"url": PICTURE}}]
+    assert third["input_references"] == [{"type": "image_url", "image_url": {"url": IMAGE_URI}}]
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        ends: Any = [{"image_url": PICTURE}] * 2
-        video = await film(running, model="kling-3", seconds=5, size="9:16", input_reference=ends)
+        ends: Any = [{"image_url": IMAGE_URI}] * 2
+        video = await create_video(running, model="kling-3", seconds=5, size="9:16", input_reference=ends)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.42", "what it reports"
-    heard = router.heard("film")[0].fields
+    heard = router.received("video")[0].fields
     assert [one["frame_type"] for one in heard.pop("frame_images")] == ["first_frame", "last_frame"]
     assert heard == {
         "model": "kwaivgi/kling-v3.0-std", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16",
         "generate_audio": False,
     }  # fmt: skip
-    assert router.heard("content")[0].headers["authorization"] == f"Bearer {KEY}"
+    assert router.received("content")[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(
     ("fate", "status"),
     [(REFUSED, "failed"), ({"status": "expired"}, "failed"), ({"status": "completed", "unsigned_urls": []}, "failed")],
 )
-async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], status: str) -> None:
+async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], status: str) -> None:
     router = OpenRouter()
-    router.fates.append(("pending", fate))
+    router.next_states.append(("pending", fate))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        video = await film(running, model="kling-3", seconds=5)
+        video = await create_video(running, model="kling-3", seconds=5)
         assert (video["status"], video["error"]["code"]) == (status, "ALL_PROVIDERS_EXHAUSTED")
         assert await running.money() == (10_000_000_000, 0)
 
@@ -265,4 +273,4 @@ async def test_no_room_at_the_makers(open_gateway: OpenGateway) -> None:
     told = error(503, "No provider meets your routing requirements")
     router.next("images", answers(told.json, told.status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        assert (await image(running, model="seedream-4.5"))["status"] == "upstream_failure"
+        assert (await create_image(running, model="seedream-4.5"))["status"] == "upstream_failure"

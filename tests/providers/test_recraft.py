@@ -11,7 +11,7 @@ from tests.fake_providers.recraft import Recraft
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import MASK, edit, gateway_for, image, mask_seen
+from tests.providers.calls import MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
 # ---------------------------------------------------------------------------------------------------- OpenAI's client
 
@@ -19,8 +19,8 @@ from tests.providers.calls import MASK, edit, gateway_for, image, mask_seen
 @pytest.fixture
 def client() -> Iterator[OpenAI]:
     with (
-        serve_in_thread(Recraft()) as vendor,
-        OpenAI(base_url=f"{vendor.url}/v1", api_key=KEY, max_retries=0) as client,
+        serve_in_thread(Recraft()) as provider,
+        OpenAI(base_url=f"{provider.url}/v1", api_key=KEY, max_retries=0) as client,
     ):
         yield client
 
@@ -31,7 +31,7 @@ def posted(client: OpenAI, path: str, files: dict[str, bytes], **body: Any) -> A
     return client.post(path=path, cast_to=object, options=options, body=body, files=files)
 
 
-def test_client_makes_pictures(client: OpenAI) -> None:
+def test_client_makes_images(client: OpenAI) -> None:
     made = client.images.generate(prompt="race car on a track", model="recraftv3", n=2)
     assert [bool(one.url) for one in made.data or ()] == [True, True]
 
@@ -53,13 +53,13 @@ def test_client_meets_errors(client: OpenAI) -> None:
 # --------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_pictures_cost_the_units_they_took(open_gateway: OpenGateway) -> None:
+async def test_images_cost_the_units_they_took(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
-        record = await image(running, model="recraft-v4", n=8, size="16:9")
+        record = await create_image(running, model="recraft-v4", n=8, size="16:9")
         assert (record["status"], str(record["cost"])) == ("completed", "0.28")
-        assert str((await image(running, model="recraft-v4-pro"))["cost"]) == "0.21"
-    first, second, pro = recraft.heard("generate")
+        assert str((await create_image(running, model="recraft-v4-pro"))["cost"]) == "0.21"
+    first, second, pro = recraft.received("generate")
     assert sorted((first.fields["n"], second.fields["n"])) == [2, 6]
     assert first.fields | {"n": 0} == {
         "prompt": "a pear", "n": 0, "image_format": "png", "size": "1344x768", "model": "recraftv4_1",
@@ -70,9 +70,9 @@ async def test_pictures_cost_the_units_they_took(open_gateway: OpenGateway) -> N
 async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
-        assert (await edit(running, model="recraft-v3", mask=MASK))["status"] == "completed"
-        assert (await edit(running, model="recraft-v3", strength=0.2))["status"] == "completed"
-    masked, free = recraft.heard("tool")
+        assert (await edit_image(running, model="recraft-v3", mask=MASK_URI))["status"] == "completed"
+        assert (await edit_image(running, model="recraft-v3", strength=0.2))["status"] == "completed"
+    masked, free = recraft.received("tool")
     assert (masked.path, free.path) == ("/v1/images/inpaint", "/v1/images/imageToImage")
     assert (masked.fields["model"], mask_seen(masked.fields["mask"])) == ("recraftv3", ("L", 255, 0))
     assert free.fields["strength"] == "0.2"
@@ -81,11 +81,11 @@ async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
 async def test_upscaling(open_gateway: OpenGateway) -> None:
     recraft = Recraft()
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
-        record = await edit(running, model="recraft-crisp-upscale")
+        record = await edit_image(running, model="recraft-crisp-upscale")
         assert (record["status"], str(record["cost"])) == ("completed", "0.004")
         with pytest.raises(InvalidRequest, match="`scale_factor` is not supported"):
-            await edit(running, model="recraft-creative-upscale", scale_factor=2)
-    assert recraft.heard("tool")[0].fields == {"file": png(64, 48)}
+            await edit_image(running, model="recraft-creative-upscale", scale_factor=2)
+    assert recraft.received("tool")[0].fields == {"file": png(64, 48)}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ async def test_upscaling(open_gateway: OpenGateway) -> None:
         ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_pictures_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     recraft = Recraft()
     recraft.next("generate", answers(answer, status))
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
-        record = await image(running, model="recraft-v3")
+        record = await create_image(running, model="recraft-v3")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"

@@ -10,15 +10,15 @@ from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Ru
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
 # ------------------------------------------------------------------------------------------------------ its own client
 
 
 @pytest.fixture
 def runway() -> Iterator[Runway]:
-    with serve_in_thread(Runway()) as vendor:
-        yield vendor
+    with serve_in_thread(Runway()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def test_client_runs_a_task(runway: Runway, client: runwayml.RunwayML) -> None:
     done = client.tasks.retrieve(task.id)
     assert done.status == "SUCCEEDED"
     assert (done.cost.credits, len(done.output)) == (60, 1)
-    assert runway.heard("text_to_video")[0].fields["promptText"] == "a fox"
+    assert runway.received("text_to_video")[0].fields["promptText"] == "a fox"
 
 
 def test_client_moves_and_paints(runway: Runway, client: runwayml.RunwayML) -> None:
-    places: Any = [{"uri": PICTURE, "position": "first"}, {"uri": PICTURE, "position": "last"}]
+    places: Any = [{"uri": IMAGE_URI, "position": "first"}, {"uri": IMAGE_URI, "position": "last"}]
     moving = client.image_to_video.create(model="veo3.1", prompt_image=places, ratio="1280:720", duration=8, audio=True)
-    like: Any = [{"uri": PICTURE}]
+    like: Any = [{"uri": IMAGE_URI}]
     still = client.text_to_image.create(
         model="gen4_image", prompt_text="a fox", ratio="1024:1024", reference_images=like
     )
@@ -53,7 +53,7 @@ def test_client_calls_off_a_task(runway: Runway, client: runwayml.RunwayML) -> N
 
 
 def test_client_sees_failures(runway: Runway, client: runwayml.RunwayML) -> None:
-    runway.fates.append(("PENDING", UNSAFE))
+    runway.next_states.append(("PENDING", UNSAFE))
     task = client.text_to_video.create(model="gen4.5", prompt_text="a fox", ratio="1280:720", duration=5)
     failed = client.tasks.retrieve(task.id)
     assert failed.status == "FAILED"
@@ -68,22 +68,22 @@ DRY = {"dryRun": "true"}
 SOUNDS: list[dict[str, Any]] = [{}, {"audio": False}]
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     runway = Runway()
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
-        video = await film(running, model="gen-4.5", seconds=5, size="9:16")
+        video = await create_video(running, model="gen-4.5", seconds=5, size="9:16")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.6"
-        moved = await film(running, model="gen-4.5", seconds=5, input_reference={"image_url": PICTURE})
+        moved = await create_video(running, model="gen-4.5", seconds=5, input_reference={"image_url": IMAGE_URI})
         assert moved["status"] == "completed"
-    assert runway.heard("text_to_video")[0].fields == {
+    assert runway.received("text_to_video")[0].fields == {
         "model": "gen4.5", "promptText": "a train", "ratio": "720:1280", "duration": 5,
     }  # fmt: skip
-    assert runway.heard("image_to_video")[0].fields == {
+    assert runway.received("image_to_video")[0].fields == {
         "model": "gen4.5", "promptText": "a train", "duration": 5, "ratio": "1104:832",
-        "promptImage": [{"uri": PICTURE, "position": "first"}],
+        "promptImage": [{"uri": IMAGE_URI, "position": "first"}],
     }  # fmt: skip
-    assert {desk.headers["x-runway-version"] for desk in runway.heard("show")} == {"2024-11-06"}
+    assert {endpoint.headers["x-runway-version"] for endpoint in runway.received("show")} == {"2024-11-06"}
 
 
 async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:
@@ -91,23 +91,23 @@ async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
         quoted = [await running.video(model="veo-3.1", seconds=8, query=DRY, **more) for more in SOUNDS]
         assert [one.json["total_cost_micros"] for one in quoted] == [3_200_000, 1_600_000]
-        await film(running, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
-    assert runway.heard("text_to_video")[0].fields == {
+        await create_video(running, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
+    assert runway.received("text_to_video")[0].fields == {
         "model": "veo3.1", "promptText": "a train", "ratio": "1920:1080", "duration": 8, "negativePrompt": "rain",
         "audio": True,
     }  # fmt: skip
 
 
-async def test_pictures_cost_what_the_task_says(open_gateway: OpenGateway) -> None:
+async def test_images_cost_what_the_task_says(open_gateway: OpenGateway) -> None:
     runway = Runway()
-    runway.fates.append(("PENDING", {"status": "SUCCEEDED", "cost": {"credits": 5}}))
+    runway.next_states.append(("PENDING", {"status": "SUCCEEDED", "cost": {"credits": 5}}))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
-        small = await image(running, model="runway/gen4-image", size="1280x720")
+        small = await create_image(running, model="runway/gen4-image", size="1280x720")
         assert (small["status"], str(small["cost"])) == ("completed", "0.05"), "less than the ceiling that was held"
-        assert str((await edit(running, model="runway/gen4-image-turbo", size="1080x1080"))["cost"]) == "0.02"
-    small_heard, like = runway.heard("text_to_image")
+        assert str((await edit_image(running, model="runway/gen4-image-turbo", size="1080x1080"))["cost"]) == "0.02"
+    small_heard, like = runway.received("text_to_image")
     assert small_heard.fields == {"model": "gen4_image", "promptText": "a pear", "ratio": "1280:720"}
-    assert like.fields["referenceImages"] == [{"uri": PICTURE}]
+    assert like.fields["referenceImages"] == [{"uri": IMAGE_URI}]
 
 
 @pytest.mark.parametrize(
@@ -121,26 +121,26 @@ async def test_pictures_cost_what_the_task_says(open_gateway: OpenGateway) -> No
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     runway = Runway()
-    runway.fates.append(("PENDING", fate))
+    runway.next_states.append(("PENDING", fate))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
-        video = await film(running, model="gen-4.5", seconds=5)
+        video = await create_video(running, model="gen-4.5", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
 
 async def test_cancelling(open_gateway: OpenGateway) -> None:
     runway = Runway()
-    runway.fates.append(("PENDING", "THROTTLED"))
+    runway.next_states.append(("PENDING", "THROTTLED"))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
         started = await running.video(model="gen-4.5", seconds=5)
-        await runway.desks["text_to_video"].reached(1)
+        await runway.endpoints["text_to_video"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
-    assert len(runway.heard("delete")) == 1
+    assert len(runway.received("delete")) == 1
 
 
 async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.next("text_to_video", answers({"error": "You have reached your daily limit."}, 429))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
-        assert (await film(running, model="gen-4.5", seconds=5))["status"] == "failed"
+        assert (await create_video(running, model="gen-4.5", seconds=5))["status"] == "failed"

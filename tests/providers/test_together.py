@@ -1,4 +1,4 @@
-"""Together AI: OpenAI's client, for which it offers itself, against the simulated vendor; then the whole gateway."""
+"""Together AI: OpenAI's client, for which it offers itself, against the simulated provider; then the whole gateway."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import serve_in_thread
 from tests.fake_providers.together import Together
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, gateway_for, image, talk
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, edit_image, gateway_for
 
 
 @pytest.fixture
 def client() -> Iterator[openai.OpenAI]:
     with (
-        serve_in_thread(Together()) as vendor,
-        openai.OpenAI(api_key=KEY, base_url=f"{vendor.url}/v1", max_retries=0) as client,
+        serve_in_thread(Together()) as provider,
+        openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
     ):
         yield client
 
@@ -40,23 +40,23 @@ def test_client_talks(client: openai.OpenAI) -> None:
     assert chunks[-1].usage
 
 
-async def test_pictures(open_gateway: OpenGateway) -> None:
+async def test_images(open_gateway: OpenGateway) -> None:
     together = Together()
     async with gateway_for(open_gateway, "together", together, "/v1") as running:
-        record = await image(running, model="flux-schnell", n=5, size="1024x1024")
+        record = await create_image(running, model="flux-schnell", n=5, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.014155776"), "5 of 1.048576 megapixels"
-        assert (await edit(running, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
-    first, second, third = (one.fields for one in together.heard("generate"))
+        assert (await edit_image(running, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
+    first, second, third = (one.fields for one in together.received("generate"))
     assert first == {
         "model": "black-forest-labs/FLUX.1-schnell", "prompt": "a pear", "n": 4, "width": 1024, "height": 1024,
         "steps": 4, "response_format": "base64", "output_format": "png",
     }  # fmt: skip
-    assert (second["n"], third["image_url"]) == (1, PICTURE)
+    assert (second["n"], third["image_url"]) == (1, IMAGE_URI)
 
 
-async def test_unfit_pictures(open_gateway: OpenGateway) -> None:
+async def test_unfit_images(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "together", Together(), "/v1") as running:
-        record = await image(running, model="flux-schnell", prompt="nsfw")
+        record = await create_image(running, model="flux-schnell", prompt="nsfw")
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
         assert await running.money() == (10_000_000_000, 0)
 
@@ -64,9 +64,9 @@ async def test_unfit_pictures(open_gateway: OpenGateway) -> None:
 async def test_chats(open_gateway: OpenGateway) -> None:
     together = Together()
     async with gateway_for(open_gateway, "together", together, "/v1") as running:
-        text, record = await talk(running, model="z-ai/glm-5.3", stop=".", user="u-17", logprobs=False)
+        text, record = await create_chat(running, model="z-ai/glm-5.3", stop=".", user="u-17", logprobs=False)
         assert json.loads(text)["choices"][0]["message"]["content"] == "Name a colour."
         assert str(record["cost"]) == "0.0000174"  # 3 at 1.4 and 3 at 4.4 dollars a million
-        _, record = await talk(running, model="z-ai/glm-5.3", stream=True)
+        _, record = await create_chat(running, model="z-ai/glm-5.3", stream=True)
         assert str(record["cost"]) == "0.0000174"
-    assert together.heard("chat")[0].fields["stop"] == ["."]
+    assert together.received("chat")[0].fields["stop"] == ["."]

@@ -21,10 +21,10 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.fake_providers.vertex import FILTERED, PLACE, Vertex, ended
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for, gateways_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for, gateways_for
 
 MODEL = "veo-3.1-generate-001"
-IMAGE = {"bytesBase64Encoded": PICTURE.partition(",")[2], "mimeType": "image/png"}
+IMAGE = {"bytesBase64Encoded": IMAGE_URI.partition(",")[2], "mimeType": "image/png"}
 FOX = types.GenerateVideosSource(prompt="a fox")
 
 # ------------------------------------------------------------------------------------------------------ its own client
@@ -32,23 +32,23 @@ FOX = types.GenerateVideosSource(prompt="a fox")
 
 @pytest.fixture
 def vertex() -> Iterator[Vertex]:
-    with serve_in_thread(Vertex()) as vendor:
-        yield vendor
+    with serve_in_thread(Vertex()) as provider:
+        yield provider
 
 
-def opened(vendor: Vertex, token: str = KEY) -> genai.Client:
+def opened(provider: Vertex, token: str = KEY) -> genai.Client:
     who = Credentials(token)  # type: ignore[no-untyped-call]
-    there = types.HttpOptions(base_url=vendor.url, api_version="v1")
+    there = types.HttpOptions(base_url=provider.url, api_version="v1")
     return genai.Client(vertexai=True, project="acme", location="us-central1", credentials=who, http_options=there)
 
 
-def test_client_films(vertex: Vertex) -> None:
-    picture = types.Image(image_bytes=png(64, 48), mime_type="image/png")
+def test_client_videos(vertex: Vertex) -> None:
+    image = types.Image(image_bytes=png(64, 48), mime_type="image/png")
     config = types.GenerateVideosConfig(
         number_of_videos=1, duration_seconds=8, aspect_ratio="9:16", resolution="1080p", negative_prompt="rain",
-        generate_audio=False, seed=7, last_frame=picture,
+        generate_audio=False, seed=7, last_frame=image,
     )  # fmt: skip
-    source = types.GenerateVideosSource(prompt="a fox", image=picture)
+    source = types.GenerateVideosSource(prompt="a fox", image=image)
     with opened(vertex) as client:
         job = client.models.generate_videos(model=MODEL, source=source, config=config)
         assert not client.operations.get(job).done
@@ -58,7 +58,7 @@ def test_client_films(vertex: Vertex) -> None:
     assert done.response.generated_videos
     assert done.response.generated_videos[0].video
     assert done.response.generated_videos[0].video.video_bytes == mp4()
-    assert vertex.heard("create")[0].fields == {
+    assert vertex.received("create")[0].fields == {
         "instances": [{"prompt": "a fox", "image": IMAGE, "lastFrame": IMAGE}],
         "parameters": {
             "sampleCount": 1, "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "1080p",
@@ -68,7 +68,7 @@ def test_client_films(vertex: Vertex) -> None:
 
 
 def test_client_sees_failures(vertex: Vertex) -> None:
-    vertex.fates.extend([(FILTERED,), (ended(13, "Internal error."),)])
+    vertex.next_states.extend([(FILTERED,), (ended(13, "Internal error."),)])
     config = types.GenerateVideosConfig(duration_seconds=8, resolution="720p")
     with opened(vertex) as client:
         first, second = (client.models.generate_videos(model=MODEL, source=FOX, config=config) for _ in range(2))
@@ -143,13 +143,13 @@ def test_an_access_token_is_used_as_it_is() -> None:
         ("veo-3.1-lite", {"seconds": 4}, {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p"}, "0.2"),
     ],
 )  # fmt: skip
-async def test_films(open_gateway: OpenGateway, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
-    vendor = Vertex()
-    async with gateway_for(open_gateway, "vertex", vendor, PLACE) as running:
-        video = await film(running, model=model, input_reference=[{"image_url": PICTURE}] * 2, **said)
+async def test_videos(open_gateway: OpenGateway, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
+    provider = Vertex()
+    async with gateway_for(open_gateway, "vertex", provider, PLACE) as running:
+        video = await create_video(running, model=model, input_reference=[{"image_url": IMAGE_URI}] * 2, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
-    heard = vendor.heard("create")[0].fields
+    heard = provider.received("create")[0].fields
     assert heard == {
         "instances": [{"prompt": "a train", "image": IMAGE, "lastFrame": IMAGE}],
         "parameters": {**told, "sampleCount": 1},
@@ -166,24 +166,24 @@ async def test_films(open_gateway: OpenGateway, model: str, said: Any, told: dic
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None:
-    vendor = Vertex()
-    vendor.fates.append(("waiting", fate))
-    async with gateway_for(open_gateway, "vertex", vendor, PLACE) as running:
-        video = await film(running, model="veo-3.1", seconds=8)
+    provider = Vertex()
+    provider.next_states.append(("waiting", fate))
+    async with gateway_for(open_gateway, "vertex", provider, PLACE) as running:
+        video = await create_video(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_nobody_has_films_put_elsewhere(open_gateway: OpenGateway) -> None:
+async def test_nobody_has_videos_put_elsewhere(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "vertex", Vertex(), PLACE) as running:
         for extra in ("storageUri", "sampleCount", "pubsubTopic", "parameters", "instances"):
             with pytest.raises(Exception, match=extra):
-                await film(running, model="veo-3.1", seconds=8, **{extra: "gs://elsewhere"})
+                await create_video(running, model="veo-3.1", seconds=8, **{extra: "gs://elsewhere"})
 
 
-async def test_films_that_take_longer_to_be_as_large_are_refused(open_gateway: OpenGateway) -> None:
+async def test_videos_that_take_longer_to_be_as_large_are_refused(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "vertex", Vertex(), PLACE) as running:
-        video = await film(running, model="veo-3.1", seconds=4, size="1920x1080")
+        video = await create_video(running, model="veo-3.1", seconds=4, size="1920x1080")
         assert video["status"] == "failed"
         assert "Unsupported output video duration for this resolution." in video["error"]["message"]
 
@@ -192,6 +192,6 @@ async def test_takes_over_where_others_of_veo_fail(open_gateway: OpenGateway) ->
     google, fal = Vertex(), Fal()
     fal.always("submit", answers({"detail": "Too many requests"}, 429))
     async with gateways_for(open_gateway, {"vertex": (google, PLACE), "fal": (fal, "")}) as running:
-        video = await film(running, model="veo-3.1", seconds=8)
+        video = await create_video(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["metadata"]["executed_model"]) == ("completed", f"vertex/{MODEL}")
-    assert fal.heard("submit")
+    assert fal.received("submit")

@@ -8,7 +8,7 @@ from tests.fake_providers.scripted import mp4
 from tests.fake_providers.server import answers
 from tests.fake_providers.vidu import Vidu, failed, problem
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, film, gateway_for
+from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
 BASE = "/ent/v2"
 
@@ -24,38 +24,38 @@ BASE = "/ent/v2"
         ("vidu/q3-reference", 7, "reference2video", "viduq3"),
     ],
 )
-async def test_films(open_gateway: OpenGateway, model: str, count: int, path: str, upstream: str) -> None:
-    vendor = Vidu()
-    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
-        references = {"input_reference": [{"image_url": PICTURE}] * count} if count else {}
-        video = await film(running, model=model, seconds=5, size="1080x1920", **references)
+async def test_videos(open_gateway: OpenGateway, model: str, count: int, path: str, upstream: str) -> None:
+    provider = Vidu()
+    async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
+        references = {"input_reference": [{"image_url": IMAGE_URI}] * count} if count else {}
+        video = await create_video(running, model=model, seconds=5, size="1080x1920", **references)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.275"
         assert video["metadata"]["executed_model"] == f"vidu/{upstream}"
-    heard = vendor.heard("create")[0]
+    heard = provider.received("create")[0]
     shape = {} if path in ("img2video", "start-end2video") else {"aspect_ratio": "9:16"}
-    pictures = {"images": [PICTURE] * count} if count else {}
+    images = {"images": [IMAGE_URI] * count} if count else {}
     assert heard.path == f"{BASE}/{path}"
     assert heard.fields == {
-        "prompt": "a train", "duration": 5, "resolution": "1080p", "model": upstream, **shape, **pictures,
+        "prompt": "a train", "duration": 5, "resolution": "1080p", "model": upstream, **shape, **images,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("model", ["vidu-q3", "vidu/q3-reference"])
-async def test_too_many_pictures(open_gateway: OpenGateway, model: str) -> None:
+async def test_too_many_images(open_gateway: OpenGateway, model: str) -> None:
     async with gateway_for(open_gateway, "vidu", Vidu(), BASE) as running:
         with pytest.raises(Exception, match=r"takes at most|is not supported"):
-            await running.video(model=model, seconds=5, input_reference=[{"image_url": PICTURE}] * 8)
+            await running.video(model=model, seconds=5, input_reference=[{"image_url": IMAGE_URI}] * 8)
 
 
 async def test_credits_are_what_is_paid_for(open_gateway: OpenGateway) -> None:
     """Up to what was held: the rest would be the gateway's loss."""
-    vendor = Vidu()
-    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
-        vendor.credits = 10
-        assert str((await film(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
-        vendor.credits = 1000
-        assert str((await film(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
+    provider = Vidu()
+    async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
+        provider.credits = 10
+        assert str((await create_video(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
+        provider.credits = 1000
+        assert str((await create_video(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
 
 
 async def test_off_the_peak_is_refused(open_gateway: OpenGateway) -> None:
@@ -74,10 +74,10 @@ async def test_off_the_peak_is_refused(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
-    vendor = Vidu()
-    vendor.fates.append(("created", fate))
-    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
-        video = await film(running, model="vidu-q3", seconds=5)
+    provider = Vidu()
+    provider.next_states.append(("created", fate))
+    async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
+        video = await create_video(running, model="vidu-q3", seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -92,17 +92,17 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     ],
 )
 async def test_refused_at_the_door(open_gateway: OpenGateway, reason: str, status: int, code: str) -> None:
-    vendor = Vidu()
-    vendor.next("create", answers(problem(reason, "No.", status), status))
-    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
-        assert (await film(running, model="vidu-q3", seconds=5))["error"]["code"] == code
+    provider = Vidu()
+    provider.next("create", answers(problem(reason, "No.", status), status))
+    async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
+        assert (await create_video(running, model="vidu-q3", seconds=5))["error"]["code"] == code
 
 
 async def test_cancel(open_gateway: OpenGateway) -> None:
-    vendor = Vidu(usual=("created",))
-    async with gateway_for(open_gateway, "vidu", vendor, BASE) as running:
+    provider = Vidu(usual=("created",))
+    async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
         started = await running.video(model="vidu-q3", seconds=5)
-        await vendor.desks["create"].reached(1)
+        await provider.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
-    assert [job.cancelled for job in vendor.jobs.values()] == [True]
+    assert [job.cancelled for job in provider.jobs.values()] == [True]

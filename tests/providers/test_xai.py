@@ -1,4 +1,4 @@
-"""xAI: OpenAI's client, which its documentation hands out, against the simulated vendor; then the whole gateway."""
+"""xAI: OpenAI's client, which its documentation hands out, against the simulated provider; then the whole gateway."""
 
 import json
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.fake_providers.xai import BLOCKED, FAILED, REFUSED, XAI
 from tests.gateway import OpenGateway
-from tests.providers.calls import PICTURE, edit, film, gateway_for, image, talk
+from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
 
 # ------------------------------------------------------------------------------------------------------------- clients
 
 
 @pytest.fixture
 def xai() -> Iterator[XAI]:
-    with serve_in_thread(XAI()) as vendor:
-        yield vendor
+    with serve_in_thread(XAI()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_client_paints(client: openai.OpenAI) -> None:
     assert [bool(one.b64_json) for one in made.data] == [True, True]
 
 
-def test_client_films(client: openai.OpenAI) -> None:
+def test_client_videos(client: openai.OpenAI) -> None:
     wish = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
     begun: Any = client.post("/videos/generations", body=wish, cast_to=object)
     seen: list[Any] = [client.get(f"/videos/{begun['request_id']}", cast_to=object) for _ in range(3)]
@@ -62,10 +62,10 @@ def test_its_own_library_knows_the_words() -> None:
     for model in PROVIDER.models:
         if (row := model.op.param("frame")) is None or row.convert is None:
             continue
-        is_film = model.op.task == "video"
+        is_video = model.op.task == "video"
         for size in ("1:1", "16:9", "9:16", "20:1", "1:20", "2048x2048", "640x480", "1920x1080"):
             ratio, resolution = row.convert(Frame.parse(size))
-            if is_film:
+            if is_video:
                 assert xai_sdk.video.convert_video_aspect_ratio_to_pb(ratio)
                 assert xai_sdk.video.convert_video_resolution_to_pb(resolution)
             else:
@@ -76,12 +76,14 @@ def test_its_own_library_knows_the_words() -> None:
 # ------------------------------------------------------------------------------------------------------------- gateway
 
 
-async def test_pictures_cost_what_is_reported(open_gateway: OpenGateway) -> None:
+async def test_images_cost_what_is_reported(open_gateway: OpenGateway) -> None:
     xai = XAI()
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        record = await image(running, model="grok-imagine-image-2", n=3, size="1792x1024", quality="low", user="u-17")
+        record = await create_image(
+            running, model="grok-imagine-image-2", n=3, size="1792x1024", quality="low", user="u-17"
+        )
         assert (record["status"], str(record["cost"])) == ("completed", "0.12")
-    assert xai.heard("generate")[0].fields == {
+    assert xai.received("generate")[0].fields == {
         "model": "grok-imagine-image-2.0", "prompt": "a pear", "n": 3, "aspect_ratio": "16:9", "resolution": "1k",
         "quality": "low", "response_format": "b64_json", "user": "u-17",
     }  # fmt: skip
@@ -91,37 +93,39 @@ async def test_pictures_cost_what_is_reported(open_gateway: OpenGateway) -> None
 async def test_edits(open_gateway: OpenGateway, count: int) -> None:
     xai = XAI()
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        record = await edit(running, model="grok-imagine-image-2", image=[PICTURE] * count, size="1:1")
+        record = await edit_image(running, model="grok-imagine-image-2", image=[IMAGE_URI] * count, size="1:1")
         assert (record["status"], str(record["cost"])) == ("completed", str(0.04 + 0.01 * count))
-    heard = xai.heard("edit")[0].fields
-    given = {"type": "image_url", "url": PICTURE}
+    heard = xai.received("edit")[0].fields
+    given = {"type": "image_url", "url": IMAGE_URI}
     assert (heard.get("image"), heard.get("images")) == ((given, None) if count == 1 else (None, [given] * 2))
 
 
-async def test_some_pictures_are_blocked(open_gateway: OpenGateway) -> None:
+async def test_some_images_are_blocked(open_gateway: OpenGateway) -> None:
     xai = XAI()
     xai.blocks = {0}
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        assert (await image(running, model="grok-imagine-image-2", n=2))["status"] == "completed"
-        record = await image(running, model="grok-imagine-image-2", n=1)
+        assert (await create_image(running, model="grok-imagine-image-2", n=2))["status"] == "completed"
+        record = await create_image(running, model="grok-imagine-image-2", n=1)
         assert record["error_code"] == "CONTENT_POLICY_VIOLATION"
 
 
-async def test_films(open_gateway: OpenGateway) -> None:
+async def test_videos(open_gateway: OpenGateway) -> None:
     xai = XAI()
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        video = await film(running, model="grok-imagine-video", seconds=5, size="9:16")
+        video = await create_video(running, model="grok-imagine-video", seconds=5, size="9:16")
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.35"
-        await film(running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}])
-        await film(running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": PICTURE}] * 2)
-    words, picture, pictures = (one.fields for one in xai.heard("film"))
+        await create_video(running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": IMAGE_URI}])
+        await create_video(
+            running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": IMAGE_URI}] * 2
+        )
+    words, image, images = (one.fields for one in xai.received("video"))
     assert words == {
         "model": "grok-imagine-video", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16", "resolution": "720p",
     }  # fmt: skip
-    assert picture["image"] == {"type": "image_url", "url": PICTURE}
-    assert "aspect_ratio" not in picture
-    assert len(pictures["reference_images"]) == 2
+    assert image["image"] == {"type": "image_url", "url": IMAGE_URI}
+    assert "aspect_ratio" not in image
+    assert len(images["reference_images"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -134,11 +138,11 @@ async def test_films(open_gateway: OpenGateway) -> None:
         ({"status": "done", "video": {"url": ""}}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
+async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], code: str) -> None:
     xai = XAI()
-    xai.fates.append(("named", "pending", fate))
+    xai.next_states.append(("named", "pending", fate))
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        video = await film(running, model="grok-imagine-video-1.5", seconds=3)
+        video = await create_video(running, model="grok-imagine-video-1.5", seconds=3)
         assert (video["status"], video["error"]["code"]) == ("failed", code)
         assert await running.money() == (10_000_000_000, 0)
 
@@ -146,13 +150,13 @@ async def test_no_film(open_gateway: OpenGateway, fate: dict[str, Any], code: st
 async def test_chats_cost_what_is_reported(open_gateway: OpenGateway) -> None:
     xai = XAI()
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
-        text, record = await talk(running, model="x-ai/grok-4.7", frequency_penalty=0, presence_penalty=0)
+        text, record = await create_chat(running, model="x-ai/grok-4.7", frequency_penalty=0, presence_penalty=0)
         assert json.loads(text)["usage"]["cost_in_usd_ticks"] == 37_756_000
         assert str(record["cost"]) == "0.0037756"
-        _, record = await talk(running, model="x-ai/grok-4.7", stream=True)
+        _, record = await create_chat(running, model="x-ai/grok-4.7", stream=True)
         assert str(record["cost"]) == "0.0037756"
         with pytest.raises(InvalidRequest, match="`stop` is not supported"):
-            await talk(running, model="x-ai/grok-4.7", stop=["."])
+            await create_chat(running, model="x-ai/grok-4.7", stop=["."])
 
 
 async def test_chat_refused_in_words(open_gateway: OpenGateway) -> None:
@@ -161,5 +165,5 @@ async def test_chat_refused_in_words(open_gateway: OpenGateway) -> None:
     xai.next("chat", answers({"code": "permission-denied", "error": words}, 403))
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
         with pytest.raises(Problem) as caught:
-            await talk(running, model="x-ai/grok-4.7")
+            await create_chat(running, model="x-ai/grok-4.7")
         assert caught.value.code == "CONTENT_POLICY_VIOLATION"

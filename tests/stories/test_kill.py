@@ -59,7 +59,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedPro
         assert summary["count"] <= len(lab.invoice), "and nobody pays for what was not made"
         assert Decimal(str(summary["total_cost"])) == Decimal("0.04") * summary["count"]
         assert Decimal(str(balance)) == 10 - Decimal(str(summary["total_cost"]))
-        sent = Counter(heard.fields["prompt"] for heard in lab.images.heard)
+        sent = Counter(heard.fields["prompt"] for heard in lab.images.received)
         assert max(sent.values()) == 1, "nothing was sent again"
     audited = story.penstock("audit")
     assert (audited.returncode, audited.stdout.splitlines()[-1]) == (0, "audit clean"), audited.stderr

@@ -66,7 +66,7 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
         assert (record["end_user"], record["session_id"]) == ("u1", "s1")
         assert record["response_bytes"] == len(response.body)
         assert await running.money() == (10_000_000_000 - 9000, 0)
-        sent = running.lab.chats.heard[0].fields
+        sent = running.lab.chats.received[0].fields
         assert sent["model"] == "talk-1"
         assert "session_id" not in sent
         assert running.lab.bill_usd == COST
@@ -183,7 +183,7 @@ async def test_extra_fields_cannot_redirect_the_call(open_gateway: OpenGateway, 
             await chat(running, **{extra: "https://evil.example"})
         assert caught.value.param == extra
         await chat(running, top_k=40)
-        assert running.lab.chats.heard[-1].fields["top_k"] == 40
+        assert running.lab.chats.received[-1].fields["top_k"] == 40
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

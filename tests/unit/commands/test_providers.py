@@ -125,7 +125,8 @@ def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> N
 
 
 @pytest.mark.parametrize(
-    ("model", "act"), [("picture", faults.error(500, "out of paint")), ("film", faults.film("in_progress", "failed"))]
+    ("model", "act"),
+    [("picture", faults.error(500, "out of paint")), ("film", faults.video_states("in_progress", "failed"))],
 )
 def test_a_failing_provider_is_reported(tmp_path: Path, lab: ScriptedProvider, model: str, act: Any) -> None:
     (lab.images if model == "picture" else lab.videos).next(act)

@@ -167,7 +167,7 @@ async def test_a_video_refused_for_its_content(open_gateway: OpenGateway) -> Non
 async def test_two_jobs_of_one_name(open_gateway: OpenGateway) -> None:
     """The second cannot be told from the first, so it is not claimed."""
     async with open_gateway() as running:
-        act = faults.film("queued", "in_progress", "completed", name="video_same")
+        act = faults.video_states("queued", "in_progress", "completed", name="video_same")
         running.lab.videos.next(act, act)
         first = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
@@ -230,7 +230,7 @@ async def test_a_job_that_fails_goes_to_the_next(open_gateway: OpenGateway) -> N
 async def test_a_provider_that_gives_a_job_up(open_gateway: OpenGateway) -> None:
     """Nobody here cancelled anything."""
     async with open_gateway(annex=True) as running:
-        running.lab.videos.next(faults.film("queued", "cancelled"))
+        running.lab.videos.next(faults.video_states("queued", "cancelled"))
         done = await running.finished((await running.video()).json["id"])
         assert done["metadata"]["provider"] == "annex"
 
@@ -263,7 +263,7 @@ async def test_a_success_that_comes_too_late(open_gateway: OpenGateway) -> None:
         running.lab.cancels.always(faults.broken)
         video_id = (await running.video()).json["id"]
         await running.ended(video_id, step_seconds=3)
-        next(iter(running.lab.films.values())).states.append("completed")
+        next(iter(running.lab.video_jobs.values())).states.append("completed")
         running.clock.advance(3600)
         await running.idle()
         assert (await running.shown(video_id))["error"]["code"] == "UPSTREAM_TIMEOUT"
@@ -295,7 +295,7 @@ async def test_the_state_of_a_video(open_gateway: OpenGateway) -> None:
             "in_progress 99",
             "completed",
         )
-        running.lab.videos.next(faults.film(*states))
+        running.lab.videos.next(faults.video_states(*states))
         video_id, seen = (await running.video()).json["id"], list[tuple[str, int]]()
 
         async def met() -> bool:
@@ -337,7 +337,7 @@ async def test_a_file_that_can_never_be_fetched(open_gateway: OpenGateway) -> No
 @sqlite_only
 async def test_an_image_that_cannot_be_fetched(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
-        running.lab.gives_addresses = True
+        running.lab.returns_urls = True
         running.lab.files.next(faults.broken)
         waiting = asyncio.create_task(running.image())
         await running.lab.files.reached(1)

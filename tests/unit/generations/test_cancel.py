@@ -58,7 +58,7 @@ async def test_cancelling_what_a_provider_will_not_stop(open_gateway: OpenGatewa
 async def test_a_cancel_that_comes_too_late_for_the_provider(open_gateway: OpenGateway) -> None:
     """It takes the cancel, and says that it had finished: then it had."""
     async with open_gateway() as running:
-        running.lab.videos.next(faults.film("queued", "completed"))
+        running.lab.videos.next(faults.video_states("queued", "completed"))
         running.lab.cancels.always(faults.file(b"{}", "application/json"))
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)

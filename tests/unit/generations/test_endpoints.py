@@ -59,7 +59,7 @@ async def test_images_in_the_answer_itself(open_gateway: OpenGateway) -> None:
 @sqlite_only
 async def test_an_image_that_lies_at_an_address(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        running.lab.gives_addresses = True
+        running.lab.returns_urls = True
         made = await running.image(response_format="b64_json")
         assert base64.b64decode(made["data"][0]["b64_json"]) == png(64, 64)
 
@@ -70,7 +70,7 @@ async def test_an_edit(open_gateway: OpenGateway) -> None:
         source = "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()
         made = await running.edit(image=source)
         assert made["metadata"]["executed_model"] == "lab/easel-1"
-        assert [len(heard.fields["image"]) for heard in running.lab.edits.heard] == [1]
+        assert [len(heard.fields["image"]) for heard in running.lab.edits.received] == [1]
 
 
 @sqlite_only
@@ -153,7 +153,7 @@ async def test_fields_that_are_ours_to_set(open_gateway: OpenGateway) -> None:
         assert record["created_at"].startswith("2023-11-14T22:13:20")
         assert await running.money() == (nanos("9.96"), 0)
         assert await running.money(stranger.org_id) == (nanos("10"), 0)
-        assert running.lab.images.heard[0].fields.items() >= extras.items()
+        assert running.lab.images.received[0].fields.items() >= extras.items()
 
 
 async def test_money_for_seven(open_gateway: OpenGateway) -> None:
@@ -410,7 +410,7 @@ async def test_prices_are_those_of_the_promise(open_gateway: OpenGateway) -> Non
             labs[0].videos.next(faults.never_ends)
             video_id = (await running.video()).json["id"]
             await labs[0].videos.reached(1)
-        next(iter(labs[0].films.values())).states.append("completed")
+        next(iter(labs[0].video_jobs.values())).states.append("completed")
         async with open_gateway(labs=labs, models=dear) as running:
             done = await running.finished(video_id)
             assert done["metadata"]["cost"] == Decimal("0.4")

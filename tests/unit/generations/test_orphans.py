@@ -41,7 +41,7 @@ def is_now(running: RunningGateway, video_id: str, *wanted: str) -> Callable[[],
 
 
 def finish(running: RunningGateway, state: str) -> None:
-    for film in running.lab.films.values():
+    for film in running.lab.video_jobs.values():
         film.states.clear()
         film.states.append(state)
 
@@ -80,7 +80,7 @@ async def test_a_job_that_fails_or_vanishes_is_no_loss(open_gateway: OpenGateway
     async with open_gateway(job_deadline_seconds=60) as running:
         video_id = await fail_by_deadline(running)
         if state == "gone":
-            running.lab.films.clear()
+            running.lab.video_jobs.clear()
         else:
             finish(running, state)
         await running.until(is_now(running, video_id, then), step_seconds=10)

@@ -31,7 +31,7 @@ async def image(running: RunningGateway, request_id: str) -> Response:
 
 async def test_a_video_while_it_is_made(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        running.lab.videos.next(faults.film("queued", "in_progress 40"))
+        running.lab.videos.next(faults.video_states("queued", "in_progress 40"))
         video_id = (await running.video()).json["id"]
 
         async def begun() -> bool:
@@ -47,7 +47,7 @@ async def test_a_video_while_it_is_made(open_gateway: OpenGateway) -> None:
             None,
             None,
         )
-        assert shown["metadata"]["upstream_id"] in running.lab.films
+        assert shown["metadata"]["upstream_id"] in running.lab.video_jobs
         assert shown["metadata"]["cost_estimate"] == Decimal("0.4")
         assert "cost" not in shown["metadata"]
 

@@ -174,7 +174,7 @@ async def test_a_restart_in_good_order_is_no_crash(open_gateway: OpenGateway) ->
         for _ in range(7):
             async with open_gateway(labs=labs):
                 pass
-        next(iter(labs[0].films.values())).states.append("completed")
+        next(iter(labs[0].video_jobs.values())).states.append("completed")
         async with open_gateway(labs=labs) as running:
             assert (await running.finished(video_id))["status"] == "completed"
 

@@ -36,7 +36,7 @@ async def begun(running: RunningGateway, **body: Any) -> tuple[str, str]:
         return [row["state"] for row in await running.attempts(video_id)] == ["submitted"]
 
     await running.until(submitted, step_seconds=0)
-    return video_id, running.lab.videos.heard[-1].fields["callback_url"]
+    return video_id, running.lab.videos.received[-1].fields["callback_url"]
 
 
 def parts(address: str) -> tuple[str, str]:
@@ -45,7 +45,7 @@ def parts(address: str) -> tuple[str, str]:
 
 
 def finish(running: RunningGateway) -> None:
-    film = running.lab.films[running.lab.invoice[-1].id]
+    film = running.lab.video_jobs[running.lab.invoice[-1].id]
     film.states = deque(["completed"])
 
 
@@ -103,7 +103,7 @@ async def test_not_offered_where_others_could_read_it(told: Ground, public_url: 
     async with told.open(public_url=public_url) as running:
         await running.video()
         await running.lab.videos.reached(1)
-        assert "callback_url" not in running.lab.videos.heard[0].fields
+        assert "callback_url" not in running.lab.videos.received[0].fields
 
 
 @sqlite_only
@@ -111,14 +111,14 @@ async def test_not_offered_to_who_does_not_know_how(open_gateway: OpenGateway) -
     async with open_gateway(public_url=PUBLIC) as running:
         await running.video()
         await running.lab.videos.reached(1)
-        assert "callback_url" not in running.lab.videos.heard[0].fields
+        assert "callback_url" not in running.lab.videos.received[0].fields
 
 
 @sqlite_only
 async def test_not_offered_for_what_is_answered_at_once(told: Ground) -> None:
     async with told.open(public_url=PUBLIC) as running:
         await running.image()
-        assert "callback_url" not in running.lab.images.heard[0].fields
+        assert "callback_url" not in running.lab.images.received[0].fields
 
 
 @sqlite_only

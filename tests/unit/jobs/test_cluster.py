@@ -194,7 +194,7 @@ async def test_a_job_that_is_there_twice(open_gateway: OpenGateway) -> None:
             await soon(attended)
         assert worker.gateway.jobs.running == 1
         assert len(labs[0].videos) == 1
-        labs[0].films[labs[0].invoice[0].id].states.append("completed")
+        labs[0].video_jobs[labs[0].invoice[0].id].states.append("completed")
         assert (await worker.finished(video_id))["status"] == "completed"
         assert await worker.money() == (nanos("9.6"), 0)
 

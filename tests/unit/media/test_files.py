@@ -230,7 +230,7 @@ async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGatew
 async def test_the_files_of_an_unfinished_generation_are_not_deleted(open_gateway: OpenGateway) -> None:
     """One of two videos was stored long ago; the other is not finished."""
     async with open_gateway() as running:
-        running.lab.videos.next(faults.film("queued", "completed"), faults.never_ends)
+        running.lab.videos.next(faults.video_states("queued", "completed"), faults.never_ends)
         video_id = (await running.video(n=2)).json["id"]
 
         async def kept() -> bool:

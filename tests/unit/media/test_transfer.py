@@ -238,7 +238,7 @@ def source_at(running: RunningGateway, path: str, *, trusted: bool = True) -> Do
 
 
 def video_source(running: RunningGateway) -> DownloadSource:
-    running.lab.films["v"] = object()  # type: ignore[assignment]
+    running.lab.video_jobs["v"] = object()  # type: ignore[assignment]
     return source_at(running, "/v1/videos/v/content")
 
 

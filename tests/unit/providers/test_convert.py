@@ -1,4 +1,4 @@
-"""Conversions that provider tables share: shapes, sizes, durations, pictures, words."""
+"""Conversions that provider tables share: shapes, sizes, durations, images, words."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.providers import convert
 from penstock.values import Frame, InputImage
 
-PICTURE = InputImage(b"\x89PNG", "image/png", 2, 2)
+IMAGE = InputImage(b"\x89PNG", "image/png", 2, 2)
 
 
 def frame(text: str) -> Frame:
@@ -192,21 +192,21 @@ def test_durations_stay_legal(asked: float) -> None:
     assert 2 <= convert.seconds_between(2, 10)(asked) <= 10
 
 
-# ------------------------------------------------------------------------------------------------------ pictures, words
+# ------------------------------------------------------------------------------------------------------ images, words
 
 
-def test_pictures() -> None:
-    assert convert.plain_base64(PICTURE) == "iVBORw=="
-    assert convert.data_uri(PICTURE) == "data:image/png;base64,iVBORw=="
-    assert convert.inline_image(PICTURE) == {"mimeType": "image/png", "data": "iVBORw=="}
-    assert convert.first_image(convert.plain_base64)([PICTURE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
-    assert convert.each_image(convert.plain_base64)([PICTURE, PICTURE]) == ["iVBORw==", "iVBORw=="]
+def test_images() -> None:
+    assert convert.plain_base64(IMAGE) == "iVBORw=="
+    assert convert.data_uri(IMAGE) == "data:image/png;base64,iVBORw=="
+    assert convert.inline_image(IMAGE) == {"mimeType": "image/png", "data": "iVBORw=="}
+    assert convert.first_image(convert.plain_base64)([IMAGE, InputImage(b"x", "image/png", 1, 1)]) == "iVBORw=="
+    assert convert.each_image(convert.plain_base64)([IMAGE, IMAGE]) == ["iVBORw==", "iVBORw=="]
 
 
-def test_first_and_last_picture() -> None:
-    ends = convert.first_and_last(lambda picture: picture.width)
-    assert ends([PICTURE]) == (2, None)
-    assert ends([PICTURE, InputImage(b"", "image/png", 3, 3)]) == (2, 3)
+def test_first_and_last_image() -> None:
+    ends = convert.first_and_last(lambda image: image.width)
+    assert ends([IMAGE]) == (2, None)
+    assert ends([IMAGE, InputImage(b"", "image/png", 3, 3)]) == (2, 3)
 
 
 def test_two_fields_of_one_value() -> None:

@@ -79,8 +79,8 @@ def test_a_whole_table_keeps_what_was_said() -> None:
 
 
 def test_a_whole_table_refuses_what_would_be_missed() -> None:
-    film = {row.name: row.handling for row in complete_table("video")}
-    assert film == {
+    video = {row.name: row.handling for row in complete_table("video")}
+    assert video == {
         "n": "emulated", "input_reference": "refused", "negative_prompt": "refused", "frame": "ignored",
         "user": "ignored",
     }  # fmt: skip
@@ -132,7 +132,7 @@ def test_fields_under_one_name() -> None:
     assert nest_under("input")({"a": 1}) == {"input": {"a": 1}}
 
 
-# ---------------------------------------------------------------------------------------------------------------- films
+# --------------------------------------------------------------------------------------------------------------- videos
 
 
 def sent(row: Param, value: object) -> object:
@@ -140,21 +140,21 @@ def sent(row: Param, value: object) -> object:
     return row.convert(value)
 
 
-def test_how_long_a_film_lasts() -> None:
+def test_how_long_a_video_lasts() -> None:
     row = duration(5, 10, convert=number_text, default=5)
     assert (row.name, row.to, row.default, row.high) == ("seconds", ("duration",), 5, 10)
     assert [sent(row, seconds) for seconds in (3, 5, 7.5, 10)] == ["5", "5", "10", "10"]
 
 
-def test_what_a_film_looks_like() -> None:
-    film = frame("16:9 1:1", "720p", "1080p")
-    assert (film.to, film.default) == (("aspect_ratio", "resolution"), "16:9")
-    assert sent(film, Frame.parse("16:9")) == ("16:9", "720p")
-    assert sent(film, Frame.parse("1080x1080")) == ("1:1", "1080p")
-    ratio, resolution, as_picture = frame("1:1 16:9"), frame("", "720p", "1080p"), frame()
+def test_what_a_video_looks_like() -> None:
+    video = frame("16:9 1:1", "720p", "1080p")
+    assert (video.to, video.default) == (("aspect_ratio", "resolution"), "16:9")
+    assert sent(video, Frame.parse("16:9")) == ("16:9", "720p")
+    assert sent(video, Frame.parse("1080x1080")) == ("1:1", "1080p")
+    ratio, resolution, as_image = frame("1:1 16:9"), frame("", "720p", "1080p"), frame()
     assert (ratio.to, ratio.default, sent(ratio, Frame.parse("1920x1080"))) == (("aspect_ratio",), "1:1", "16:9")
     assert (resolution.to, sent(resolution, Frame.parse("1920x1080"))) == (("resolution",), "1080p")
-    assert (as_picture.handling, as_picture.to, as_picture.default) == ("ignored", (), "16:9")
+    assert (as_image.handling, as_image.to, as_image.default) == ("ignored", (), "16:9")
 
 
 def test_prices_of_one_source() -> None:

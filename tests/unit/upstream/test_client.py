@@ -40,7 +40,7 @@ async def test_submit_an_image(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         result = await submit(running)
         assert (result.status, len(result.files)) == ("completed", 1)
-        heard = running.lab.images.heard[0]
+        heard = running.lab.images.received[0]
         assert heard.key == KEY
         assert heard.fields == {"model": "easel-1", "prompt": "a pear", "size": "64x64", "n": 1}
 
@@ -49,7 +49,7 @@ async def test_submit_poll_and_cancel_a_job(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         upstream, video = running.gateway.upstream, candidate(running, "film")
         result = await submit(running, VIDEO)
-        assert (result.status, result.ref) == ("queued", {"id": next(iter(running.lab.films))})
+        assert (result.status, result.ref) == ("queued", {"id": next(iter(running.lab.video_jobs))})
         assert [(await upstream.poll(video, result.ref)).status for _ in range(2)] == ["in_progress", "completed"]
         source = upstream.download_source(video, (await upstream.poll(video, result.ref)).files[0])
         assert source.trusted
