@@ -155,7 +155,7 @@ MISTAKES = {
 
 
 def message(folder: Path, toml: str) -> str:
-    """What is said about a file with a mistake."""
+    """The message about a file with a mistake."""
     write(folder, toml)
     with pytest.raises(Misconfigured) as caught:
         load({"data": folder}, {})

@@ -296,14 +296,14 @@ def test_a_planned_candidate_is_found_again_while_it_exists() -> None:
 
 def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
     """A model may generate and edit, and have one endpoint for text-to-video and another for image-to-video."""
-    words, moves = model("fox", "video", "v1"), model("fox", "video", "v1")
-    moves = replace(moves, op=replace(moves.op, send="POST /moves"))
-    found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), words, moves))
+    from_text, from_image = model("fox", "video", "v1"), model("fox", "video", "v1")
+    from_image = replace(from_image, op=replace(from_image.op, send="POST /moves"))
+    found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), from_text, from_image))
     for task in ("image", "edit"):
         candidate = found.option(PlannedCandidate("one", "fox", "v1"), task)
         assert candidate is not None
         assert candidate.model.op.task == task
-    for one in (words, moves):
+    for one in (from_text, from_image):
         candidate = found.option(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
         assert candidate is not None
         assert candidate.model == one
@@ -318,19 +318,19 @@ def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
         if one.upstream == "fox-v1":
             raise InvalidRequest("not one")
 
-    def nobody(one: Model, request: Request) -> None:
+    def no_provider(one: Model, request: Request) -> None:
         raise InvalidRequest(f"not {one.upstream}")
 
     assert slugs(capable_route(found, wanted, only_two)) == ["two"]
     with pytest.raises(InvalidRequest, match="not fox-v1"):
-        capable_route(found, wanted, nobody)
+        capable_route(found, wanted, no_provider)
 
 
 def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
     """Text-to-video and image-to-video may have two endpoints."""
-    words, moves = model("film", "video", "words"), model("film", "video", "moves")
+    from_text, from_image = model("film", "video", "words"), model("film", "video", "moves")
     other = provider("two", model("film", "video"))
-    found = route(catalog(provider("one", words, moves), other), "one/film", VIDEO)
+    found = route(catalog(provider("one", from_text, from_image), other), "one/film", VIDEO)
     wanted = Request(task="video", model="film", values={})
     for upstream in ("words", "moves"):
 

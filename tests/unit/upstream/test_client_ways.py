@@ -43,7 +43,7 @@ OP = Operation(
     model_field=None,
     params=(
         passthrough("prompt"),
-        converted("images", to="picture", convert=lambda found: found[0].name),
+        converted("images", to="image", convert=lambda found: found[0].name),
         converted("random_seed", to="seed", convert=lambda number: "drawn" if number in range(2**32) else "?"),
         passthrough("seed"),
     ),
@@ -66,7 +66,7 @@ def exchange(method: str, path: str, reply: dict[str, Any], **sent: Any) -> dict
 
 STARTED = {"json": {"id": "7", "status": "queued", "place": "https://eu.acme.example/jobs/7"}}
 UPLOADED = [["image", {"filename": "a.png", "content_type": "image/png", "data": "pixels"}], ["keep", "no"]]
-UPLOAD = ImageUpload(send="POST /pictures", form=upload_form, read=lambda reply: str(reply.json["name"]))
+UPLOAD = ImageUpload(send="POST /uploads", form=upload_form, read=lambda reply: str(reply.json["name"]))
 
 
 # -------------------------------------------------------------------------------------------------------------- uploads
@@ -75,8 +75,8 @@ UPLOAD = ImageUpload(send="POST /pictures", form=upload_form, read=lambda reply:
 async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
     script = Script(
         [
-            exchange("POST", "/pictures", {"json": {"name": "p-1"}}, form=UPLOADED),
-            exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "picture": "p-1", "seed": "drawn"}),
+            exchange("POST", "/uploads", {"json": {"name": "p-1"}}, form=UPLOADED),
+            exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "image": "p-1", "seed": "drawn"}),
         ]
     )
     result = await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
@@ -92,7 +92,7 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
     ],
 )
 async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) -> None:
-    script = Script([exchange("POST", "/pictures", reply, form=UPLOADED)])
+    script = Script([exchange("POST", "/uploads", reply, form=UPLOADED)])
     with pytest.raises(AttemptFailed) as caught:
         await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
     assert caught.value.kind == kind
@@ -136,8 +136,8 @@ async def test_a_provider_without_a_domain_has_one_host() -> None:
 
 
 async def test_a_job_failure_in_the_body_of_an_http_error_is_read() -> None:
-    told = {"status": 503, "json": {"id": "7", "status": "failed", "why": "no luck"}}
-    script = Script([exchange("GET", "/jobs/7", told)] * 2)
+    failed_job = {"status": 503, "json": {"id": "7", "status": "failed", "why": "no luck"}}
+    script = Script([exchange("GET", "/jobs/7", failed_job)] * 2)
     result = await carrier(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
     assert (result.status, result.message) == ("failed", "no luck")
     with pytest.raises(AttemptFailed):

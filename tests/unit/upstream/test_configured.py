@@ -135,11 +135,11 @@ def test_known_providers_can_be_changed() -> None:
 
 
 def test_a_base_url_replaces_the_one_of_the_environment() -> None:
-    own = replace(KNOWN, base_url_env="FAL_URL")
-    (placed,) = configured.providers({"fal": own}, {"fal": {"base_url": "http://10.0.0.8:8188"}})
-    assert (placed.base_url, placed.base_url_env) == ("http://10.0.0.8:8188", None)
-    (elsewhere,) = configured.providers({"fal": own}, {"fal": {"key_env": "OURS"}})
-    assert elsewhere.base_url_env == "FAL_URL"
+    self_hosted = replace(KNOWN, base_url_env="FAL_URL")
+    (changed,) = configured.providers({"fal": self_hosted}, {"fal": {"base_url": "http://10.0.0.8:8188"}})
+    assert (changed.base_url, changed.base_url_env) == ("http://10.0.0.8:8188", None)
+    (with_key,) = configured.providers({"fal": self_hosted}, {"fal": {"key_env": "OURS"}})
+    assert with_key.base_url_env == "FAL_URL"
 
 
 def test_providers_without_a_table_are_unchanged() -> None:
@@ -218,7 +218,7 @@ MISTAKES = {
 
 
 def message(text: str) -> str:
-    """What is said about a file with a mistake."""
+    """The message about a file with a mistake."""
     with pytest.raises(Misconfigured) as caught:
         read(text)
     return str(caught.value)

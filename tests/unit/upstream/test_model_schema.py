@@ -111,8 +111,8 @@ def test_required_are_the_fields_that_all_operations_require() -> None:
     assert set(model_schema.schema([image])["required"]) == {"prompt", "model"}
     assert set(model_schema.schema([edit])["required"]) == {"image", "model"}
     assert set(model_schema.schema([image, edit])["required"]) == {"model"}
-    shape = op(converted("frame", to="x", convert=str, required=True))
-    assert set(model_schema.schema([shape])["required"]) == {"prompt", "model", "size"}
+    with_frame = op(converted("frame", to="x", convert=str, required=True))
+    assert set(model_schema.schema([with_frame])["required"]) == {"prompt", "model", "size"}
 
 
 def test_limits_of_two_providers_are_combined() -> None:

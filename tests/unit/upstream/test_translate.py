@@ -30,9 +30,9 @@ from penstock.values import InputImage
 IMAGE = InputImage(b"png", "image/png", 4, 4)
 
 
-def model(*params: Param, **said: Any) -> Model:
-    task = said.pop("task", "image")
-    settings = {"send": "POST /make", "read": lambda reply: Result(), **said}
+def model(*params: Param, **changes: Any) -> Model:
+    task = changes.pop("task", "image")
+    settings = {"send": "POST /make", "read": lambda reply: Result(), **changes}
     return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
 
 
@@ -82,8 +82,8 @@ def test_each_handling(row: Param, values: dict[str, Any], sent: dict[str, Any])
 
 def test_size_aspect_ratio_and_resolution_make_one_frame() -> None:
     one = model(converted("frame", to=("width", "height"), convert=pixels(720)), model_field=None, task="video")
-    said = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
-    assert body(one, said) == {"width": 1080, "height": 1920}
+    wanted = request("video", size="9:16", aspect_ratio="1:1", resolution="1080p")
+    assert body(one, wanted) == {"width": 1080, "height": 1920}
 
 
 def test_input_images_are_sent() -> None:
@@ -98,10 +98,10 @@ def test_input_images_are_sent() -> None:
 
 
 def test_the_model_is_in_the_body_or_in_the_path() -> None:
-    said = request("upscale", prompt="p")
-    assert body(model(passthrough("prompt")), said) == {"prompt": "p", "model": "brush-1"}
-    assert body(model(passthrough("prompt"), model_field="version"), said) == {"prompt": "p", "version": "brush-1"}
-    assert body(model(passthrough("prompt"), send="POST /run/{model}"), said) == {"prompt": "p"}
+    wanted = request("upscale", prompt="p")
+    assert body(model(passthrough("prompt")), wanted) == {"prompt": "p", "model": "brush-1"}
+    assert body(model(passthrough("prompt"), model_field="version"), wanted) == {"prompt": "p", "version": "brush-1"}
+    assert body(model(passthrough("prompt"), send="POST /run/{model}"), wanted) == {"prompt": "p"}
 
 
 def test_adjust_body_is_applied_last() -> None:
@@ -113,7 +113,7 @@ def test_adjust_body_is_applied_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "defaults", "values"),
+    ("given", "defaults", "values"),
     [
         ({}, {"seconds": 4, "frame": "1280x720"}, {"seconds": 4, "size": "1280x720"}),
         ({"seconds": 8, "size": "1:1"}, {"seconds": 4, "frame": "1280x720"}, {"seconds": 8, "size": "1:1"}),
@@ -122,15 +122,15 @@ def test_adjust_body_is_applied_last() -> None:
     ],
 )
 def test_a_new_video_has_the_defaults_of_its_model(
-    said: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
+    given: dict[str, Any], defaults: dict[str, Any], values: dict[str, Any]
 ) -> None:
     rows = [passthrough(name, default=default) for name, default in defaults.items()]
-    assert translate.with_defaults(request("video", **said), model(*rows)).values == values
+    assert translate.with_defaults(request("video", **given), model(*rows)).values == values
 
 
 def test_an_image_request_gets_no_defaults() -> None:
-    said = request("image", prompt="p")
-    assert translate.with_defaults(said, model(passthrough("frame", default="512x512"))) == said
+    wanted = request("image", prompt="p")
+    assert translate.with_defaults(wanted, model(passthrough("frame", default="512x512"))) == wanted
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
@@ -179,7 +179,7 @@ def test_values_that_the_model_does_not_allow(row: Param, values: dict[str, Any]
         (passthrough("seconds", low=2, high=10), {"seconds": 10}),
         (passthrough("prompt", max_length=4), {"prompt": "🦊🦊🦊🦊"}),
         (refused("negative_prompt")[0], {}),
-        (passthrough("images", required=True), {}),  # pictures are counted apart
+        (passthrough("images", required=True), {}),  # images are counted apart
         (fixed("x", 1), {}),
     ],
 )
@@ -213,12 +213,15 @@ def test_the_number_of_input_images_is_checked(row: Param | None, count: int, wo
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")]
+    ("name", "public_name"), [("images", "image"), ("mask", "mask"), ("input_reference", "input_reference")]
 )
-def test_errors_use_the_interfaces_names_of_inputs(name: str, said: str) -> None:
+def test_errors_use_the_interfaces_names_of_inputs(name: str, public_name: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         translate.check_inputs(model(), {name: 1})
-    assert (caught.value.message, caught.value.param) == (f"`{said}` is not supported by lab/brush.", said)
+    assert (caught.value.message, caught.value.param) == (
+        f"`{public_name}` is not supported by lab/brush.",
+        public_name,
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- sending

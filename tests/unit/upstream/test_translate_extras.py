@@ -26,9 +26,9 @@ from penstock.schema import Request
 from penstock.upstream import translate
 
 
-def model(*params: Param, **said: Any) -> Model:
-    task = said.pop("task", "image")
-    settings = {"send": "POST /make", "read": lambda reply: Result(), **said}
+def model(*params: Param, **changes: Any) -> Model:
+    task = changes.pop("task", "image")
+    settings = {"send": "POST /make", "read": lambda reply: Result(), **changes}
     return Model(id="lab/brush", upstream="brush-1", op=Operation(task=task, params=params, **settings), prices=())
 
 
@@ -117,9 +117,9 @@ def test_a_provider_table_may_name_further_priced_extras() -> None:
 
 def test_extras_with_a_row_in_the_table_are_allowed() -> None:
     one = model(renamed("generate_audio", "audio", one_of=(True, False)), model_field=None)
-    said = request("upscale", {"generate_audio": True})
-    translate.check(one, said)
-    assert body(one, said) == {"audio": True}
+    wanted = request("upscale", {"generate_audio": True})
+    translate.check(one, wanted)
+    assert body(one, wanted) == {"audio": True}
     assert refusal(one, request(extras={"generate_audio": "loud"})).message.endswith("must be one of `true`, `false`.")
 
 
@@ -163,9 +163,9 @@ def test_limits_of_provider_fields_are_checked(seed: Any) -> None:
 
 def test_provider_fields_are_translated() -> None:
     one = model(converted("seed", to="noise.seed", convert=lambda seed: seed + 1), model_field=None)
-    said = request("upscale", {"seed": 4})
-    translate.check(one, said)
-    assert body(one, said) == {"noise": {"seed": 5}}
+    wanted = request("upscale", {"seed": 4})
+    translate.check(one, wanted)
+    assert body(one, wanted) == {"noise": {"seed": 5}}
     assert refusal(one, request(extras={"seed": "abc"})).message == "Invalid value for `seed` of lab/brush."
 
 
