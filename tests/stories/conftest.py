@@ -14,7 +14,7 @@ from tests.stories.processes import Ground, Serving
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """Waits for the disk, because the server refuses one that does not."""
-    with postgres.server(postgres.USUAL) as address:
+    with postgres.server(postgres.COMMON) as address:
         yield address
 
 

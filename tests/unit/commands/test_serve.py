@@ -37,7 +37,7 @@ def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """One that waits for the disk, because a worker refuses others."""
-    with postgres.server(postgres.USUAL) as address:
+    with postgres.server(postgres.COMMON) as address:
         yield address
 
 

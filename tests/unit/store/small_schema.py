@@ -136,7 +136,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._binaries, self._user = postgres._prepare(folder)
+        self._binaries, self._user = postgres.prepare_binaries(folder)
         self._data = folder / "data"
         self._port = unused_port()
         self.address = f"postgresql://postgres@127.0.0.1:{self._port}"
@@ -155,7 +155,7 @@ class Cluster:
                 user=self._user,
                 cwd=self._folder,
             )
-        postgres._wait(f"{self.address}/postgres", self._folder / "log")
+        postgres.wait_until_ready(f"{self.address}/postgres", self._folder / "log")
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server: orderly (SIGINT), or as in a crash (SIGQUIT)."""
