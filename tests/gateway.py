@@ -149,6 +149,22 @@ class RunningGateway:
         settings = self.gateway.settings
         return await asyncio.to_thread(_rows, settings.database or settings.data / "penstock.db", sql)
 
+    async def tables_with(self, word: str) -> list[str]:
+        """The tables that have a row with a word in any of its columns."""
+        if self.gateway.store.dialect == "sqlite":
+            tables = await self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        else:
+            tables = await self.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
+        found = []
+        for table in tables:
+            rows = await self.rows(f'SELECT * FROM "{table["name"]}"')  # noqa: S608 - the database's own names
+            texts = (
+                value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row.values()
+            )
+            if any(word.encode() in text for text in texts):
+                found.append(table["name"])
+        return found
+
     async def change(self, *statements: str) -> None:
         """Something that no gateway would do to the database, from outside."""
         settings = self.gateway.settings

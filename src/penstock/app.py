@@ -21,7 +21,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
 from penstock.clock import Clock, cancel_and_wait
 from penstock.gateway import Gateway
-from penstock.generations import orphans
+from penstock.generations import orphans, payloads
 from penstock.generations.run import run_generation
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
@@ -46,6 +46,7 @@ from penstock.webhooks.events import WebhookSecrets
 
 log = structlog.get_logger()
 _SWEEP_SECONDS = 30.0
+_REMOVE_SECONDS = 2.0  # where no payloads are to be stored
 _STRAYS_SECONDS = 3600.0
 _ABANDONED_SECONDS = 86_400.0  # where other processes write too, an unfinished file of this age is abandoned
 
@@ -140,6 +141,8 @@ def _periodic_work(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
     if gateway.settings.worker:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
+        pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
+        work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
         work["delete stray files"] = _repeat(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)

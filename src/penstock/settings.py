@@ -86,8 +86,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     url_seconds: Annotated[Count, Meta(description="How long the signed URL of an image works.")] = 3600
     payloads: Annotated[
         Literal["none", "media", "all"],
-        Meta(description="Whose bodies are stored until purged: none, media (not chat) or all."),
+        Meta(
+            description="What is stored of ended requests and their responses: `none`, `media` (images and videos) or "
+            "`all` (chat, too)."
+        ),
     ] = "media"
+    payload_retention: Annotated[
+        RetentionTime, Meta(description="How long prompts and other texts of ended requests are stored.")
+    ] = "30d"
 
     image_wait_seconds: Annotated[
         Pause, Meta(description="How long a caller waits for an image before UPSTREAM_TIMEOUT.")

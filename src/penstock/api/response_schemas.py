@@ -216,6 +216,14 @@ _BALANCE = closed_object(
         "available": closed_object({"amount": or_null(NUMBER), "currency": always("usd")}),
     }
 )
+_PAYLOADS = closed_object(
+    {
+        "id": TEXT,
+        "object": always("request.payloads"),
+        "request": or_null(open_object({})),
+        "response": {"description": "A JSON object; the text of a streamed chat; null when nothing is stored."},
+    }
+)
 _PURGED = closed_object({"id": TEXT, "purged": always(True), "already_purged": FLAG, "media_deleted": INTEGER})
 
 _RECORDING = closed_object(
@@ -299,6 +307,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "Payloads": _PAYLOADS,
     "Purged": _PURGED,
     "Provider": _PROVIDER,
     "ProviderList": list_of("Provider", pages=False),

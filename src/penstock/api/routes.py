@@ -30,6 +30,7 @@ from penstock.fields import CHAT, EDIT, IMAGE, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
+from penstock.generations.payloads import retrieve_payloads
 from penstock.generations.purge import purge
 from penstock.schema import Call, Response
 
@@ -66,6 +67,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/requests", requests.list_requests, "List request records",
           query=REQUESTS_QUERY, gives="RequestList"),
     Route("GET", "/v1/requests/{request_id}", requests.retrieve_request, "Retrieve a request record", gives="Request"),
+    Route("GET", "/v1/requests/{request_id}/payloads", retrieve_payloads, "Read what is stored of a request",
+          gives="Payloads"),
     Route("DELETE", "/v1/requests/{request_id}/payloads", purge, "Purge the payloads of a request",
           gives="Purged"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),

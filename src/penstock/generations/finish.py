@@ -6,6 +6,7 @@ import msgspec
 import structlog
 
 from penstock.accounts import transfers
+from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.requests import RequestEnd, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
@@ -67,6 +68,7 @@ async def complete(
             result=msgspec.json.encode(result),
             at_ms=now,
             expires_at_ms=until,
+            payload_expires_at_ms=expiry_ms(gateway.settings, now),
         )
         if recording:
             await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
@@ -135,7 +137,15 @@ async def fail_in_transaction(
     """
     code = problem.code
     message = problem.message
-    if not await tx.run("fail_generation", id=row.id, lease_token=lease_token, error_code=code, error_message=message):
+    ended = await tx.run(
+        "fail_generation",
+        id=row.id,
+        lease_token=lease_token,
+        error_code=code,
+        error_message=message,
+        payload_expires_at_ms=expiry_ms(gateway.settings, now),
+    )
+    if not ended:
         return False
     await transfers.release(tx, row.org_id, row.id, row.hold, now)
     end = RequestEnd(
@@ -184,3 +194,9 @@ async def _queue_message(
 def event_name(row: GenerationRow, status: str) -> str:
     """The name of a webhook event, such as `video.completed`."""
     return f"{'video' if row.task == 'video' else 'image'}.{status}"
+
+
+def failure_event_body(row: GenerationRow, message: str) -> bytes:
+    """The webhook event of a failed or cancelled generation, with this text instead of the stored one."""
+    event = event_name(row, "cancelled" if row.error_code == Cancelled.code else "failed")
+    return events.event_body(event, row.id, row.model, error={"code": row.error_code or "", "message": message})

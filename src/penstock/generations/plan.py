@@ -137,6 +137,9 @@ def _with_recording(
     gateway: Gateway, planned: PlannedCall, options: ReplayOptions, fingerprint: Fingerprint
 ) -> PlannedCall:
     """A live plan whose result is recorded if the mode asks for it, and whose response names its source."""
+    if options.records and gateway.settings.payloads == "none":
+        message = "This gateway stores no payloads, so it cannot record: use another mode of `X-Service-Replay`."
+        raise InvalidRequest(message, param="X-Service-Replay")
     source = Recording(gateway.recordings.new_id(), fingerprint) if options.records else Live(is_reported=True)
     plan = msgspec.structs.replace(planned.plan, source=source)
     return replace(planned, plan=plan, claims_recording=options.mode == "replay-or-record")

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from penstock.errors import Cancelled, Conflict, NotFound
+from penstock.errors import Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.finish import event_name
+from penstock.generations.finish import failure_event_body
+from penstock.generations.payloads import plan_without_texts
 from penstock.generations.rows import GenerationRow, get_generation
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
-from penstock.webhooks import events
 
 
 async def purge(gateway: Gateway, call: Call) -> Response:
@@ -28,11 +28,14 @@ async def purge(gateway: Gateway, call: Call) -> Response:
     row = await get_generation(gateway.store, request_id, org_id)
 
     async def write(tx: Transaction) -> None:
+        await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         if row:
-            await tx.run("purge_generation", id=request_id, org_id=org_id, result=_result_without_files(row))
+            plan = plan_without_texts(row)
+            result = _result_without_files(row)
+            await tx.run("purge_generation", id=request_id, org_id=org_id, plan=plan, result=result)
         if row and row.status == "failed":
-            await tx.run("purge_message", request_id=request_id, org_id=org_id, body=_event_without_message(row))
+            await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
 
     await gateway.store.write(write)
@@ -58,12 +61,6 @@ async def _delete_files(gateway: Gateway, org_id: str, request_id: str) -> int:
     for recording in await gateway.store.all("list_recordings_of_request", request_id=request_id, org_id=org_id):
         deleted += await gateway.recordings.delete(org_id, recording["id"])
     return deleted
-
-
-def _event_without_message(row: GenerationRow) -> bytes:
-    """The webhook event of a failed generation without the provider's message."""
-    event = event_name(row, "cancelled" if row.error_code == Cancelled.code else "failed")
-    return events.event_body(event, row.id, row.model, error={"code": row.error_code or "", "message": "Purged."})
 
 
 def _result_without_files(row: GenerationRow) -> bytes | None:

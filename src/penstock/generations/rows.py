@@ -84,6 +84,7 @@ class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
     lease_token: int
     lease_until_ms: int
     crashes: int
+    payload_expires_at_ms: int | None
 
     @property
     def is_unfinished(self) -> bool:

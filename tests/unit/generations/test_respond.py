@@ -61,6 +61,7 @@ def row(
         lease_token=1,
         lease_until_ms=0,
         crashes=0,
+        payload_expires_at_ms=None,
     )
 
 

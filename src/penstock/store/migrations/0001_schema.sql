@@ -116,12 +116,27 @@ CREATE TABLE generations (
     lease_token       BIGINT NOT NULL DEFAULT 0,
     lease_until_ms    BIGINT NOT NULL DEFAULT 0,  -- 0: not leased, or the lease was given back
     crashes           BIGINT NOT NULL DEFAULT 0,  -- workers lost in a row without progress between them
+    payload_expires_at_ms BIGINT,                 -- when the texts of an ended generation are removed; null afterwards
     FOREIGN KEY (org_id, id) REFERENCES requests (org_id, id)
 );
 CREATE UNIQUE INDEX generations_by_idempotency_key ON generations (org_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX generations_open ON generations (id) WHERE status IN ('queued', 'in_progress');
 CREATE INDEX generations_by_org ON generations (org_id, task, id);
+CREATE INDEX generations_by_payload_expiry ON generations (payload_expires_at_ms)
+    WHERE payload_expires_at_ms IS NOT NULL;
+
+-- The bodies of chat calls and their responses, stored only where the setting `payloads` is `all`.
+CREATE TABLE payloads (
+    org_id        {id} NOT NULL,
+    request_id    {id} NOT NULL,
+    request       {blob} NOT NULL,
+    response      {blob} NOT NULL,
+    expires_at_ms BIGINT NOT NULL,
+    PRIMARY KEY (org_id, request_id),
+    FOREIGN KEY (org_id, request_id) REFERENCES requests (org_id, id)
+);
+CREATE INDEX payloads_by_expiry ON payloads (expires_at_ms);
 
 -- Calls to a provider for part of a generation. The row is inserted before the call is sent and updated afterwards.
 CREATE TABLE attempts (

@@ -77,6 +77,7 @@ SELECT id FROM generations WHERE status IN ('queued', 'in_progress') AND deadlin
 SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (
     EXISTS (SELECT 1 FROM media m WHERE m.request_id = r.id)
     OR EXISTS (SELECT 1 FROM generations g WHERE g.id = r.id AND g.request IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM payloads p WHERE p.org_id = r.org_id AND p.request_id = r.id)
 );
 
 -- name: audit_usage

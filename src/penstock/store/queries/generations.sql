@@ -96,13 +96,13 @@ WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progr
 -- name: complete_generation
 -- Complete a generation. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'completed', result = :result, completed_at_ms = :at_ms,
-    expires_at_ms = :expires_at_ms, progress = 100, lease_until_ms = 0
+    expires_at_ms = :expires_at_ms, payload_expires_at_ms = :payload_expires_at_ms, progress = 100, lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: fail_generation
 -- Fail a generation. Changes nothing when it has ended or the lease was lost.
 UPDATE generations SET status = 'failed', error_code = :error_code, error_message = :error_message,
-    completed_at_ms = NULL, lease_until_ms = 0
+    completed_at_ms = NULL, payload_expires_at_ms = :payload_expires_at_ms, lease_until_ms = 0
 WHERE id = :id AND lease_token = :lease_token AND status IN ('queued', 'in_progress');
 
 -- name: request_cancel
@@ -150,7 +150,9 @@ SELECT COUNT(*) AS count FROM attempts WHERE request_id = :request_id AND state 
 
 -- name: purge_generation
 -- Remove the request and the texts of a generation. Times and cost stay.
-UPDATE generations SET request = NULL, result = :result, error_message = NULL WHERE id = :id AND org_id = :org_id;
+UPDATE generations SET request = NULL, plan = :plan, result = :result, error_message = NULL,
+    payload_expires_at_ms = NULL
+WHERE id = :id AND org_id = :org_id;
 
 -- name: purge_attempts
 -- Remove providers' messages and job references, which may quote the request.

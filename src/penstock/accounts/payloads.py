@@ -1,0 +1,40 @@
+"""Store the bodies of chat calls and of their responses, where the settings ask for it, until they expire."""
+
+import msgspec
+
+from penstock.settings import Settings
+from penstock.store.base import Store, Transaction
+from penstock.values import Retention
+
+# With `payloads = "none"` everything is removed this long after the end, so that a waiting caller is answered first.
+_GRACE_MS = 2_000
+
+
+class Payload(msgspec.Struct, frozen=True):
+    """The stored bodies of one chat call."""
+
+    request: bytes
+    response: bytes
+
+
+def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
+    """When the stored payloads of a request that ended at this moment are removed."""
+    if settings.payloads == "none":
+        return ended_at_ms + _GRACE_MS
+    return ended_at_ms + Retention.parse(settings.payload_retention).seconds * 1000
+
+
+async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Payload, expires_at_ms: int) -> None:
+    await tx.run(
+        "add_payload",
+        org_id=org_id,
+        request_id=request_id,
+        request=payload.request,
+        response=payload.response,
+        expires_at_ms=expires_at_ms,
+    )
+
+
+async def get_payload(store: Store, org_id: str, request_id: str) -> Payload | None:
+    row = await store.one("get_payload", org_id=org_id, request_id=request_id)
+    return None if row is None else Payload(row["request"], row["response"])

@@ -1,0 +1,125 @@
+"""Remove the texts of ended generations when they expire, and show what is stored of a request."""
+
+from typing import Any
+
+import msgspec
+
+from penstock.accounts.payloads import get_payload
+from penstock.errors import NotFound
+from penstock.gateway import Gateway
+from penstock.generations.finish import failure_event_body
+from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
+from penstock.schema import Call, GenerationResult, Request, Response
+from penstock.store.base import Transaction
+
+_BATCH = 200
+_REMOVED = "The message is no longer stored."
+# Fields of a request that hold no text of the caller's; the object of an image or a video still needs them.
+_KEPT_VALUES = frozenset(
+    "n size aspect_ratio resolution seconds quality style response_format output_format output_compression "
+    "scale_factor thinking prompt_enhancement".split()
+)
+
+
+async def delete_expired(gateway: Gateway) -> int:
+    """Remove all payloads that have expired; return their number. Run again and again by the application."""
+    now = gateway.clock.now_ms()
+    deleted = await gateway.store.write(lambda tx: tx.run("delete_expired_payloads", now_ms=now))
+    while True:
+        rows = await gateway.store.all("list_expired_payloads", now_ms=now, limit=_BATCH)
+        expired = [GenerationRow(**row) for row in rows]
+
+        async def write(tx: Transaction, expired: list[GenerationRow] = expired) -> None:
+            for row in expired:
+                await _strip(tx, row)
+
+        if expired:
+            await gateway.store.write(write)
+            deleted += len(expired)
+        if len(expired) < _BATCH:
+            break
+    if deleted:
+        await gateway.store.purge_traces()
+    return deleted
+
+
+async def _strip(tx: Transaction, row: GenerationRow) -> None:
+    request = row.decode_request()
+    result = row.decode_result()
+    await tx.run(
+        "strip_generation",
+        id=row.id,
+        request=None if request is None else msgspec.json.encode(_without_texts(request)),
+        plan=plan_without_texts(row),
+        result=None if result is None else msgspec.json.encode(_result_without_texts(result)),
+        error_message=_REMOVED if row.error_message else None,
+    )
+    await tx.run("strip_attempts", request_id=row.id)
+    await tx.run("strip_media", request_id=row.id)
+    await tx.run("strip_request", id=row.id, org_id=row.org_id, error_message=_REMOVED)
+    if row.status == "failed":
+        body = failure_event_body(row, _REMOVED)
+        await tx.run("purge_message", request_id=row.id, org_id=row.org_id, body=body)
+
+
+def _without_texts(request: Request) -> Request:
+    values = {name: value for name, value in request.values.items() if name in _KEPT_VALUES}
+    return msgspec.structs.replace(request, values=values, extras={}, inputs=())
+
+
+def _result_without_texts(result: GenerationResult) -> GenerationResult:
+    outputs = tuple(msgspec.structs.replace(output, revised_prompt=None) for output in result.outputs)
+    attempts = tuple(msgspec.structs.replace(attempt, message=None) for attempt in result.attempts)
+    return msgspec.structs.replace(result, outputs=outputs, attempts=attempts)
+
+
+def plan_without_texts(row: GenerationRow) -> bytes:
+    """The plan as JSON, without the parameters that a recording is matched by."""
+    plan = row.decode_plan()
+    source = plan.source
+    if isinstance(source, Recording):
+        plan = _with_source(plan, _without_values(source))
+    elif isinstance(source, Follow):
+        plan = _with_source(plan, msgspec.structs.replace(source, otherwise=_without_values(source.otherwise)))
+    return msgspec.json.encode(plan)
+
+
+def _with_source(plan: Plan, source: Recording | Follow) -> Plan:
+    return msgspec.structs.replace(plan, source=source)
+
+
+def _without_values(source: Recording) -> Recording:
+    return msgspec.structs.replace(source, fingerprint=msgspec.structs.replace(source.fingerprint, values={}))
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+async def retrieve_payloads(gateway: Gateway, call: Call) -> Response:
+    """What is stored of a request and its response; both are null when nothing is."""
+    request_id = call.path["request_id"]
+    org_id = call.caller.org_id
+    if await gateway.requests.get(org_id, request_id) is None:
+        raise NotFound(f"No such request: {request_id}.")
+    request, response = await _stored(gateway, org_id, request_id)
+    return Response(json={"id": request_id, "object": "request.payloads", "request": request, "response": response})
+
+
+async def _stored(gateway: Gateway, org_id: str, request_id: str) -> tuple[Any, Any]:
+    if payload := await get_payload(gateway.store, org_id, request_id):
+        return _json_or_text(payload.request), _json_or_text(payload.response)
+    row = await get_generation(gateway.store, request_id, org_id)
+    request = row.decode_request() if row else None
+    result = row.decode_result() if row else None
+    return (
+        request and {"model": request.model, **request.values, **request.extras, "metadata": request.metadata},
+        result and {"outputs": result.outputs, "attempts": result.attempts},
+    )
+
+
+def _json_or_text(body: bytes) -> Any:
+    """A JSON body as what it says; the bytes of a stream as one string."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return body.decode(errors="replace")
