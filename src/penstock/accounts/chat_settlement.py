@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from penstock.accounts import limits, transfers
+from penstock.accounts.orgs import list_orgs
 from penstock.accounts.requests import (
     RequestEnd,
     add_ended_requests,
@@ -320,8 +321,8 @@ class ChatSettlement:
         """Fail calls that began before a moment and whose process died, release their holds, and return how many."""
         count = 0
         high = first_id("req", before_ms)
-        for org in await self.store.slow("list_orgs"):
-            rows = await self.store.slow("list_abandoned_requests", org_id=org["id"], high=high, limit=_MAX_ABANDONED)
+        for org in await list_orgs(self.store):
+            rows = await self.store.slow("list_abandoned_requests", org_id=org.id, high=high, limit=_MAX_ABANDONED)
             count += len(rows)
             if rows:
                 await self.store.write(partial(self._fail_abandoned, rows))
