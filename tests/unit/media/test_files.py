@@ -177,10 +177,10 @@ async def test_expired_files_are_deleted_in_the_background(open_gateway: OpenGat
         await running.finished((await running.video(media_retention="1h")).json["id"])
         running.clock.advance(3600)
 
-        async def gone() -> bool:
+        async def is_deleted() -> bool:
             return await running.storage.list_files() == []
 
-        await running.until(gone)
+        await running.until(is_deleted)
 
 
 @sqlite_only
@@ -206,24 +206,25 @@ async def test_a_row_whose_file_is_gone_is_deleted(open_gateway: OpenGateway) ->
 # --------------------------------------------------------------------------------------------------------------- strays
 
 
-def age(running: RunningGateway, key: str, seconds: float = 7200) -> None:
+def make_older(running: RunningGateway, key: str, seconds: float = 7200) -> None:
+    """Set the modification time of a stored file back."""
     path = running.gateway.settings.data / "media" / key
-    then = time.time() - seconds
-    os.utime(path, (then, then))
+    modified_at = time.time() - seconds
+    os.utime(path, (modified_at, modified_at))
 
 
 @sqlite_only
 async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         await create_image(running)
-        (kept,) = [key for key, _, _ in await running.storage.list_files()]
+        (recorded,) = [key for key, _, _ in await running.storage.list_files()]
         for key in ("00/med_young00", "00/med_old00"):
             await running.storage.put(key, b"x", "image/png")
-        age(running, "00/med_old00")
-        age(running, kept)
+        make_older(running, "00/med_old00")
+        make_older(running, recorded)
         assert await running.breaches() == ["media: 00/med_old00 belongs to nothing"]
         assert await running.gateway.media.delete_strays() == 1
-        assert sorted(key for key, _, _ in await running.storage.list_files()) == sorted(["00/med_young00", kept])
+        assert sorted(key for key, _, _ in await running.storage.list_files()) == sorted(["00/med_young00", recorded])
 
 
 @sqlite_only
@@ -233,12 +234,12 @@ async def test_the_files_of_an_unfinished_generation_are_not_deleted(open_gatewa
         running.lab.videos.next(faults.video_states("queued", "completed"), faults.never_ends)
         video_id = (await running.video(n=2)).json["id"]
 
-        async def kept() -> bool:
+        async def is_stored() -> bool:
             return bool(await running.storage.list_files())
 
-        await running.until(kept)
+        await running.until(is_stored)
         (key,) = [key for key, _, _ in await running.storage.list_files()]
-        age(running, key)
+        make_older(running, key)
         assert await running.breaches() == []
         assert await running.gateway.media.delete_strays() == 0
         await running.cancel(video_id)
@@ -252,7 +253,7 @@ async def test_the_inputs_of_a_refused_call_are_deleted(open_gateway: OpenGatewa
         with pytest.raises(Problem, match="available"):
             await running.edit(image="data:image/png;base64," + b64encode(png(32, 32)).decode())
         for key, _, _ in await running.storage.list_files():
-            age(running, key)
+            make_older(running, key)
         await running.gateway.media.delete_strays()
         assert await running.storage.list_files() == []
 
