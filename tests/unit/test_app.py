@@ -28,7 +28,7 @@ def settings(ground: Ground, **said: object) -> Settings:
 # ---------------------------------------------------------------------------------------------------------- first start
 
 
-async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
+async def test_the_first_start_returns_the_key_once(ground: Ground) -> None:
     async with build_gateway(settings(ground, starting_credit_usd="2.5"), ground.clock, {}) as gateway:
         first, again = await ensure_first_key(gateway), await ensure_first_key(gateway)
         assert first.key is not None
@@ -41,7 +41,7 @@ async def test_the_first_start_says_the_key_once(ground: Ground) -> None:
         assert first.key not in repr(first)
 
 
-async def test_ten_processes_start_for_the_first_time(ground: Ground) -> None:
+async def test_ten_first_starts_at_once(ground: Ground) -> None:
     """At the same moment: one organization, one credit, one key that works."""
     async with (
         build_gateway(settings(ground), ground.clock, {}) as gateway,
@@ -71,14 +71,14 @@ async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(groun
 
 
 @sqlite_only
-async def test_the_data_folder_is_ours_alone(ground: Ground) -> None:
+async def test_the_data_folder_is_private(ground: Ground) -> None:
     async with build_gateway(Settings(data=ground.data), ground.clock, {}):
         assert ground.data.stat().st_mode & 0o077 == 0
         assert (ground.data / "secret.key").stat().st_mode & 0o077 == 0
 
 
 @sqlite_only
-async def test_rubbish_of_a_killed_process_is_removed(ground: Ground) -> None:
+async def test_unfinished_files_of_a_killed_process_are_deleted(ground: Ground) -> None:
     """A half-written file on the shelf, a half download, a folder with half a film."""
     folder = ground.data / "tmp" / "film"
     folder.mkdir(parents=True)
@@ -93,7 +93,7 @@ async def test_rubbish_of_a_killed_process_is_removed(ground: Ground) -> None:
         assert not half.exists()
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
     with (
         lock_data_folder(tmp_path),
         pytest.raises(RuntimeError, match="another gateway is running"),
@@ -104,7 +104,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-async def test_a_database_that_cannot_be_trusted(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+async def test_a_database_without_durable_writes_is_refused(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """The tests' Postgres does not wait for the disk; a gateway does not start on one like that."""
     address = request.getfixturevalue("fresh_database")
     with pytest.raises(StorageMisconfigured, match="fsync"):
@@ -115,7 +115,7 @@ async def test_a_database_that_cannot_be_trusted(request: pytest.FixtureRequest,
 # --------------------------------------------------------------------------------------------------------- working
 
 
-async def test_what_the_last_process_left_is_taken_up(open_gateway: OpenGateway) -> None:
+async def test_unfinished_generations_of_the_last_process_are_resumed(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
         async with open_gateway(labs=labs, works=False, worker=False) as running:
             ids = [(await running.video(seconds=1)).json["id"] for _ in range(5)]
@@ -124,7 +124,7 @@ async def test_what_the_last_process_left_is_taken_up(open_gateway: OpenGateway)
 
 
 @sqlite_only
-async def test_who_is_no_worker_leaves_videos_to_others(open_gateway: OpenGateway) -> None:
+async def test_a_process_that_is_no_worker_runs_no_videos(open_gateway: OpenGateway) -> None:
     """It accepts them, makes pictures while callers wait, and drives nothing else."""
     async with open_gateway(worker=False) as running:
         video_id = (await running.video()).json["id"]
@@ -137,7 +137,7 @@ async def test_who_is_no_worker_leaves_videos_to_others(open_gateway: OpenGatewa
         await running.cancel(video_id)
 
 
-async def test_stopping_leaves_work_in_good_order(open_gateway: OpenGateway) -> None:
+async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
         labs[0].videos.always(faults.never_ends)
         async with open_gateway(labs=labs) as running:

@@ -8,7 +8,7 @@ from penstock.settings import Settings
 from tests.gateway import MASTER, Ground, OpenGateway
 
 
-async def test_ready_when_there_is_somebody_to_serve(ground: Ground) -> None:
+async def test_ready_after_the_first_start(ground: Ground) -> None:
     settings = Settings(data=ground.data, database=ground.database, secret=MASTER)
     async with build_gateway(settings, ground.clock, {}) as gateway:
         assert await gateway.ready() is False
@@ -22,6 +22,6 @@ async def test_not_ready_while_draining(open_gateway: OpenGateway) -> None:
         assert await running.gateway.ready() is False
 
 
-async def test_every_piece_is_there(open_gateway: OpenGateway) -> None:
+async def test_every_part_is_set(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         assert all(getattr(running.gateway, field.name) is not None for field in fields(Gateway))

@@ -17,7 +17,7 @@ every_table = pytest.mark.parametrize("moves", TABLES.values(), ids=TABLES)
         (KEY, "active revoked"),
     ],
 )
-def test_states_are_those_of_the_interface(moves: Moves, names: str) -> None:
+def test_the_states_are_those_of_the_interface(moves: Moves, names: str) -> None:
     assert sorted(moves) == sorted(names.split())
 
 
@@ -31,12 +31,12 @@ def test_states_are_those_of_the_interface(moves: Moves, names: str) -> None:
         (KEY, "revoked"),
     ],
 )
-def test_ends(moves: Moves, names: str) -> None:
+def test_end_states(moves: Moves, names: str) -> None:
     assert ended(moves) == set(names.split())
 
 
 @every_table
-def test_moves_lead_to_known_states(moves: Moves) -> None:
+def test_changes_lead_to_known_states(moves: Moves) -> None:
     assert {target for targets in moves.values() for target in targets} <= moves.keys()
     assert not any(may_move(moves, state, state) for state in moves)
 
@@ -55,7 +55,7 @@ def test_moves_lead_to_known_states(moves: Moves) -> None:
         ("failed", "queued", False),
     ],
 )
-def test_d5_videos_only_move_forward(before: str, after: str, allowed: bool) -> None:
+def test_videos_only_move_forward(before: str, after: str, allowed: bool) -> None:
     assert may_move(VIDEO, before, after) is allowed
 
 
@@ -75,7 +75,7 @@ def test_d5_videos_only_move_forward(before: str, after: str, allowed: bool) -> 
         ("upstream_failure", "completed", False),
     ],
 )
-def test_d9_records_only_move_forward(before: str, after: str, allowed: bool) -> None:
+def test_request_records_only_move_forward(before: str, after: str, allowed: bool) -> None:
     assert may_move(REQUEST, before, after) is allowed
 
 
@@ -88,6 +88,6 @@ def test_a_revoked_key_stays_revoked() -> None:
     assert not may_move(KEY, "revoked", "active")
 
 
-def test_a_state_that_does_not_exist_is_a_mistake() -> None:
+def test_an_unknown_state_is_an_error() -> None:
     with pytest.raises(KeyError):
         may_move(states.VIDEO, "cancelled", "failed")

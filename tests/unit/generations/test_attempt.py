@@ -65,7 +65,7 @@ def named(table: dict[str, Act]) -> pytest.MarkDecorator:
 
 @named(DEFINITE)
 @sqlite_only
-async def test_a_definite_no_lets_another_be_asked(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_certain_failure_lets_the_next_provider_try(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.always(act)
         running.lab.videos.always(act)
@@ -79,7 +79,7 @@ async def test_a_definite_no_lets_another_be_asked(open_gateway: OpenGateway, ac
 
 @named(DOUBTFUL | NONSENSE)
 @sqlite_only
-async def test_a_doubtful_video_is_begun_nowhere_else(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_video_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(act)
         done = await running.finished((await running.video()).json["id"])
@@ -90,7 +90,7 @@ async def test_a_doubtful_video_is_begun_nowhere_else(open_gateway: OpenGateway,
 
 @named(DOUBTFUL)
 @sqlite_only
-async def test_a_doubtful_image_is_made_nowhere_else(open_gateway: OpenGateway, act: Act) -> None:
+async def test_an_image_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.next(act)
         problem = await failure(running)
@@ -102,7 +102,7 @@ async def test_a_doubtful_image_is_made_nowhere_else(open_gateway: OpenGateway, 
 
 @named(NONSENSE)
 @sqlite_only
-async def test_nonsense_is_no_image(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_malformed_image_is_a_provider_failure(open_gateway: OpenGateway, act: Act) -> None:
     """Never a fault of ours in the caller's eyes, never a charge; and the next call is served."""
     async with open_gateway() as running:
         running.lab.images.next(act)
@@ -113,7 +113,7 @@ async def test_nonsense_is_no_image(open_gateway: OpenGateway, act: Act) -> None
 
 
 @sqlite_only
-async def test_the_right_words_under_the_wrong_type(open_gateway: OpenGateway) -> None:
+async def test_json_with_the_wrong_content_type_is_read(open_gateway: OpenGateway) -> None:
     """What can be understood is taken: plenty of servers mislabel their JSON."""
     async with open_gateway() as running:
         running.lab.images.next(faults.mislabelled)
@@ -121,7 +121,7 @@ async def test_the_right_words_under_the_wrong_type(open_gateway: OpenGateway) -
 
 
 @sqlite_only
-async def test_an_image_provider_that_never_answers(open_gateway: OpenGateway) -> None:
+async def test_an_image_provider_that_never_responds(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True, upstream_seconds=0.3) as running:
         running.lab.images.next(faults.stalled)
         problem = await failure(running)
@@ -131,7 +131,7 @@ async def test_an_image_provider_that_never_answers(open_gateway: OpenGateway) -
         assert await running.money() == UNTOUCHED
 
 
-async def test_a_video_provider_that_never_answers(open_gateway: OpenGateway) -> None:
+async def test_a_video_provider_that_never_responds(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True, upstream_seconds=0.3) as running:
         running.lab.videos.next(faults.stalled)
         video_id = (await running.video()).json["id"]
@@ -143,7 +143,7 @@ async def test_a_video_provider_that_never_answers(open_gateway: OpenGateway) ->
 
 
 @sqlite_only
-async def test_a_provider_that_is_not_there(open_gateway: OpenGateway) -> None:
+async def test_a_provider_that_cannot_be_reached(open_gateway: OpenGateway) -> None:
     """Proof that nothing was sent: the caller may ask again by itself."""
     async with open_gateway() as running:
         base_url = "http://127.0.0.1:9/v1"
@@ -164,7 +164,7 @@ async def test_a_video_refused_for_its_content(open_gateway: OpenGateway) -> Non
         assert running.annex.submits == 0
 
 
-async def test_two_jobs_of_one_name(open_gateway: OpenGateway) -> None:
+async def test_a_job_with_the_id_of_another_job_has_an_unknown_outcome(open_gateway: OpenGateway) -> None:
     """The second cannot be told from the first, so it is not claimed."""
     async with open_gateway() as running:
         act = faults.video_states("queued", "in_progress", "completed", name="video_same")
@@ -177,7 +177,7 @@ async def test_two_jobs_of_one_name(open_gateway: OpenGateway) -> None:
         assert await running.money() == (nanos("9.6"), 0)
 
 
-async def test_two_pictures_of_one_name(open_gateway: OpenGateway) -> None:
+async def test_immediate_results_may_share_an_upstream_id(open_gateway: OpenGateway) -> None:
     """Answers that are here need no name; some providers give all of theirs the same."""
     async with open_gateway() as running:
         running.lab.next_ids.extend(["same", "same"])
@@ -189,7 +189,7 @@ async def test_two_pictures_of_one_name(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_trouble_with_asking_fails_nothing(open_gateway: OpenGateway) -> None:
+async def test_failed_polls_fail_no_job(open_gateway: OpenGateway) -> None:
     """An hour of errors of every kind; the hold stays, nothing is sent again, and it ends well."""
     async with open_gateway(annex=True) as running:
         trouble = [faults.broken, faults.page, faults.nonsense, faults.missing, faults.dropped, faults.busy(5)]
@@ -209,7 +209,7 @@ async def test_trouble_with_asking_fails_nothing(open_gateway: OpenGateway) -> N
 
 
 @sqlite_only
-async def test_a_job_that_a_provider_lost(open_gateway: OpenGateway) -> None:
+async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway) -> None:
     """It may have been paid for: nobody else is asked."""
     async with open_gateway(annex=True) as running:
         running.lab.polls.always(faults.missing)
@@ -218,7 +218,7 @@ async def test_a_job_that_a_provider_lost(open_gateway: OpenGateway) -> None:
         assert running.annex.submits == 0
 
 
-async def test_a_job_that_fails_goes_to_the_next(open_gateway: OpenGateway) -> None:
+async def test_a_failed_job_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.fails)
         done = await running.finished((await running.video()).json["id"])
@@ -227,7 +227,7 @@ async def test_a_job_that_fails_goes_to_the_next(open_gateway: OpenGateway) -> N
 
 
 @sqlite_only
-async def test_a_provider_that_gives_a_job_up(open_gateway: OpenGateway) -> None:
+async def test_a_job_that_the_provider_cancels_by_itself_has_failed(open_gateway: OpenGateway) -> None:
     """Nobody here cancelled anything."""
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.video_states("queued", "cancelled"))
@@ -236,7 +236,7 @@ async def test_a_provider_that_gives_a_job_up(open_gateway: OpenGateway) -> None
 
 
 @sqlite_only
-async def test_a_verdict_that_changes(open_gateway: OpenGateway) -> None:
+async def test_a_completed_job_stays_completed(open_gateway: OpenGateway) -> None:
     """What was finished was finished, whatever is said while the file is fetched."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.changes_its_mind)
@@ -246,7 +246,7 @@ async def test_a_verdict_that_changes(open_gateway: OpenGateway) -> None:
         assert len(running.lab.videos) == 1
 
 
-async def test_a_job_without_end(open_gateway: OpenGateway) -> None:
+async def test_a_job_that_never_ends_fails_at_the_deadline(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=600) as running:
         running.lab.videos.next(faults.never_ends)
         done = await running.finished((await running.video()).json["id"], step_seconds=3)
@@ -256,7 +256,7 @@ async def test_a_job_without_end(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_a_success_that_comes_too_late(open_gateway: OpenGateway) -> None:
+async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGateway) -> None:
     """It had failed here; that the provider finishes after all changes nothing."""
     async with open_gateway(job_deadline_seconds=60) as running:
         running.lab.videos.next(faults.never_ends)
@@ -271,7 +271,7 @@ async def test_a_success_that_comes_too_late(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_nothing_is_begun_after_its_time(open_gateway: OpenGateway) -> None:
+async def test_nothing_is_sent_after_the_deadline(open_gateway: OpenGateway) -> None:
     """The gateway was away for longer than the generation may take."""
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video()).json["id"]
@@ -283,7 +283,7 @@ async def test_nothing_is_begun_after_its_time(open_gateway: OpenGateway) -> Non
 
 
 @sqlite_only
-async def test_the_state_of_a_video(open_gateway: OpenGateway) -> None:
+async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> None:
     """Queued while it waits there, then in progress, with steps that never go back."""
     async with open_gateway() as running:
         states = (
@@ -313,7 +313,7 @@ async def test_the_state_of_a_video(open_gateway: OpenGateway) -> None:
 # ---------------------------------------------------------------------------------------------------------------- files
 
 
-async def test_a_file_that_cannot_be_fetched_at_first(open_gateway: OpenGateway) -> None:
+async def test_a_download_that_fails_is_tried_again(open_gateway: OpenGateway) -> None:
     """It was made, and is waited for."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.next(faults.broken, faults.dropped, faults.cut(), faults.missing)
@@ -324,7 +324,7 @@ async def test_a_file_that_cannot_be_fetched_at_first(open_gateway: OpenGateway)
 
 
 @sqlite_only
-async def test_a_file_that_can_never_be_fetched(open_gateway: OpenGateway) -> None:
+async def test_an_output_that_cannot_be_downloaded_is_not_made_again(open_gateway: OpenGateway) -> None:
     """It was made, and somebody else would make, and bill, it again."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(faults.broken)
@@ -335,7 +335,7 @@ async def test_a_file_that_can_never_be_fetched(open_gateway: OpenGateway) -> No
 
 
 @sqlite_only
-async def test_an_image_that_cannot_be_fetched(open_gateway: OpenGateway) -> None:
+async def test_an_image_that_cannot_be_downloaded(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.returns_urls = True
         running.lab.files.next(faults.broken)
@@ -359,7 +359,7 @@ async def test_an_image_that_cannot_be_fetched(open_gateway: OpenGateway) -> Non
     }
 )
 @sqlite_only
-async def test_a_film_that_is_none(open_gateway: OpenGateway, act: Act) -> None:
+async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, act: Act) -> None:
     """Whatever it is called: what is no film is not sold as one. Another provider may do better."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(act)
@@ -383,7 +383,7 @@ def full(running: RunningGateway) -> Iterator[Path]:
 
 
 @sqlite_only
-async def test_no_room_for_an_image(open_gateway: OpenGateway) -> None:
+async def test_an_image_that_cannot_be_stored(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         with full(running):
             problem = await failure(running)
@@ -395,7 +395,7 @@ async def test_no_room_for_an_image(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_no_room_for_a_recording(open_gateway: OpenGateway) -> None:
+async def test_a_recording_that_cannot_be_stored(open_gateway: OpenGateway) -> None:
     """Neither for what is recorded nor for what is replayed; and a recording may lose its files."""
     async with open_gateway() as running:
         ask = {"x-service-replay": "replay-or-record"}
@@ -409,7 +409,7 @@ async def test_no_room_for_a_recording(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_no_room_for_a_video_yet(open_gateway: OpenGateway) -> None:
+async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -> None:
     """It waits for hours, unbilled, and is there as soon as there is room."""
     async with open_gateway() as running:
         with full(running):
@@ -426,7 +426,7 @@ async def test_no_room_for_a_video_yet(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_what_a_provider_says_it_charged(open_gateway: OpenGateway) -> None:
+async def test_the_usage_that_a_provider_reports_is_charged(open_gateway: OpenGateway) -> None:
     """Seconds as the model makes them, tokens as they are reported; nonsense is not heeded."""
     price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
     async with open_gateway(models={"picture": {"price": price}}) as running:

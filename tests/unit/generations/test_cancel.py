@@ -14,7 +14,7 @@ from tests.gateway import OpenGateway, sqlite_only
 HOOK = "https://receiver.example/hook"
 
 
-async def test_cancelling_what_was_not_begun(open_gateway: OpenGateway) -> None:
+async def test_cancelling_before_anything_was_sent(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
         assert (await running.cancel(video_id)).status == 204
@@ -29,7 +29,7 @@ async def test_cancelling_what_was_not_begun(open_gateway: OpenGateway) -> None:
         assert running.lab.submits == 0
 
 
-async def test_cancelling_what_a_provider_makes(open_gateway: OpenGateway) -> None:
+async def test_cancelling_while_a_provider_works(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
@@ -43,7 +43,7 @@ async def test_cancelling_what_a_provider_makes(open_gateway: OpenGateway) -> No
 
 
 @sqlite_only
-async def test_cancelling_what_a_provider_will_not_stop(open_gateway: OpenGateway) -> None:
+async def test_a_video_is_completed_when_the_provider_refuses_the_cancel(open_gateway: OpenGateway) -> None:
     """Whichever comes first: it is finished, and billed."""
     async with open_gateway() as running:
         running.lab.cancels.always(faults.broken)
@@ -55,7 +55,7 @@ async def test_cancelling_what_a_provider_will_not_stop(open_gateway: OpenGatewa
 
 
 @sqlite_only
-async def test_a_cancel_that_comes_too_late_for_the_provider(open_gateway: OpenGateway) -> None:
+async def test_a_video_that_completed_before_the_cancel_stays_completed(open_gateway: OpenGateway) -> None:
     """It takes the cancel, and says that it had finished: then it had."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.video_states("queued", "completed"))
@@ -67,7 +67,7 @@ async def test_a_cancel_that_comes_too_late_for_the_provider(open_gateway: OpenG
 
 
 @sqlite_only
-async def test_cancelling_what_is_finished(open_gateway: OpenGateway) -> None:
+async def test_cancelling_a_completed_video_changes_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         done = await running.finished((await running.video()).json["id"])
         assert (await running.cancel(done["id"])).status == 204
@@ -75,7 +75,7 @@ async def test_cancelling_what_is_finished(open_gateway: OpenGateway) -> None:
         assert await running.money() == (nanos("9.6"), 0)
 
 
-async def test_a_cancelled_video_is_not_begun_elsewhere(open_gateway: OpenGateway) -> None:
+async def test_a_cancelled_video_is_not_sent_to_the_next_provider(open_gateway: OpenGateway) -> None:
     """The provider that has it cannot stop it, and then fails: nobody else is asked."""
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.fails)
@@ -89,7 +89,7 @@ async def test_a_cancelled_video_is_not_begun_elsewhere(open_gateway: OpenGatewa
 
 
 @sqlite_only
-async def test_cancelling_somebody_elses(open_gateway: OpenGateway) -> None:
+async def test_cancelling_a_video_of_another_organization(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.video()).json["id"]
         call = running.call(id=video_id, caller=await running.another())

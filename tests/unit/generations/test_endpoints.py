@@ -49,7 +49,7 @@ async def test_an_image(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_images_in_the_answer_itself(open_gateway: OpenGateway) -> None:
+async def test_images_as_base64_in_the_response(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         made = await running.image(response_format="b64_json", n=2)
         assert [base64.b64decode(one["b64_json"]) for one in made["data"]] == [png(64, 64)] * 2
@@ -57,7 +57,7 @@ async def test_images_in_the_answer_itself(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_an_image_that_lies_at_an_address(open_gateway: OpenGateway) -> None:
+async def test_an_image_that_the_provider_returns_as_a_url(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.returns_urls = True
         made = await running.image(response_format="b64_json")
@@ -74,7 +74,7 @@ async def test_an_edit(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_an_image_that_nobody_waits_for(open_gateway: OpenGateway) -> None:
+async def test_an_asynchronous_image(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         started = await running.image(headers={"prefer": "respond-async"})
         assert (started["status"], started["object"]) == ("queued", "image.generation")
@@ -99,7 +99,7 @@ async def test_an_image_that_takes_too_long_goes_on(open_gateway: OpenGateway) -
         assert len(running.lab.invoice) == 1
 
 
-async def test_a_caller_who_leaves_changes_nothing(open_gateway: OpenGateway) -> None:
+async def test_a_caller_that_disconnects_changes_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         gate = faults.Gate()
         running.lab.images.next(gate)
@@ -130,7 +130,7 @@ async def test_a_caller_who_leaves_changes_nothing(open_gateway: OpenGateway) ->
     ],
 )
 @sqlite_only
-async def test_refusals_cost_nothing(open_gateway: OpenGateway, body: dict[str, Any], kind: type[Problem]) -> None:
+async def test_refused_calls_cost_nothing(open_gateway: OpenGateway, body: dict[str, Any], kind: type[Problem]) -> None:
     async with open_gateway() as running:
         with pytest.raises(kind):
             await running.image(**body)
@@ -139,7 +139,7 @@ async def test_refusals_cost_nothing(open_gateway: OpenGateway, body: dict[str, 
 
 
 @sqlite_only
-async def test_fields_that_are_ours_to_set(open_gateway: OpenGateway) -> None:
+async def test_fields_that_only_the_gateway_sets(open_gateway: OpenGateway) -> None:
     """An extra goes to the provider, as promised, and sets nothing here: not the owner, the price or the state."""
     async with open_gateway() as running:
         stranger = await running.another()
@@ -156,7 +156,7 @@ async def test_fields_that_are_ours_to_set(open_gateway: OpenGateway) -> None:
         assert running.lab.images.received[0].fields.items() >= extras.items()
 
 
-async def test_money_for_seven(open_gateway: OpenGateway) -> None:
+async def test_a_balance_for_seven_calls_serves_seven(open_gateway: OpenGateway) -> None:
     """Two hundred calls at once on a balance for exactly seven."""
     async with open_gateway(starting_credit_usd="0.28") as running:
 
@@ -202,7 +202,7 @@ async def test_a_video(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_several_videos_in_one(open_gateway: OpenGateway) -> None:
+async def test_several_videos_in_one_request(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         started = (await running.video(n=3)).json
         assert started["metadata"]["cost_estimate"] == Decimal("1.2")
@@ -214,7 +214,7 @@ async def test_several_videos_in_one(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_some_of_several_fail(open_gateway: OpenGateway) -> None:
+async def test_delivered_videos_are_charged_when_others_fail(open_gateway: OpenGateway) -> None:
     """What was delivered is billed."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails, faults.ok)
@@ -236,7 +236,7 @@ async def test_a_dry_run_does_nothing(open_gateway: OpenGateway) -> None:
 # ---------------------------------------------------------------------------------------------------------- idempotency
 
 
-async def test_fifty_creates_with_one_key(open_gateway: OpenGateway) -> None:
+async def test_fifty_calls_with_one_idempotency_key(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         answers = await asyncio.gather(*(running.video(idempotency_key="k", webhook_url=HOOK) for _ in range(50)))
         assert {answer.status for answer in answers} == {202}
@@ -249,7 +249,7 @@ async def test_fifty_creates_with_one_key(open_gateway: OpenGateway) -> None:
 
 
 @postgres_only
-async def test_fifty_creates_over_two_processes(open_gateway: OpenGateway) -> None:
+async def test_fifty_calls_with_one_idempotency_key_over_two_processes(open_gateway: OpenGateway) -> None:
     async with (
         open_gateway() as running,
         open_gateway(labs=(running.lab, running.annex), works=False, worker=False) as other,
@@ -263,7 +263,7 @@ async def test_fifty_creates_over_two_processes(open_gateway: OpenGateway) -> No
 
 
 @sqlite_only
-async def test_a_key_that_comes_again_later(open_gateway: OpenGateway) -> None:
+async def test_an_idempotency_key_that_is_repeated_later(open_gateway: OpenGateway) -> None:
     """The same video in its present state: finished, failed, a day later, purged."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails)
@@ -281,7 +281,7 @@ async def test_a_key_that_comes_again_later(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_a_key_with_another_body(open_gateway: OpenGateway) -> None:
+async def test_an_idempotency_key_with_another_body(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         first = await running.video(idempotency_key="k")
         same, other = (
@@ -295,7 +295,7 @@ async def test_a_key_with_another_body(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_a_key_belongs_to_its_organization(open_gateway: OpenGateway) -> None:
+async def test_an_idempotency_key_belongs_to_its_organization(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         mine, theirs = (
             await running.video(idempotency_key="k"),
@@ -306,7 +306,7 @@ async def test_a_key_belongs_to_its_organization(open_gateway: OpenGateway) -> N
 
 
 @sqlite_only
-async def test_refused_calls_burn_no_key(open_gateway: OpenGateway) -> None:
+async def test_refused_calls_use_no_idempotency_key(open_gateway: OpenGateway) -> None:
     async with open_gateway(starting_credit_usd="0.5") as running:
         poor = await running.key_for(usd_per_day="0.01")
         for body, caller in (
@@ -324,7 +324,7 @@ async def test_refused_calls_burn_no_key(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize(("key", "good"), [("k" * 256, True), ("k" * 257, False), ("", False), ("  ", False)])
 @sqlite_only
-async def test_the_length_of_keys(open_gateway: OpenGateway, key: str, good: bool) -> None:
+async def test_the_length_of_idempotency_keys(open_gateway: OpenGateway, key: str, good: bool) -> None:
     async with open_gateway() as running:
         if good:
             await running.video(idempotency_key=key)
@@ -338,7 +338,7 @@ async def test_the_length_of_keys(open_gateway: OpenGateway, key: str, good: boo
 
 
 @sqlite_only
-async def test_the_next_provider_is_asked(open_gateway: OpenGateway) -> None:
+async def test_the_next_provider_is_tried(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.always(faults.broken)
         made = await running.image()
@@ -350,7 +350,7 @@ async def test_the_next_provider_is_asked(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize("act", [faults.busy(3), faults.unauthorized, faults.empty, faults.page, faults.rejected])
 @sqlite_only
-async def test_what_another_provider_may_do_better(open_gateway: OpenGateway, act: Any) -> None:
+async def test_failures_after_which_the_next_provider_is_tried(open_gateway: OpenGateway, act: Any) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.next(act)
         assert (await running.image())["metadata"]["provider"] == "annex"
@@ -370,7 +370,7 @@ async def test_every_provider_fails(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_a_refusal_of_content_ends_it(open_gateway: OpenGateway) -> None:
+async def test_refused_content_is_not_sent_to_the_next_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.next(faults.blocked)
         with pytest.raises(ContentPolicyViolation, match="safety system"):
@@ -379,7 +379,7 @@ async def test_a_refusal_of_content_ends_it(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_a_forced_provider_stands_alone(open_gateway: OpenGateway) -> None:
+async def test_a_forced_provider_has_no_failover(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.next(faults.broken)
         with pytest.raises(UpstreamError):
@@ -389,7 +389,7 @@ async def test_a_forced_provider_stands_alone(open_gateway: OpenGateway) -> None
 
 
 @sqlite_only
-async def test_busy_everywhere_says_when_to_come_back(open_gateway: OpenGateway) -> None:
+async def test_when_all_providers_are_busy_the_response_says_when_to_retry(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.images.next(faults.busy(7))
         running.annex.images.next(faults.busy(9999))
@@ -402,7 +402,7 @@ async def test_busy_everywhere_says_when_to_come_back(open_gateway: OpenGateway)
 # ---------------------------------------------------------------------------------------------------------------- money
 
 
-async def test_prices_are_those_of_the_promise(open_gateway: OpenGateway) -> None:
+async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> None:
     """A video is promised at one price; the gateway restarts with another before it is finished."""
     dear = {"film": {"price": {"unit": "second", "usd": "99"}}}
     async with neighbours() as labs:
@@ -421,7 +421,7 @@ async def test_prices_are_those_of_the_promise(open_gateway: OpenGateway) -> Non
 
 
 @sqlite_only
-async def test_the_providers_key_stays_with_us(open_gateway: OpenGateway) -> None:
+async def test_the_credential_of_a_provider_is_never_shown(open_gateway: OpenGateway) -> None:
     """A provider that echoes its key in the error: the caller, the record and the disk never see it."""
     async with open_gateway() as running:
         running.lab.images.always(faults.unauthorized)

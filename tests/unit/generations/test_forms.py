@@ -38,7 +38,7 @@ Form = list[tuple[str, str | UploadedFile]]
         ([("input_reference", json.dumps({"image_url": ADDRESS}))], [{"image_url": ADDRESS}]),
     ],
 )
-def test_references_in_all_their_forms(form: Form, found: list[Any]) -> None:
+def test_input_references_in_every_notation(form: Form, found: list[Any]) -> None:
     assert forms.read(form, VIDEO) == {"input_reference": found}
 
 
@@ -61,7 +61,7 @@ def test_images_repeat(names: list[str]) -> None:
         ([("anything", ONE)], "`anything` is not a file field."),
     ],
 )
-def test_60_pictures_in_the_wrong_place_are_refused(form: Form, words: str) -> None:
+def test_input_images_under_a_wrong_name_are_refused(form: Form, words: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         forms.read(form, VIDEO)
     assert caught.value.message.startswith(words)
@@ -93,7 +93,7 @@ def test_60_pictures_in_the_wrong_place_are_refused(form: Form, words: str) -> N
         ("user", "true", "true"),
     ],
 )
-def test_what_the_interface_calls_a_number_is_read_as_one(name: str, text: str, value: Any) -> None:
+def test_numbers_are_read_as_numbers(name: str, text: str, value: Any) -> None:
     read = forms.read([(name, text)], EDIT)[name]
     assert (read, type(read)) == (value, type(value))
 
@@ -112,7 +112,7 @@ def test_seconds_stay_text(text: str) -> None:
         ([("metadata[]", "x")], {"": "x"}),
     ],
 )
-def test_metadata_is_an_object_of_texts(form: Form, metadata: dict[str, str]) -> None:
+def test_metadata_is_an_object_of_strings(form: Form, metadata: dict[str, str]) -> None:
     assert forms.read(form, VIDEO) == {"metadata": metadata}
 
 
@@ -137,7 +137,7 @@ def test_metadata_is_an_object_of_texts(form: Form, metadata: dict[str, str]) ->
         ([("odd[name", "x"), ("[x]", "y")], {"odd[name": "x", "[x]": "y"}),
     ],
 )
-def test_fields_for_the_provider(form: Form, fields: dict[str, Any]) -> None:
+def test_unknown_fields_are_read_as_text_number_or_boolean(form: Form, fields: dict[str, Any]) -> None:
     assert forms.read(form, VIDEO) == fields
 
 
@@ -156,14 +156,14 @@ def test_fields_for_the_provider(form: Form, fields: dict[str, Any]) -> None:
         (["metadata"], "`metadata` must be an object written as JSON."),
     ],
 )
-def test_contradictions_are_refused(names: list[str], words: str) -> None:
+def test_contradicting_names_are_refused(names: list[str], words: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         forms.read([(name, "x") for name in names], VIDEO)
     assert (caught.value.message, caught.value.param) == (words, names[-1])
 
 
 @given(st.lists(st.tuples(st.text("ab[]01", min_size=1, max_size=12), st.text("a1.", max_size=4)), max_size=6))
-def test_whatever_is_sent_is_read_or_refused(form: list[tuple[str, str]]) -> None:
+def test_any_form_is_read_or_refused(form: list[tuple[str, str]]) -> None:
     try:
         read = forms.read(list(form), VIDEO)
     except InvalidRequest:
@@ -191,7 +191,7 @@ def sent_by_openai(**arguments: Any) -> dict[str, Any]:
     return received[0]
 
 
-def test_openai_client_may_say_all_that_json_can() -> None:
+def test_openai_client_can_send_every_field() -> None:
     more = {
         "input_reference": [{"image_url": ADDRESS}, {"image_url": ADDRESS + "?2"}],
         "metadata": {"order": "17"},
@@ -202,6 +202,6 @@ def test_openai_client_may_say_all_that_json_can() -> None:
     assert sent_by_openai(seconds="8", extra_body=more) == {"model": "m", "prompt": "p", "seconds": "8", **more}
 
 
-def test_openai_client_may_send_a_file() -> None:
+def test_openai_client_can_send_a_file() -> None:
     read = sent_by_openai(input_reference=b"picture")
     assert [one.data for one in read["input_reference"]] == [b"picture"]

@@ -74,7 +74,9 @@ KINDS = [(kind, match) for kind in BODIES for match in MATCHES if kind == "image
 @pytest.mark.parametrize("found", [True, False], ids=["found", "missing"])
 @pytest.mark.parametrize("mode", MATRIX)
 @pytest.mark.parametrize(("kind", "match"), KINDS)
-async def test_d10_matrix(open_gateway: OpenGateway, kind: str, mode: str, found: bool, match: str) -> None:
+async def test_each_mode_with_and_without_a_recording(
+    open_gateway: OpenGateway, kind: str, mode: str, found: bool, match: str
+) -> None:
     async with open_gateway() as running:
         pinned = await recording(running, kind) if found else "rec_" + "0" * 32
         headers = {"": mode, **MATCHES[match]}
@@ -101,7 +103,7 @@ async def test_d10_matrix(open_gateway: OpenGateway, kind: str, mode: str, found
         assert (await running.record(answer.json["id"]))["status"] == "completed"
 
 
-async def test_d10_newest_match_wins_and_other_organizations_have_none(open_gateway: OpenGateway) -> None:
+async def test_the_newest_match_is_replayed_and_only_to_its_organization(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         await recording(running, "image")
         running.clock.advance(1)
@@ -114,7 +116,7 @@ async def test_d10_newest_match_wins_and_other_organizations_have_none(open_gate
             await send(running, "image", {"": "replay-or-error", "-match": "pinned", "-recording": newest})
 
 
-async def test_d10_standard_match_works_across_providers_of_a_model(open_gateway: OpenGateway) -> None:
+async def test_a_standard_match_works_across_providers_of_a_model(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         await recording(running, "image", model="annex/picture")
         answer = await send(running, "image", {"": "replay-or-error"}, model="lab/picture")
@@ -122,7 +124,9 @@ async def test_d10_standard_match_works_across_providers_of_a_model(open_gateway
 
 
 @pytest.mark.parametrize(("size", "form", "n"), [("96x64", "png", 1), ("64x64", "webp", 3), ("50x70", "jpeg", 2)])
-async def test_mocked_images_are_real_and_as_asked(open_gateway: OpenGateway, size: str, form: str, n: int) -> None:
+async def test_mocked_images_have_the_requested_format_and_size(
+    open_gateway: OpenGateway, size: str, form: str, n: int
+) -> None:
     async with open_gateway() as running:
         wish = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
         answer = await send(running, "image", {"": "mock"}, **wish)
@@ -133,7 +137,7 @@ async def test_mocked_images_are_real_and_as_asked(open_gateway: OpenGateway, si
         assert running.lab.invoice == []
 
 
-async def test_a_mocked_video_is_real_and_as_asked(open_gateway: OpenGateway) -> None:
+async def test_a_mocked_video_has_the_requested_length_and_size(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         answer = await send(running, "video", {"": "mock"}, seconds=2, size="128x96", n=2)
         assert answer.status == 202
@@ -147,7 +151,7 @@ async def test_a_mocked_video_is_real_and_as_asked(open_gateway: OpenGateway) ->
             assert abs(float(film.duration or 0) / av.time_base - 2) < 0.3
 
 
-async def test_mocks_stand_in_for_models_whose_provider_is_off_but_not_for_unknown_ones(
+async def test_a_model_whose_provider_is_off_can_be_mocked_but_not_an_unknown_one(
     open_gateway: OpenGateway,
 ) -> None:
     async with open_gateway(disabled_providers=("atelier", "lab")) as running:
@@ -157,7 +161,7 @@ async def test_mocks_stand_in_for_models_whose_provider_is_off_but_not_for_unkno
             await send(running, "image", {"": "mock"}, model="nobody-has-this")
 
 
-async def test_a_replayed_video_waits_as_long_as_it_is_told(open_gateway: OpenGateway) -> None:
+async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         await recording(running, "video")
         started = running.clock.now_ms()

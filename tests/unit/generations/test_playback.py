@@ -30,7 +30,7 @@ async def together(running: RunningGateway, count: int) -> list[dict[str, str] |
     return list(await calls)
 
 
-async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_gateway: OpenGateway) -> None:
+async def test_alike_calls_make_one_recording_and_one_upstream_call(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         answers = await together(running, 5)
         assert len(running.lab.invoice) == 1
@@ -42,7 +42,7 @@ async def test_d10_calls_alike_make_one_recording_and_one_upstream_call(open_gat
 
 
 @sqlite_only
-async def test_when_the_first_fails_the_next_one_records(open_gateway: OpenGateway) -> None:
+async def test_when_the_first_call_fails_the_next_one_records(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.images.next(faults.error(500, "Oops."))
         answers = await together(running, 3)
@@ -55,7 +55,7 @@ async def test_when_the_first_fails_the_next_one_records(open_gateway: OpenGatew
 
 
 @sqlite_only
-async def test_videos_alike_follow_the_first(open_gateway: OpenGateway) -> None:
+async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         calls = [running.call(FILM, headers=OR_RECORD) for _ in range(3)]
         started = [await endpoints.start_video(running.gateway, one) for one in calls]
@@ -80,7 +80,7 @@ async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGatewa
 
 
 @sqlite_only
-async def test_a_recording_deleted_meanwhile_fails_the_replay(open_gateway: OpenGateway) -> None:
+async def test_a_replay_fails_when_its_recording_was_deleted(open_gateway: OpenGateway) -> None:
     """Accepted while there was a recording, and driven by the next process when there is none."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
@@ -99,7 +99,7 @@ async def test_a_recording_deleted_meanwhile_fails_the_replay(open_gateway: Open
 
 
 @sqlite_only
-async def test_purge_takes_the_recordings_of_a_request_along(open_gateway: OpenGateway) -> None:
+async def test_a_purge_deletes_the_recordings_of_a_request(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
         await endpoints.make_images(running.gateway, made)
@@ -120,7 +120,7 @@ async def test_a_replay_outlives_the_media_of_the_request_it_was_made_from(open_
 
 
 @sqlite_only
-async def test_retrieving_says_how_it_came_about(open_gateway: OpenGateway) -> None:
+async def test_retrieving_reports_how_the_result_was_made(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         started = await endpoints.start_video(running.gateway, running.call(FILM, headers={"x-service-replay": "mock"}))
         await running.ended(started.json["id"])
@@ -133,7 +133,7 @@ async def test_retrieving_says_how_it_came_about(open_gateway: OpenGateway) -> N
 
 @pytest.mark.parametrize("kind", ["record", "mock"])
 @sqlite_only
-async def test_books_stay_right(open_gateway: OpenGateway, kind: str) -> None:
+async def test_replays_and_mocks_cost_nothing(open_gateway: OpenGateway, kind: str) -> None:
     async with open_gateway() as running:
         before = await running.money()
         await image(running, {"x-service-replay": kind})

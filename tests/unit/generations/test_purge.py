@@ -26,7 +26,7 @@ async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]
     return answer
 
 
-async def test_a_purge_forgets_what_was_said_and_made(open_gateway: OpenGateway) -> None:
+async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         answer = await make_and_purge(running)
         video_id = answer["id"]
@@ -44,7 +44,7 @@ async def test_a_purge_forgets_what_was_said_and_made(open_gateway: OpenGateway)
 
 
 @sqlite_only
-async def test_a_purge_leaves_no_trace_on_the_disk(open_gateway: OpenGateway) -> None:
+async def test_a_purge_leaves_no_trace_on_disk(open_gateway: OpenGateway) -> None:
     """Not in the database, its log, the media, or what is left over; while the gateway runs and after it."""
     async with open_gateway() as running:
         data = running.gateway.settings.data
@@ -61,7 +61,7 @@ async def test_a_purge_leaves_no_trace_on_the_disk(open_gateway: OpenGateway) ->
 
 
 @sqlite_only
-async def test_a_purge_forgets_what_a_provider_said(open_gateway: OpenGateway) -> None:
+async def test_a_purge_removes_the_messages_of_providers(open_gateway: OpenGateway) -> None:
     """Providers like to quote; their words are in the record, the attempts and the event."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.error(400, f"I will not draw {CANARY}.", "moderation_blocked"))
@@ -91,7 +91,7 @@ async def test_a_running_request_is_not_purged(open_gateway: OpenGateway) -> Non
 
 
 @sqlite_only
-async def test_others_requests_are_not_purged(open_gateway: OpenGateway) -> None:
+async def test_requests_of_another_organization_are_not_purged(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.finished((await running.video()).json["id"]))["id"]
         call = running.call(request_id=video_id, caller=await running.another())

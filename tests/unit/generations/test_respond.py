@@ -136,7 +136,7 @@ def test_the_format_is_that_of_the_file(kind: str) -> None:
     )
 
 
-def test_attempts_are_told_when_there_was_more_than_one() -> None:
+def test_attempts_are_listed_when_there_were_several() -> None:
     tries = (AttemptSummary("annex", "r", "broken", "It broke."), AttemptSummary("lab", "reel-2", "made"))
     image = Output("med_1", "image/png", 1, 1, 1)
     assert respond.images(row(), generation_result(image, attempts=tries), [])["metadata"]["attempts"] == [
@@ -160,7 +160,7 @@ def test_an_image_has_one_form_and_perhaps_a_revised_prompt(
     assert respond.image(Output("med_1", "image/png", 1, 1, 1, revised), **said) == shown
 
 
-def test_an_image_that_is_awaited() -> None:
+def test_the_status_of_an_asynchronous_image() -> None:
     assert respond.image_status(row()) == {
         "id": "req_1", "object": "image.generation", "created": 1_700_000_000, "status": "queued", "model": "film",
     }  # fmt: skip
@@ -181,7 +181,7 @@ UNFINISHED = {
 }
 
 
-def test_create_returns_the_subset() -> None:
+def test_creation_returns_part_of_the_object() -> None:
     assert respond.video_created(row(), PLAN, NAMES) == {
         "id": "req_1",
         "object": "video",
@@ -283,7 +283,7 @@ def test_a_video_whose_files_expired_is_still_completed() -> None:
         ({}, "", ""),
     ],
 )
-def test_seconds_and_size_are_texts(values: dict[str, Any], seconds: str, size: str) -> None:
+def test_seconds_and_size_are_strings(values: dict[str, Any], seconds: str, size: str) -> None:
     shown = video(row(request=Request(task="video", model="film", values=values)))
     assert (shown["seconds"], shown["size"]) == (seconds, size)
 
@@ -297,7 +297,7 @@ def test_seconds_and_size_are_texts(values: dict[str, Any], seconds: str, size: 
         ("failed", {}),
     ],
 )
-def test_pollers_are_told_when_to_come_back(status: str, headers: dict[str, str]) -> None:
+def test_poll_headers_of_each_status(status: str, headers: dict[str, str]) -> None:
     assert respond.poll_headers(row(status)) == headers
 
 

@@ -29,7 +29,7 @@ async def image(running: RunningGateway, request_id: str) -> Response:
 # --------------------------------------------------------------------------------------------------------------- videos
 
 
-async def test_a_video_while_it_is_made(open_gateway: OpenGateway) -> None:
+async def test_an_unfinished_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.video_states("queued", "in_progress 40"))
         video_id = (await running.video()).json["id"]
@@ -92,14 +92,14 @@ async def test_pages_of_videos(open_gateway: OpenGateway) -> None:
     "query", [{"limit": "0"}, {"limit": "101"}, {"limit": "x"}, {"limit": "٣"}, {"limit": "10000"}, {"order": "up"}]
 )
 @sqlite_only
-async def test_pages_that_cannot_be(open_gateway: OpenGateway, query: dict[str, Any]) -> None:
+async def test_invalid_pages_are_refused(open_gateway: OpenGateway, query: dict[str, Any]) -> None:
     async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match=next(iter(query))):
             await listed(running, **query)
 
 
 @sqlite_only
-async def test_a_cursor_of_somebody_else(open_gateway: OpenGateway) -> None:
+async def test_the_cursor_of_another_organization_is_unknown(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video()).json["id"]
         with pytest.raises(NotFound):
@@ -110,7 +110,7 @@ async def test_a_cursor_of_somebody_else(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_the_file_itself(open_gateway: OpenGateway) -> None:
+async def test_the_content_of_a_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.finished((await running.video()).json["id"]))["id"]
         answer = await content(running, video_id)
@@ -123,7 +123,7 @@ async def test_the_file_itself(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
-async def test_no_file_yet_and_no_file_any_more(open_gateway: OpenGateway) -> None:
+async def test_no_content_before_completion_or_after_expiry(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails, faults.never_ends)
         done, failed = [(await running.finished((await running.video()).json["id"]))["id"] for _ in range(2)]
@@ -161,7 +161,7 @@ async def test_an_image_that_failed(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize("wish", [{}, {"response_format": "b64_json"}])
 @sqlite_only
-async def test_an_image_that_is_gone(open_gateway: OpenGateway, wish: dict[str, Any]) -> None:
+async def test_an_expired_image(open_gateway: OpenGateway, wish: dict[str, Any]) -> None:
     async with open_gateway() as running:
         purged, expired = await running.image(**wish), await running.image(**wish)
         await running.purge(purged["id"])
@@ -172,7 +172,7 @@ async def test_an_image_that_is_gone(open_gateway: OpenGateway, wish: dict[str, 
 
 
 @sqlite_only
-async def test_images_and_videos_are_not_mixed_up(open_gateway: OpenGateway) -> None:
+async def test_an_image_is_no_video_and_a_video_no_image(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         picture, film = (await running.image())["id"], (await running.video()).json["id"]
         with pytest.raises(NotFound):
@@ -185,7 +185,7 @@ async def test_images_and_videos_are_not_mixed_up(open_gateway: OpenGateway) -> 
 # -------------------------------------------------------------------------------------------------------------- tenants
 
 
-async def test_a_foreign_id_is_like_none_at_all(open_gateway: OpenGateway) -> None:
+async def test_an_id_of_another_organization_is_unknown(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         stranger = await running.another()
         picture, film = (
@@ -204,7 +204,7 @@ async def test_a_foreign_id_is_like_none_at_all(open_gateway: OpenGateway) -> No
             assert len(set(map(repr, told))) == 1
 
 
-def test_every_code_becomes_its_problem_again() -> None:
+def test_every_stored_code_becomes_its_problem() -> None:
     for code, status in (("CONTENT_POLICY_VIOLATION", 400), ("UPSTREAM_TIMEOUT", 504), ("NONESUCH", 502), ("", 502)):
         problem = retrieve.stored_problem(code, "words")
         assert (problem.status, problem.message, problem.should_retry, problem.recorded) == (
@@ -217,7 +217,7 @@ def test_every_code_becomes_its_problem_again() -> None:
 
 
 @sqlite_only
-async def test_an_answer_from_the_next_process(open_gateway: OpenGateway) -> None:
+async def test_a_restarted_process_gives_the_same_response(open_gateway: OpenGateway) -> None:
     """Everything that is shown comes from the store."""
     async with open_gateway() as running:
         made, done = await running.image(), await running.finished((await running.video(n=2)).json["id"])

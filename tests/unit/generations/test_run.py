@@ -69,7 +69,7 @@ async def once(running: RunningGateway, video_id: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_struck_down_and_taken_up_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
+async def test_interrupted_and_resumed_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
             video_id = await crashed(running, place)
@@ -79,7 +79,7 @@ async def test_struck_down_and_taken_up_by_the_next_process(open_gateway: OpenGa
 
 
 @sqlite_only
-async def test_struck_down_where_sending_again_is_safe(open_gateway: OpenGateway) -> None:
+async def test_interrupted_where_sending_again_is_safe(open_gateway: OpenGateway) -> None:
     """Nobody knows what became of it, and it does not matter: to make the clip again costs nothing."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs, disabled_providers=()) as running:
@@ -92,14 +92,14 @@ async def test_struck_down_where_sending_again_is_safe(open_gateway: OpenGateway
 
 
 @pytest.mark.parametrize("place", ["submit.id_committed", "media.after_fsync", "settle.in_tx"])
-async def test_struck_down_and_taken_up_by_the_same_process(open_gateway: OpenGateway, place: str) -> None:
+async def test_interrupted_and_resumed_by_the_same_process(open_gateway: OpenGateway, place: str) -> None:
     async with open_gateway() as running:
         assert await once(running, await crashed(running, place)) == "completed"
         assert len(running.lab.videos) == 1
 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
-async def test_several_films_struck_down(open_gateway: OpenGateway, place: str) -> None:
+async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGateway, place: str) -> None:
     """Three films in one video, each with its own submission: the second of them is struck down, and all with it."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
@@ -116,7 +116,7 @@ async def test_several_films_struck_down(open_gateway: OpenGateway, place: str) 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "media.after_fsync", "settle.in_tx"])
 @sqlite_only
-async def test_an_image_struck_down(open_gateway: OpenGateway, place: str) -> None:
+async def test_an_interrupted_image(open_gateway: OpenGateway, place: str) -> None:
     """It was never written down what came back: nobody is billed, and nobody asked again."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
@@ -131,7 +131,7 @@ async def test_an_image_struck_down(open_gateway: OpenGateway, place: str) -> No
 
 
 @sqlite_only
-async def test_struck_down_at_every_turn_of_the_loop(ground: Ground) -> None:
+async def test_interrupted_at_every_turn_of_the_event_loop(ground: Ground) -> None:
     """Not at named places but wherever it happens to wait: the task is cancelled after so many turns."""
     chance = random.Random(5)
     async with neighbours() as labs:
@@ -152,7 +152,7 @@ async def test_struck_down_at_every_turn_of_the_loop(ground: Ground) -> None:
         assert len(completed) <= len(labs[0].invoice)
 
 
-async def test_a_generation_that_kills_whoever_works_on_it(open_gateway: OpenGateway) -> None:
+async def test_a_generation_that_crashes_each_worker_fails(open_gateway: OpenGateway) -> None:
     """After five crashes it is given up; others go on."""
     async with open_gateway() as running:
         with tripping("fetch.start"):
@@ -165,7 +165,7 @@ async def test_a_generation_that_kills_whoever_works_on_it(open_gateway: OpenGat
 
 
 @sqlite_only
-async def test_a_restart_in_good_order_is_no_crash(open_gateway: OpenGateway) -> None:
+async def test_a_regular_restart_is_no_crash(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs:
         labs[0].videos.next(faults.never_ends)
         async with open_gateway(labs=labs) as running:
@@ -182,7 +182,7 @@ async def test_a_restart_in_good_order_is_no_crash(open_gateway: OpenGateway) ->
 # ------------------------------------------------------------------------------------------------------------- one end
 
 
-async def test_two_drivers_and_one_generation(open_gateway: OpenGateway) -> None:
+async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None:
     """The first was stopped for so long that the second took over; when it wakes, it changes nothing."""
     async with open_gateway() as running:
         gate = faults.Gate()
@@ -225,7 +225,7 @@ async def drive_to_end(running: RunningGateway, lease: Lease) -> None:
 
 
 @sqlite_only
-async def test_a_provider_that_was_taken_away(open_gateway: OpenGateway) -> None:
+async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: OpenGateway) -> None:
     """Its job cannot be asked about any more, and may have been made: nobody else is asked. What it was never sent is
     made by the next.
     """

@@ -56,7 +56,7 @@ def refused(stage: Stage, **said: Any) -> InvalidRequest:
 
 
 @every_stage
-def test_the_least_is_enough_and_nothing_is_made_up(stage: Stage) -> None:
+def test_required_fields_are_enough_and_no_default_is_added(stage: Stage) -> None:
     wish = wished(stage)
     assert wish.request.values == {"prompt": "a fox"}
     assert (wish.request.model, wish.request.n, wish.request.extras) == ("m", 1, {})
@@ -64,18 +64,18 @@ def test_the_least_is_enough_and_nothing_is_made_up(stage: Stage) -> None:
 
 
 @every_stage
-def test_null_is_the_same_as_nothing(stage: Stage) -> None:
+def test_null_is_the_same_as_a_missing_field(stage: Stage) -> None:
     assert wished(stage, n=None, size=None, user=None, media_retention=None, webhook_url=None) == wished(stage)
 
 
 @every_stage
-def test_what_the_interface_does_not_name_is_for_the_provider(stage: Stage) -> None:
+def test_unknown_fields_are_passed_on_to_the_provider(stage: Stage) -> None:
     extras = {"seed": 42, "loras": [{"path": "x"}], "nothing": None}
     assert wished(stage, **extras).request.extras == extras
 
 
 @every_stage
-def test_what_steers_the_gateway_is_for_the_gateway(stage: Stage) -> None:
+def test_fields_for_the_gateway_are_not_passed_on(stage: Stage) -> None:
     wish = wished(stage, media_retention="7d", webhook_url="https://hooks.example/x")
     assert wish.request.values == {"prompt": "a fox"}
     assert (wish.retention_seconds, wish.webhook_url) == (604_800, "https://hooks.example/x")
@@ -83,11 +83,11 @@ def test_what_steers_the_gateway_is_for_the_gateway(stage: Stage) -> None:
 
 @every_stage
 @pytest.mark.parametrize("prompt", [" padded ", "日本語のキツネ", "🦊" * 10_000, "a\nb\t\u200d", "\u202ertl"])
-def test_prompts_are_left_as_they_are(stage: Stage, prompt: str) -> None:
+def test_prompts_are_not_changed(stage: Stage, prompt: str) -> None:
     assert wished(stage, prompt=prompt).request.values["prompt"] == prompt
 
 
-def test_d5_metadata_and_key_of_a_video() -> None:
+def test_metadata_and_idempotency_key_of_a_video() -> None:
     wish = wished(validate.video, metadata={"order": "17"}, idempotency_key="k" * 256)
     assert (wish.request.metadata, wish.idempotency_key) == ({"order": "17"}, "k" * 256)
     assert wish.request.values == {"prompt": "a fox"}
@@ -155,7 +155,7 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     [(stage, field, value, words) for stages, field, values, words in REFUSED for stage in stages for value in values],
     ids=lambda one: repr(one)[:40] if not callable(one) else str(one.__name__),
 )
-def test_a_bad_value_is_named_and_so_is_what_is_allowed(stage: Stage, field: str, value: Any, words: str) -> None:
+def test_an_invalid_value_is_named_with_what_is_allowed(stage: Stage, field: str, value: Any, words: str) -> None:
     problem = refused(stage, **{field: value})
     assert problem.message.startswith(f"`{field}` {words}")
     assert problem.param == field
@@ -177,7 +177,7 @@ def test_a_bad_value_is_named_and_so_is_what_is_allowed(stage: Stage, field: str
         (validate.image, "user", ["u" * 512]),
     ],
 )
-def test_the_limits_themselves_are_allowed(stage: Stage, field: str, values: list[Any]) -> None:
+def test_values_at_the_limits_are_allowed(stage: Stage, field: str, values: list[Any]) -> None:
     for value in values:
         wished(stage, **{field: value})
 
@@ -197,7 +197,7 @@ def test_a_bad_webhook_url_is_refused_at_submission(stage: Stage, url: str) -> N
     assert refused(stage, webhook_url=url).param == "webhook_url"
 
 
-def test_the_longest_retention_is_the_operators() -> None:
+def test_the_operator_sets_the_longest_retention() -> None:
     short = Settings(media_retention="1h", media_retention_max="2h")
     assert wished(validate.image, short).retention_seconds == 3600
     with pytest.raises(InvalidRequest, match="from `1h` to `2h`"):
@@ -220,7 +220,7 @@ def test_the_longest_retention_is_the_operators() -> None:
         (validate.image, {"thinking": "on", "thinking_level": "on"}, "thinking", "on"),
     ],
 )
-def test_other_names_of_a_field(stage: Stage, said: dict[str, Any], name: str, value: Any) -> None:
+def test_the_other_name_of_a_field_is_accepted(stage: Stage, said: dict[str, Any], name: str, value: Any) -> None:
     values = wished(stage, **said).request.values
     assert values == {"prompt": "a fox", name: value}
     assert type(values[name]) is type(value)
@@ -234,13 +234,13 @@ def test_other_names_of_a_field(stage: Stage, said: dict[str, Any], name: str, v
         (validate.image, {"thinking": "on", "thinking_level": "off"}, "`thinking_level` and", "thinking_level"),
     ],
 )  # fmt: skip
-def test_two_names_must_agree(stage: Stage, said: dict[str, Any], words: str, param: str) -> None:
+def test_two_names_of_a_field_must_have_one_value(stage: Stage, said: dict[str, Any], words: str, param: str) -> None:
     problem = refused(stage, **said)
     assert problem.message.startswith(words)
     assert problem.param == param
 
 
-def test_fields_of_another_endpoint_are_for_the_provider() -> None:
+def test_fields_of_another_endpoint_are_passed_on() -> None:
     assert wished(validate.image, seconds="8", metadata={"a": "b"}).request.extras == {
         "seconds": "8",
         "metadata": {"a": "b"},
@@ -263,20 +263,20 @@ def test_fields_of_another_endpoint_are_for_the_provider() -> None:
         ({"resolution": "720p"}, "1:1"),
     ],
 )
-def test_d6_one_shape_out_of_three_fields(said: dict[str, Any], shape: str) -> None:
+def test_the_shape_comes_from_three_fields(said: dict[str, Any], shape: str) -> None:
     frame = wished(validate.image, **said).request.frame
     assert frame is not None
     assert frame.size == shape
     assert frame.resolution == (said.get("resolution") if not frame.exact else None)
 
 
-def test_auto_says_nothing_where_no_picture_has_a_say() -> None:
+def test_auto_is_ignored_without_an_input_image() -> None:
     assert wished(validate.image, size="auto") == wished(validate.image)
     assert wished(validate.video, size="auto") == wished(validate.video)
     assert wished(validate.edit, size="auto").request.values["size"] == "auto"
 
 
-def test_a_video_has_no_shape_of_its_own() -> None:
+def test_a_video_has_no_default_shape() -> None:
     assert wished(validate.video).request.frame is None
     frame = wished(validate.video, resolution="1080p").request.frame
     assert frame is not None
@@ -301,7 +301,7 @@ def test_a_video_has_no_shape_of_its_own() -> None:
         ([PNG] * 16, [PNG] * 16),
     ],
 )  # fmt: skip
-def test_references_in_json(said: Any, sources: list[str]) -> None:
+def test_input_references_in_json(said: Any, sources: list[str]) -> None:
     pictures = wished(validate.video, input_reference=said).inputs
     assert pictures == tuple(InputSource("reference", source, "input_reference") for source in sources)
 
@@ -322,13 +322,13 @@ def test_references_in_json(said: Any, sources: list[str]) -> None:
         ([PNG] * 17, "`input_reference` takes at most 16."),
     ],
 )
-def test_references_that_are_none(said: Any, words: str) -> None:
+def test_invalid_input_references_are_refused(said: Any, words: str) -> None:
     problem = refused(validate.video, input_reference=said)
     assert problem.message.startswith(words)
     assert problem.param == "input_reference"
 
 
-def test_d6_edits_take_json() -> None:
+def test_edits_take_json() -> None:
     wish = wished(validate.edit, image=[PNG, ADDRESS], mask={"image_url": PNG})
     assert [(one.role, one.source) for one in wish.inputs] == [("image", PNG), ("image", ADDRESS), ("mask", PNG)]
 
@@ -347,7 +347,7 @@ def test_edits_take_forms() -> None:
 
 
 @pytest.mark.parametrize("prompt", [..., None, "", "  \n"])
-def test_an_edit_may_come_without_a_prompt_and_a_blank_one_is_none(prompt: Any) -> None:
+def test_an_edit_without_a_prompt_is_valid_and_a_blank_prompt_is_none(prompt: Any) -> None:
     assert wished(validate.edit, prompt=prompt).request.values == {}
 
 
@@ -359,13 +359,13 @@ def test_an_edit_may_come_without_a_prompt_and_a_blank_one_is_none(prompt: Any) 
         ({"mask": [PNG, PNG]}, "`mask` takes one file.", "mask"),
     ],
 )
-def test_edits_need_an_image_and_one_mask_at_most(said: dict[str, Any], words: str, param: str) -> None:
+def test_an_edit_needs_an_image_and_takes_one_mask(said: dict[str, Any], words: str, param: str) -> None:
     problem = refused(validate.edit, **said)
     assert problem.message.startswith(words)
     assert problem.param == param
 
 
-def test_the_operators_own_hosts_may_be_named() -> None:
+def test_hosts_that_the_operator_allows_are_accepted() -> None:
     home = Settings(egress_allow_hosts=("hooks.internal", "files.internal"))
     wish = wished(
         validate.video, home, webhook_url="http://hooks.internal:9000/x", input_reference="http://files.internal/f.png"
@@ -387,7 +387,7 @@ FIELDS = """n size seconds metadata image mask input_reference prompt scale_fact
 
 @every_stage
 @given(said=st.dictionaries(st.sampled_from(FIELDS.split()), anything, max_size=4))
-def test_whatever_is_sent_is_understood_or_refused(stage: Stage, said: dict[str, Any]) -> None:
+def test_any_body_is_accepted_or_refused_with_a_message(stage: Stage, said: dict[str, Any]) -> None:
     try:
         wish = wished(stage, **said)
     except InvalidRequest:
