@@ -1,4 +1,4 @@
-"""A whole gateway in the test's own loop: real database, real shelf, a simulated vendor, and time that tests move.
+"""A whole gateway in the test's event loop: real database and storage, a fake provider, and a clock that tests move.
 
     async with open_gateway() as running:
         answer = await running.image(prompt="a pear")
@@ -45,7 +45,7 @@ ENDED = ("completed", "upstream_failure", "cancelled", "rejected")
 
 @dataclass(slots=True)
 class RunningGateway:
-    """A gateway at work, with a caller to speak for."""
+    """A running gateway, and a caller to make calls for."""
 
     gateway: Gateway
     clock: ManualClock
@@ -88,7 +88,7 @@ class RunningGateway:
     async def image(
         self, *, caller: Caller | None = None, headers: Mapping[str, str] | None = None, **body: Any
     ) -> Any:
-        """The answer's JSON; a small picture from the lab unless said otherwise."""
+        """The JSON of the response; by default a small image from the provider `lab`."""
         wish = {"model": "picture", "prompt": "a pear", "size": "64x64", **body}
         made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
         return (await endpoints.make_images(self.gateway, made)).json
@@ -103,11 +103,11 @@ class RunningGateway:
         wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
         answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
         if self.works and self.gateway.settings.worker and "id" in answer.json:
-            await self._taken_up(answer.json["id"], (caller or self.caller).org_id)
+            await self._wait_until_claimed(answer.json["id"], (caller or self.caller).org_id)
         return answer
 
-    async def _taken_up(self, video_id: str, org_id: str) -> None:
-        """In a cluster it goes through the queue, which does not know that time stands still here."""
+    async def _wait_until_claimed(self, video_id: str, org_id: str) -> None:
+        """Wait until a worker has claimed it: in a cluster it goes through the queue, which uses real time."""
         async with asyncio.timeout(45):
             while True:
                 row = await self.gateway.store.one("get_generation", id=video_id, org_id=org_id)
@@ -139,13 +139,13 @@ class RunningGateway:
         return [dict(row) for row in rows]
 
     async def money(self, org_id: str | None = None) -> tuple[Nanos, Nanos]:
-        """What is available and what is held."""
+        """The available and the held amount."""
         row = await self.gateway.store.one("get_balance", org_id=org_id or self.caller.org_id)
         assert row is not None
         return Nanos(row["available"]), Nanos(row["held"])
 
     async def rows(self, sql: str) -> list[dict[str, Any]]:
-        """What lies in the database, whatever the store would say of it."""
+        """Rows read directly from the database."""
         settings = self.gateway.settings
         return await asyncio.to_thread(_rows, settings.database or settings.data / "penstock.db", sql)
 
@@ -166,12 +166,12 @@ class RunningGateway:
         return found
 
     async def change(self, *statements: str) -> None:
-        """Something that no gateway would do to the database, from outside."""
+        """Change the database directly."""
         settings = self.gateway.settings
         await asyncio.to_thread(_change, settings.database or settings.data / "penstock.db", statements)
 
     async def transfers(self, request_id: str) -> dict[str, int]:
-        """The movements of one request by kind."""
+        """The transfers of one request by kind."""
         found = await self.rows(f"SELECT kind, amount FROM transfers WHERE ref = '{request_id}'")  # noqa: S608
         return {row["kind"]: row["amount"] for row in found}
 
@@ -180,7 +180,7 @@ class RunningGateway:
 
     @property
     def scratch(self) -> list[str]:
-        """What lies about in the scratch folder, apart from the locks that say whose it is."""
+        """The files in the scratch folder, without the locks of its owners."""
         folder = self.gateway.settings.data / "tmp"
         return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
 
@@ -190,7 +190,7 @@ class RunningGateway:
     # ---------------------------------------------------------------------------------------------------------- waiting
 
     async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45) -> None:
-        """Let time pass until something is so; the real clock only bounds how long we look."""
+        """Move the clock until a condition is met; the real clock only limits how long this takes."""
         async with asyncio.timeout(seconds):
             while not await met():
                 await asyncio.sleep(0.001)
@@ -211,7 +211,7 @@ class RunningGateway:
         return await self.shown(video_id)
 
     async def idle(self) -> None:
-        """Until nothing is driven any more."""
+        """Wait until no job runs."""
 
         async def met() -> bool:
             return self.gateway.jobs.running == 0
@@ -264,7 +264,7 @@ def _change(place: str | Path, statements: tuple[str, ...]) -> None:
 
 
 class OpenGateway(Protocol):
-    """Opens a gateway on the test's database; opening again, with the same labs, is a restart."""
+    """Opens a gateway on the test's database; opening again, with the same providers, is a restart."""
 
     def __call__(
         self,
@@ -280,13 +280,13 @@ class OpenGateway(Protocol):
 
 @dataclass(slots=True)
 class Ground:
-    """Where houses are built: a data folder, a database and a clock that outlive each of them."""
+    """What outlives each gateway of a test: a data folder, a database and a clock."""
 
     data: Path
     database: str
     clock: ManualClock = field(default_factory=ManualClock)
     key: str = ""
-    words: dict[str, Any] = field(default_factory=dict)  # more to be said about the lab in penstock.toml
+    words: dict[str, Any] = field(default_factory=dict)  # more settings of the provider `lab`
     environ: dict[str, str] = field(default_factory=lambda: {KEY_ENV: KEY})
 
     @asynccontextmanager
@@ -343,7 +343,7 @@ def of(caller: Caller, **changes: Any) -> Caller:
 
 @contextmanager
 def tripping(name: str, passage: int = 0) -> Iterator[None]:
-    """Let a failpoint raise, at every passage or only at one of them."""
+    """Let a failpoint raise, each time it is passed or only one of the times."""
     assert name in failpoints.NAMES
     before = failpoints._places, failpoints._passed
     failpoints._places, failpoints._passed = {name: ("raise", passage)}, {}
@@ -355,7 +355,7 @@ def tripping(name: str, passage: int = 0) -> Iterator[None]:
 
 @asynccontextmanager
 async def neighbours() -> AsyncIterator[tuple[ScriptedProvider, ScriptedProvider]]:
-    """Two vendors that outlive the houses of a test which restarts."""
+    """Two providers that outlive the gateways of a test that restarts."""
     async with scripted_provider() as lab, scripted_provider("annex") as annex:
         yield lab, annex
 

@@ -1,4 +1,4 @@
-"""Real processes, a vendor, a receiver over TLS and a database: to be killed, stopped and started again.
+"""Real processes, a provider, a webhook receiver over TLS and a database: to be killed, stopped and started again.
 
 async with rigged(folder, database) as rig:
     async with rig.serve(failpoints="settle.in_tx=kill:3") as served:
@@ -113,7 +113,7 @@ class Running:
         return await self.died()
 
     def is_stopped(self) -> bool:
-        """By SIGSTOP: it lives and does nothing."""
+        """Whether SIGSTOP has stopped it."""
         return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
 
     @property
@@ -123,7 +123,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the receiver got."""
+    """A webhook delivery that the receiver got."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -156,7 +156,7 @@ class Rig:
 
     @asynccontextmanager
     async def serve(self, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
-        """A server that listens; killed at the end if it is still there."""
+        """A server that listens; killed at the end if it still runs."""
         port = unused_port()
         async with self._running("serve", "--port", str(port), failpoints=failpoints, **environ) as running:
             greeting = await self._greeting(running, "Penstock listens on ")
@@ -169,7 +169,7 @@ class Rig:
 
     @asynccontextmanager
     async def work(self, failpoints: str = "", **environ: str) -> AsyncIterator[Running]:
-        """A worker without a door."""
+        """A worker without an HTTP port."""
         async with self._running("worker", failpoints=failpoints, **environ) as running:
             await self._greeting(running, "Penstock worker is running")
             yield running
@@ -212,7 +212,7 @@ class Rig:
         raise EndedEarly(f"it ended before it began: {running.said}")
 
     def _describe(self) -> None:
-        """penstock.toml, with the vendor in it."""
+        """Write penstock.toml, with the provider in it."""
         self.data.mkdir(exist_ok=True, mode=0o700)
         film = next(model for model in self.lab.settings()["models"] if model["id"] == "film")
         (self.data / "penstock.toml").write_text(
@@ -245,7 +245,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
     # --------------------------------------------------------------------------------------------------------- calling
 
     async def promise(self, served: Running, count: int = 1, **body: Any) -> list[str]:
-        """Ask for films all at once; the ids of those that were promised. Each has a prompt of its own."""
+        """Request videos all at once, each with a prompt of its own; return the ids of those that were accepted."""
 
         async def ask(number: int) -> str | None:
             wish = {"model": "film", "seconds": SECONDS, "prompt": f"film {number}", "webhook_url": self.hook, **body}
@@ -261,7 +261,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
         return [one for one in found if one]
 
     async def videos(self, served: Running) -> list[dict[str, Any]]:
-        """All of them, page by page."""
+        """All videos, page by page."""
         found: list[dict[str, Any]] = []
         while True:
             after = f"&after={found[-1]['id']}" if found else ""
@@ -271,7 +271,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
                 return found
 
     async def settled(self, served: Running, seconds: float = 90) -> list[dict[str, Any]]:
-        """All videos once each has ended and its news has arrived."""
+        """All videos, once each has ended and its webhook message has arrived."""
 
         async def met() -> bool:
             ended = await self.rows("SELECT id FROM generations WHERE status IN ('queued', 'in_progress') LIMIT 1")
@@ -312,7 +312,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
             opened.close()
 
     async def breaches(self) -> list[str]:
-        """What `penstock audit` would say, without starting Python for it."""
+        """What `penstock audit` finds, without starting a process for it."""
         settings = Settings(data=self.data, database=self.database)
         store = await open_store(settings)
         try:
@@ -321,7 +321,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
             await store.close()
 
     async def audit(self) -> str:
-        """The command itself; what it says besides that all is well."""
+        """Run the command; return what it finds."""
         async with self._running("audit") as running:
             assert running.process.stdout is not None
             said = (await running.process.stdout.read()).decode()
@@ -332,33 +332,33 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
     # --------------------------------------------------------------------------------------------------------- checking
 
     async def check(self, served: Running, promised: list[str], failures: frozenset[str] = frozenset()) -> Counter[str]:
-        """Everything that holds however often processes died; how the videos ended."""
+        """Check everything that must hold however often processes crashed; return how the videos ended."""
         shown = {video["id"]: video for video in await self.settled(served)}
         assert set(promised) <= shown.keys(), "what was promised is there"
         outcomes = Counter((video["error"] or {}).get("code", video["status"]) for video in shown.values())
         assert outcomes.keys() <= {"completed", *failures}, outcomes
         await self._check_money(served, outcomes["completed"])
-        self._check_vendor(list(shown.values()))
-        await self._check_news(served, shown)
+        self._check_provider(list(shown.values()))
+        await self._check_messages(served, shown)
         assert await self.breaches() == []
         return outcomes
 
     async def _check_money(self, served: Running, completed: int) -> None:
-        """Each is billed once, or not at all."""
+        """Each is charged once, or not at all."""
         balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
         assert Decimal(str(balance)) == CREDIT - FILM_USD * completed
         captured = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'capture'")
         assert captured[0]["count"] == completed
 
-    def _check_vendor(self, videos: list[dict[str, Any]]) -> None:
-        """Nothing was sent twice, and nobody pays for what was not made."""
+    def _check_provider(self, videos: list[dict[str, Any]]) -> None:
+        """Nothing was sent twice, and nothing is charged that was not made."""
         sent = Counter(heard.fields["prompt"] for heard in self.lab.videos.received)
         assert not sent or max(sent.values()) == 1, [prompt for prompt, times in sent.items() if times > 1]
         billed = Counter(line.prompt for line in self.lab.invoice)
         assert all(billed[video["prompt"]] == 1 for video in videos if video["status"] == "completed")
 
-    async def _check_news(self, served: Running, shown: Mapping[str, dict[str, Any]]) -> None:
-        """At least once for each, always the same bytes, signed so that the receivers' libraries agree."""
+    async def _check_messages(self, served: Running, shown: Mapping[str, dict[str, Any]]) -> None:
+        """Each message arrived at least once, always with the same bytes and a valid signature."""
         secret = (await served.ask("GET", "/v1/webhooks/secret")).json["key"]
         theirs, openais = Webhook(secret), openai.OpenAI(api_key="none", webhook_secret=secret)
         bodies: defaultdict[str, set[bytes]] = defaultdict(set)
@@ -378,7 +378,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
 
 @asynccontextmanager
 async def rigged(folder: Path, database: str = "") -> AsyncIterator[Rig]:
-    """In this loop; a receiver that takes everything, and a vendor that is quick."""
+    """A rig in this event loop, with a receiver that accepts everything and a quick provider."""
     authority, deliveries = trustme.CA(), list[Delivery]()
     ca_file = folder / "ca.pem"
     authority.cert_pem.write_to_path(ca_file)

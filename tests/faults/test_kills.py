@@ -1,4 +1,4 @@
-"""kill -9 at every named place between a promise and its end, and at random: nothing is lost, doubled or unpaid."""
+"""kill -9 at every failpoint between acceptance and end, and at random: nothing is lost, made or charged twice."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ def test_every_place_has_its_kill() -> None:
 
 
 async def test_killed_at_every_place(tmp_path: Path, database: str) -> None:
-    """One installation lives through all of it; whatever the last process left, the next one carries on with."""
+    """One installation survives all kills; each process goes on with what the last one left."""
     promised: list[str] = []
     async with rigged(tmp_path, database) as rig:
         for place, passage in PLACES.items():
@@ -87,7 +87,7 @@ async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) ->
 
 @pytest.mark.slow
 async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database: str) -> None:
-    """It is given up after five processes; the others, which were there each time, are not."""
+    """It fails after five processes; the other videos, which ran each time, do not."""
     async with rigged(tmp_path, database) as rig:
         rig.lab.states = ("queued", "in_progress 10")
         async with rig.serve() as served:
@@ -115,14 +115,14 @@ async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database
 
 
 async def _is_over(rig: Rig, served: Running) -> bool:
-    """The process died, or the video was given up."""
+    """The process crashed, or the video failed."""
     failed = await rig.rows("SELECT id FROM generations WHERE status = 'failed'")
     return served.process.returncode is not None or bool(failed)
 
 
 @pytest.mark.slow
 async def test_killed_at_random(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
-    """`--kills 500` for a night."""
+    """`--kills 500` runs for a night."""
     kills: int = request.config.getoption("--kills")
     chance = random.Random(kills)
     promised: list[str] = []

@@ -1,4 +1,4 @@
-"""Several processes and one database: told to stop, stopped without a word, killed, cut off from the database."""
+"""Several processes and one database: stopped with SIGTERM or SIGSTOP, killed, cut off from the database."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ async def in_progress(rig: Rig, count: int) -> bool:
 
 
 def finish(rig: Rig) -> None:
-    """Let the vendor come to an end with everything, begun or still to come."""
+    """Let the provider complete every job, started or still to come."""
     rig.lab.states = ("queued", "completed")
     for film in rig.lab.video_jobs.values():
         film.states.append("completed")
@@ -38,7 +38,7 @@ def finish(rig: Rig) -> None:
 
 
 async def test_told_to_stop_under_load(tmp_path: Path, database: str) -> None:
-    """No new work at once, what is being sent arrives, exit 0; and no video is lost, doubled or unknown."""
+    """No new work is accepted, submissions under way arrive, exit 0; no video is lost, made twice or unknown."""
     async with rigged(tmp_path, database) as rig:
         rig.lab.states = ("queued", "in_progress 10")
         rig.lab.videos.always(faults.slowly(1.0))
@@ -58,7 +58,7 @@ async def test_told_to_stop_under_load(tmp_path: Path, database: str) -> None:
 
 
 async def _is_drained(served: Running) -> bool:
-    """Whether it turns new work away, or has gone."""
+    """Whether it refuses new work, or has ended."""
     try:
         ready = await served.ask("GET", "/readyz")
         refused = await served.ask("POST", "/compat/v1/videos", {"model": "film", "prompt": "late"})
@@ -73,7 +73,7 @@ async def _is_drained(served: Running) -> bool:
 @pytest.mark.slow
 @postgres_only
 async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None:
-    """Who stops in good order leaves nothing that others would have to wait for: the lease is an hour long."""
+    """A regular stop gives leases back: the next worker does not wait for their end, an hour later."""
     async with rigged(tmp_path, database) as rig, rig.serve(**ACCEPTS_ONLY) as served:
         rig.lab.states = ("queued", "in_progress 10")
         async with rig.work(PENSTOCK_LEASE_SECONDS="3600") as first:
@@ -92,7 +92,7 @@ async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None
 @pytest.mark.slow
 @postgres_only
 async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
-    """The door stays open meanwhile, and a worker that is there already takes over."""
+    """Calls are accepted meanwhile, and another worker takes over."""
     async with (
         rigged(tmp_path, database) as rig,
         rig.serve(**ACCEPTS_ONLY) as served,
@@ -117,7 +117,7 @@ async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
 @pytest.mark.slow
 @postgres_only
 async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> None:
-    """Stopped past its leases, while another finishes its work; when it wakes, it changes nothing."""
+    """Stopped until its leases expired, while another worker finished its videos; afterwards it changes nothing."""
     async with (
         rigged(tmp_path, database) as rig,
         rig.serve(**ACCEPTS_ONLY) as served,
@@ -146,8 +146,8 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
 
 @postgres_only
 async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database: str) -> None:
-    """Stopped between fetching the film and settling it, while another takes over and is stopped half-way too. The film
-    is as unfinished as before, so nothing but the token in its write tells that the first one is too late.
+    """Stopped between download and end, while another worker takes over and is stopped too. The video is unfinished as
+    before, so only the token in its write shows that the first worker is too late.
     """
     async with (
         rigged(tmp_path, database) as rig,
@@ -171,7 +171,7 @@ async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database
 
 
 async def facts(rig: Rig) -> dict[str, Any]:
-    """What may be there once for each video, and once only."""
+    """What each video may have exactly once."""
     kinds = await rig.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
     files = sorted(path.name for path in (rig.data / "media").rglob("med_*") if path.suffix != ".part")
     messages = await rig.rows("SELECT id, event FROM messages ORDER BY id")
@@ -206,7 +206,7 @@ async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
 
 @pytest.mark.slow
 async def test_cancels_against_completion(tmp_path: Path, database: str) -> None:
-    """Twenty parallel DELETEs of each video at some moment of its life: one outcome, one event, the right charge."""
+    """Twenty parallel DELETEs of each video at some moment: one outcome, one event, the right charge."""
     chance = random.Random(4)
     async with rigged(tmp_path, database) as rig, rig.serve() as served:
         promised = await rig.promise(served, 20)
@@ -232,7 +232,7 @@ async def test_cancels_against_completion(tmp_path: Path, database: str) -> None
 async def test_a_database_that_is_restarted(
     tmp_path: Path, database: str, cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
-    """`--monkey-seconds 600` for a night. Answers are promises or "try again"; nothing needs a hand afterwards."""
+    """`--monkey-seconds 600` runs longer. Each call is accepted or told to retry; nothing has to be repaired."""
     seconds: float = request.config.getoption("--monkey-seconds")
     chance = random.Random(7)
     promised: list[str] = []
@@ -272,7 +272,7 @@ async def test_a_database_that_is_restarted(
 @pytest.mark.slow
 @sqlite_only
 async def test_an_old_backup(tmp_path: Path, database: str) -> None:
-    """Restored beside a vendor that has gone on: what it knows of is finished and billed once, the rest is not ours."""
+    """Restored while the provider has gone on: what the backup knows is completed and charged once."""
     async with rigged(tmp_path, database) as rig:
         rig.lab.states = ("queued", "in_progress 10")
         async with rig.serve() as served:

@@ -1,4 +1,4 @@
-"""The gateway is put together, made ready once, and taken apart in good order."""
+"""A gateway is built from its settings, set up once, and stopped with nothing left running."""
 
 import asyncio
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_the_first_start_returns_the_key_once(ground: Ground) -> None:
 
 
 async def test_ten_first_starts_at_once(ground: Ground) -> None:
-    """At the same moment: one organization, one credit, one key that works."""
+    """They create one organization, one credit and one valid key."""
     async with (
         build_gateway(settings(ground), ground.clock, {}) as gateway,
         build_gateway(settings(ground), ground.clock, {}) as other,
@@ -79,7 +79,7 @@ async def test_the_data_folder_is_private(ground: Ground) -> None:
 
 @sqlite_only
 async def test_unfinished_files_of_a_killed_process_are_deleted(ground: Ground) -> None:
-    """A half-written file on the shelf, a half download, a folder with half a film."""
+    """An unfinished file in the storage, an unfinished download, a scratch folder with part of a video."""
     folder = ground.data / "tmp" / "film"
     folder.mkdir(parents=True)
     (folder / "film.mp4").write_bytes(b"half")
@@ -105,7 +105,7 @@ def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
 
 
 async def test_a_database_without_durable_writes_is_refused(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The tests' Postgres does not wait for the disk; a gateway does not start on one like that."""
+    """The tests' Postgres does not wait for the disk; a gateway does not start on it."""
     address = request.getfixturevalue("fresh_database")
     with pytest.raises(StorageMisconfigured, match="fsync"):
         async with build_gateway(Settings(data=tmp_path, database=address, secret=MASTER), ManualClock(), {}):
@@ -125,7 +125,7 @@ async def test_unfinished_generations_of_the_last_process_are_resumed(open_gatew
 
 @sqlite_only
 async def test_a_process_that_is_no_worker_runs_no_videos(open_gateway: OpenGateway) -> None:
-    """It accepts them, makes pictures while callers wait, and drives nothing else."""
+    """It accepts them, and makes images while callers wait."""
     async with open_gateway(worker=False) as running:
         video_id = (await running.video()).json["id"]
         assert await running.image()
@@ -152,7 +152,7 @@ async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> 
 
 
 async def test_nothing_is_left_running(ground: Ground) -> None:
-    """The tests' own loop would say so: see tests/conftest.py."""
+    """The fixture in tests/conftest.py fails a test that leaves tasks behind."""
     async with build_gateway(settings(ground), ground.clock, {}) as gateway:
         await ensure_first_key(gateway)
         async with run_background_work(gateway):

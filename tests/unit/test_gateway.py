@@ -1,4 +1,4 @@
-"""The pieces in one place, and whether they take work."""
+"""The parts of a gateway, and whether it is ready."""
 
 from dataclasses import fields
 

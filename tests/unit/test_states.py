@@ -1,4 +1,4 @@
-"""Allowed moves: the interface's states, no way out of an end, every state reachable."""
+"""Allowed changes of state: the interface's states, none out of an end state, every state reachable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One provider asked for one share: what each way of failing means for the caller, the money and the next provider."""
+"""One attempt: what each kind of failure means for the caller, the money and the next provider."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ async def failure(running: RunningGateway, **body: Any) -> Problem:
     return caught.value
 
 
-# --------------------------------------------------------------------------------------------------- answers to submits
+# --------------------------------------------------------------------------------------------------------- submissions
 
-# Said by a provider: nothing was made. The next may be asked.
-DEFINITE = {
+# The provider says that nothing was made: the next one may be tried.
+CERTAIN = {
     "busy": faults.busy(),
     "broken": faults.broken,
     "unauthorized": faults.unauthorized,
@@ -37,15 +37,15 @@ DEFINITE = {
     "redirect": faults.redirect("http://127.0.0.1:1/"),
     "unavailable": faults.error(503, "Overloaded."),
 }
-# Nobody knows whether it was made.
-DOUBTFUL = {
+# It is not known whether something was made.
+UNKNOWN = {
     "dropped": faults.dropped,
     "truncated": faults.truncated(),
     "huge": faults.huge(70),
     "huge and announced": faults.huge(70, announced=True),
 }
-# For a job: it may have been begun. For a picture: it is not here.
-NONSENSE = {
+# A job may have been started; an image was not delivered.
+MALFORMED = {
     "nonsense": faults.nonsense,
     "page": faults.page,
     "not a number": faults.not_a_number,
@@ -63,7 +63,7 @@ def named(table: dict[str, Act]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("act", table.values(), ids=table.keys())
 
 
-@named(DEFINITE)
+@named(CERTAIN)
 @sqlite_only
 async def test_a_certain_failure_lets_the_next_provider_try(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
@@ -77,7 +77,7 @@ async def test_a_certain_failure_lets_the_next_provider_try(open_gateway: OpenGa
         assert await running.money() == (nanos("9.56"), 0)
 
 
-@named(DOUBTFUL | NONSENSE)
+@named(UNKNOWN | MALFORMED)
 @sqlite_only
 async def test_a_video_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
@@ -88,7 +88,7 @@ async def test_a_video_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: 
         assert await running.money() == UNTOUCHED
 
 
-@named(DOUBTFUL)
+@named(UNKNOWN)
 @sqlite_only
 async def test_an_image_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
@@ -100,10 +100,10 @@ async def test_an_image_with_unknown_outcome_is_not_sent_elsewhere(open_gateway:
         assert await running.money() == UNTOUCHED
 
 
-@named(NONSENSE)
+@named(MALFORMED)
 @sqlite_only
 async def test_a_malformed_image_is_a_provider_failure(open_gateway: OpenGateway, act: Act) -> None:
-    """Never a fault of ours in the caller's eyes, never a charge; and the next call is served."""
+    """It is reported as the provider's failure and not charged, and the next call is served."""
     async with open_gateway() as running:
         running.lab.images.next(act)
         problem = await failure(running)
@@ -114,7 +114,7 @@ async def test_a_malformed_image_is_a_provider_failure(open_gateway: OpenGateway
 
 @sqlite_only
 async def test_json_with_the_wrong_content_type_is_read(open_gateway: OpenGateway) -> None:
-    """What can be understood is taken: plenty of servers mislabel their JSON."""
+    """Many servers send JSON with a wrong content type."""
     async with open_gateway() as running:
         running.lab.images.next(faults.mislabelled)
         assert await running.image()
@@ -144,7 +144,7 @@ async def test_a_video_provider_that_never_responds(open_gateway: OpenGateway) -
 
 @sqlite_only
 async def test_a_provider_that_cannot_be_reached(open_gateway: OpenGateway) -> None:
-    """Proof that nothing was sent: the caller may ask again by itself."""
+    """Nothing was sent, so the client may repeat the call by itself."""
     async with open_gateway() as running:
         base_url = "http://127.0.0.1:9/v1"
         providers = {"lab": {**running.lab.settings(), "base_url": base_url}}
@@ -165,7 +165,7 @@ async def test_a_video_refused_for_its_content(open_gateway: OpenGateway) -> Non
 
 
 async def test_a_job_with_the_id_of_another_job_has_an_unknown_outcome(open_gateway: OpenGateway) -> None:
-    """The second cannot be told from the first, so it is not claimed."""
+    """The second job cannot be told from the first."""
     async with open_gateway() as running:
         act = faults.video_states("queued", "in_progress", "completed", name="video_same")
         running.lab.videos.next(act, act)
@@ -178,7 +178,7 @@ async def test_a_job_with_the_id_of_another_job_has_an_unknown_outcome(open_gate
 
 
 async def test_immediate_results_may_share_an_upstream_id(open_gateway: OpenGateway) -> None:
-    """Answers that are here need no name; some providers give all of theirs the same."""
+    """Results that are complete are not asked about; some providers give all of them the same id."""
     async with open_gateway() as running:
         running.lab.next_ids.extend(["same", "same"])
         made = [await running.image(), await running.image()]
@@ -190,7 +190,7 @@ async def test_immediate_results_may_share_an_upstream_id(open_gateway: OpenGate
 
 @sqlite_only
 async def test_failed_polls_fail_no_job(open_gateway: OpenGateway) -> None:
-    """An hour of errors of every kind; the hold stays, nothing is sent again, and it ends well."""
+    """Polls fail in every way for an hour: the hold stays, nothing is sent again, and the video is completed."""
     async with open_gateway(annex=True) as running:
         trouble = [faults.broken, faults.page, faults.nonsense, faults.missing, faults.dropped, faults.busy(5)]
         running.lab.polls.next(*trouble * 8)
@@ -210,7 +210,7 @@ async def test_failed_polls_fail_no_job(open_gateway: OpenGateway) -> None:
 
 @sqlite_only
 async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway) -> None:
-    """It may have been paid for: nobody else is asked."""
+    """It may have been made and billed, so no other provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.polls.always(faults.missing)
         done = await running.finished((await running.video()).json["id"], step_seconds=5)
@@ -228,7 +228,7 @@ async def test_a_failed_job_goes_to_the_next_provider(open_gateway: OpenGateway)
 
 @sqlite_only
 async def test_a_job_that_the_provider_cancels_by_itself_has_failed(open_gateway: OpenGateway) -> None:
-    """Nobody here cancelled anything."""
+    """No cancel was requested."""
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.video_states("queued", "cancelled"))
         done = await running.finished((await running.video()).json["id"])
@@ -237,7 +237,7 @@ async def test_a_job_that_the_provider_cancels_by_itself_has_failed(open_gateway
 
 @sqlite_only
 async def test_a_completed_job_stays_completed(open_gateway: OpenGateway) -> None:
-    """What was finished was finished, whatever is said while the file is fetched."""
+    """Also when a later poll, made to download the file, reports another status."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.changes_its_mind)
         running.lab.contents.next(faults.broken)
@@ -257,7 +257,7 @@ async def test_a_job_that_never_ends_fails_at_the_deadline(open_gateway: OpenGat
 
 @sqlite_only
 async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGateway) -> None:
-    """It had failed here; that the provider finishes after all changes nothing."""
+    """The generation has failed; a job that the provider completes afterwards changes nothing."""
     async with open_gateway(job_deadline_seconds=60) as running:
         running.lab.videos.next(faults.never_ends)
         running.lab.cancels.always(faults.broken)
@@ -272,7 +272,7 @@ async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGa
 
 @sqlite_only
 async def test_nothing_is_sent_after_the_deadline(open_gateway: OpenGateway) -> None:
-    """The gateway was away for longer than the generation may take."""
+    """The gateway was down for longer than a generation may take."""
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video()).json["id"]
     running.clock.advance(25 * 3600)
@@ -284,7 +284,7 @@ async def test_nothing_is_sent_after_the_deadline(open_gateway: OpenGateway) -> 
 
 @sqlite_only
 async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> None:
-    """Queued while it waits there, then in progress, with steps that never go back."""
+    """Queued while it waits at the provider, then in progress, with a progress that never decreases."""
     async with open_gateway() as running:
         states = (
             "queued",
@@ -296,7 +296,8 @@ async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> 
             "completed",
         )
         running.lab.videos.next(faults.video_states(*states))
-        video_id, seen = (await running.video()).json["id"], list[tuple[str, int]]()
+        video_id = (await running.video()).json["id"]
+        seen: list[tuple[str, int]] = []
 
         async def met() -> bool:
             shown = await running.shown(video_id)
@@ -314,7 +315,7 @@ async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> 
 
 
 async def test_a_download_that_fails_is_tried_again(open_gateway: OpenGateway) -> None:
-    """It was made, and is waited for."""
+    """The video was made, so the download is repeated."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.next(faults.broken, faults.dropped, faults.cut(), faults.missing)
         done = await running.finished((await running.video()).json["id"])
@@ -325,7 +326,7 @@ async def test_a_download_that_fails_is_tried_again(open_gateway: OpenGateway) -
 
 @sqlite_only
 async def test_an_output_that_cannot_be_downloaded_is_not_made_again(open_gateway: OpenGateway) -> None:
-    """It was made, and somebody else would make, and bill, it again."""
+    """It was made and billed; another provider would make and bill it again."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(faults.broken)
         done = await running.finished((await running.video()).json["id"], step_seconds=5)
@@ -360,7 +361,7 @@ async def test_an_image_that_cannot_be_downloaded(open_gateway: OpenGateway) -> 
 )
 @sqlite_only
 async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, act: Act) -> None:
-    """Whatever it is called: what is no film is not sold as one. Another provider may do better."""
+    """Whatever its name or content type: it is not charged, and the next provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(act)
         done = await running.finished((await running.video()).json["id"])
@@ -369,8 +370,8 @@ async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, 
 
 
 @contextmanager
-def full(running: RunningGateway) -> Iterator[Path]:
-    """A shelf without room: its folder will take no files."""
+def full_storage(running: RunningGateway) -> Iterator[Path]:
+    """A storage that takes no files: its folder is replaced by a file."""
     media = running.gateway.settings.data / "media"
     away = media.with_name("media-away")
     media.rename(away)
@@ -385,7 +386,7 @@ def full(running: RunningGateway) -> Iterator[Path]:
 @sqlite_only
 async def test_an_image_that_cannot_be_stored(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
-        with full(running):
+        with full_storage(running):
             problem = await failure(running)
         assert isinstance(problem, StorageUnavailable)
         assert (problem.status, problem.should_retry) == (503, False)
@@ -396,13 +397,13 @@ async def test_an_image_that_cannot_be_stored(open_gateway: OpenGateway) -> None
 
 @sqlite_only
 async def test_a_recording_that_cannot_be_stored(open_gateway: OpenGateway) -> None:
-    """Neither for what is recorded nor for what is replayed; and a recording may lose its files."""
+    """Neither when it is made nor when it is replayed; a recording may also lose its files."""
     async with open_gateway() as running:
         ask = {"x-service-replay": "replay-or-record"}
-        with full(running), pytest.raises(StorageUnavailable):
+        with full_storage(running), pytest.raises(StorageUnavailable):
             await running.image(headers=ask)
         await running.image(headers=ask)
-        with full(running), pytest.raises(Problem, match="gone"):
+        with full_storage(running), pytest.raises(Problem, match="gone"):
             await running.image(headers=ask)
         assert await running.image(headers=ask)
         assert len(running.lab.images) == 2
@@ -410,9 +411,9 @@ async def test_a_recording_that_cannot_be_stored(open_gateway: OpenGateway) -> N
 
 @sqlite_only
 async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -> None:
-    """It waits for hours, unbilled, and is there as soon as there is room."""
+    """It waits for hours, not charged, and is completed as soon as its file can be stored."""
     async with open_gateway() as running:
-        with full(running):
+        with full_storage(running):
             video_id = (await running.video()).json["id"]
 
             async def tried() -> bool:
@@ -427,7 +428,7 @@ async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -
 
 @sqlite_only
 async def test_the_usage_that_a_provider_reports_is_charged(open_gateway: OpenGateway) -> None:
-    """Seconds as the model makes them, tokens as they are reported; nonsense is not heeded."""
+    """Seconds and tokens as reported; malformed reports are ignored."""
     price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
     async with open_gateway(models={"picture": {"price": price}}) as running:
         for usage, cost in (

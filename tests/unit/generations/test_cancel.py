@@ -44,7 +44,7 @@ async def test_cancelling_while_a_provider_works(open_gateway: OpenGateway) -> N
 
 @sqlite_only
 async def test_a_video_is_completed_when_the_provider_refuses_the_cancel(open_gateway: OpenGateway) -> None:
-    """Whichever comes first: it is finished, and billed."""
+    """It is completed and charged."""
     async with open_gateway() as running:
         running.lab.cancels.always(faults.broken)
         video_id = (await running.video()).json["id"]
@@ -56,7 +56,7 @@ async def test_a_video_is_completed_when_the_provider_refuses_the_cancel(open_ga
 
 @sqlite_only
 async def test_a_video_that_completed_before_the_cancel_stays_completed(open_gateway: OpenGateway) -> None:
-    """It takes the cancel, and says that it had finished: then it had."""
+    """The provider accepts the cancel and then reports the job as completed."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.video_states("queued", "completed"))
         running.lab.cancels.always(faults.file(b"{}", "application/json"))
@@ -76,7 +76,7 @@ async def test_cancelling_a_completed_video_changes_nothing(open_gateway: OpenGa
 
 
 async def test_a_cancelled_video_is_not_sent_to_the_next_provider(open_gateway: OpenGateway) -> None:
-    """The provider that has it cannot stop it, and then fails: nobody else is asked."""
+    """Its provider refuses the cancel and then fails the job: no other provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.fails)
         running.lab.cancels.always(faults.broken)

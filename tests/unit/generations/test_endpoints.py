@@ -1,4 +1,4 @@
-"""The story of requests: made, promised, repeated, cancelled, forgotten; and the money of each."""
+"""The endpoints for images and videos: results, idempotency keys, failover, and the money of each call."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ async def test_an_image(open_gateway: OpenGateway) -> None:
 async def test_images_as_base64_in_the_response(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         made = await running.image(response_format="b64_json", n=2)
-        assert [base64.b64decode(one["b64_json"]) for one in made["data"]] == [png(64, 64)] * 2
+        assert [base64.b64decode(image["b64_json"]) for image in made["data"]] == [png(64, 64)] * 2
         assert made["metadata"]["cost"] == Decimal("0.08")
 
 
@@ -85,7 +85,7 @@ async def test_an_asynchronous_image(open_gateway: OpenGateway) -> None:
 
 @sqlite_only
 async def test_an_image_that_takes_too_long_goes_on(open_gateway: OpenGateway) -> None:
-    """The caller is told where it will be, and is not to ask again: it is being paid for."""
+    """The response says where the result will be, and that the call must not be repeated: it is being charged."""
     async with open_gateway(image_wait_seconds=0.05) as running:
         gate = faults.Gate()
         running.lab.images.next(gate)
@@ -113,7 +113,7 @@ async def test_a_caller_that_disconnects_changes_nothing(open_gateway: OpenGatew
         assert (row["status"], row["cost"]) == ("completed", nanos("0.04"))
 
 
-# --------------------------------------------------------------------------------------------- what callers may not do
+# -------------------------------------------------------------------------------------------------------- refused calls
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ async def test_refused_calls_cost_nothing(open_gateway: OpenGateway, body: dict[
 
 @sqlite_only
 async def test_fields_that_only_the_gateway_sets(open_gateway: OpenGateway) -> None:
-    """An extra goes to the provider, as promised, and sets nothing here: not the owner, the price or the state."""
+    """Unknown fields go to the provider and set nothing in the gateway: not the owner, the price or the state."""
     async with open_gateway() as running:
         stranger = await running.another()
         extras: dict[str, Any] = {
@@ -195,7 +195,7 @@ async def test_a_video(open_gateway: OpenGateway) -> None:
         assert (done["status"], done["error"], done["prompt"]) == ("completed", None, "a train")
         assert done["expires_at"] == done["completed_at"] + 86_400
         assert done["output"]["content_type"] == "video/mp4"
-        assert done["metadata"]["cost"] == Decimal("0.4"), "what the gateway knows wins"
+        assert done["metadata"]["cost"] == Decimal("0.4"), "the gateway's value overrides the caller's"
         assert "cost_estimate" not in done["metadata"]
         assert done["metadata"]["upstream_id"] == running.lab.invoice[0].id
         assert await running.money() == (nanos("9.6"), 0)
@@ -215,7 +215,7 @@ async def test_several_videos_in_one_request(open_gateway: OpenGateway) -> None:
 
 @sqlite_only
 async def test_delivered_videos_are_charged_when_others_fail(open_gateway: OpenGateway) -> None:
-    """What was delivered is billed."""
+    """Only what was delivered is charged."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails, faults.ok)
         done = await running.finished((await running.video(n=3)).json["id"])
@@ -395,7 +395,7 @@ async def test_when_all_providers_are_busy_the_response_says_when_to_retry(open_
         running.annex.images.next(faults.busy(9999))
         with pytest.raises(AllProvidersExhausted) as caught:
             await running.image()
-        assert caught.value.headers["retry-after"] == "120", "no longer than clients heed"
+        assert caught.value.headers["retry-after"] == "120", "the longest time that clients accept"
         assert caught.value.should_retry is True
 
 
@@ -403,7 +403,7 @@ async def test_when_all_providers_are_busy_the_response_says_when_to_retry(open_
 
 
 async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> None:
-    """A video is promised at one price; the gateway restarts with another before it is finished."""
+    """A video is accepted at one price; the gateway restarts with another before it is completed."""
     dear = {"film": {"price": {"unit": "second", "usd": "99"}}}
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
@@ -422,7 +422,7 @@ async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> 
 
 @sqlite_only
 async def test_the_credential_of_a_provider_is_never_shown(open_gateway: OpenGateway) -> None:
-    """A provider that echoes its key in the error: the caller, the record and the disk never see it."""
+    """A provider quotes its credential in an error: it is not in the response, the record or any file."""
     async with open_gateway() as running:
         running.lab.images.always(faults.unauthorized)
         running.lab.videos.always(faults.unauthorized)

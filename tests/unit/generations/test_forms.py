@@ -1,4 +1,4 @@
-"""Forms: flat names and texts become the fields that a JSON body would have had."""
+"""Forms: flat names and texts become the fields that a JSON body would have."""
 
 import json
 from typing import Any
@@ -175,7 +175,7 @@ def test_any_form_is_read_or_refused(form: list[tuple[str, str]]) -> None:
 
 
 def sent_by_openai(**arguments: Any) -> dict[str, Any]:
-    """What arrives when OpenAI's own client, which always sends a form here, is given these arguments."""
+    """The form that OpenAI's client sends for these arguments; for videos it always sends a form."""
     received: list[dict[str, Any]] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:

@@ -1,4 +1,4 @@
-"""Stand-ins: one recording for calls that come together, takeover when it fails, cancel while waiting."""
+"""Recordings and mocks: one recording for alike calls, takeover when it fails, cancel while waiting."""
 
 import asyncio
 
@@ -9,14 +9,14 @@ from penstock.generations import endpoints, retrieve
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, neighbours, sqlite_only
 
-WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
-FILM = {"model": "film", "prompt": "a train", "seconds": 4}
+IMAGE = {"model": "picture", "prompt": "a pear", "size": "64x64"}
+VIDEO = {"model": "film", "prompt": "a train", "seconds": 4}
 OR_RECORD = {"x-service-replay": "replay-or-record"}
 
 
 async def image(running: RunningGateway, headers: dict[str, str]) -> dict[str, str]:
-    answer = await endpoints.make_images(running.gateway, running.call(WISH, endpoint="/image", headers=headers))
-    return dict(answer.headers)
+    response = await endpoints.make_images(running.gateway, running.call(IMAGE, endpoint="/image", headers=headers))
+    return dict(response.headers)
 
 
 async def together(running: RunningGateway, count: int) -> list[dict[str, str] | BaseException]:
@@ -32,22 +32,24 @@ async def together(running: RunningGateway, count: int) -> list[dict[str, str] |
 
 async def test_alike_calls_make_one_recording_and_one_upstream_call(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        answers = await together(running, 5)
+        responses = await together(running, 5)
         assert len(running.lab.invoice) == 1
         recordings = (await running.gateway.recordings.page(running.caller.org_id)).data
         assert len(recordings) == 1
-        stands = sorted(one["x-service-replay-status"] for one in answers if isinstance(one, dict))
+        stands = sorted(one["x-service-replay-status"] for one in responses if isinstance(one, dict))
         assert stands == ["recorded", *["replayed"] * 4]
-        assert {one["x-service-replay-recording"] for one in answers if isinstance(one, dict)} == {recordings[0]["id"]}
+        assert {one["x-service-replay-recording"] for one in responses if isinstance(one, dict)} == {
+            recordings[0]["id"]
+        }
 
 
 @sqlite_only
 async def test_when_the_first_call_fails_the_next_one_records(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.images.next(faults.error(500, "Oops."))
-        answers = await together(running, 3)
-        assert sum(isinstance(one, Problem) for one in answers) == 1
-        assert sorted(one["x-service-replay-status"] for one in answers if isinstance(one, dict)) == [
+        responses = await together(running, 3)
+        assert sum(isinstance(one, Problem) for one in responses) == 1
+        assert sorted(one["x-service-replay-status"] for one in responses if isinstance(one, dict)) == [
             "recorded",
             "replayed",
         ]
@@ -57,7 +59,7 @@ async def test_when_the_first_call_fails_the_next_one_records(open_gateway: Open
 @sqlite_only
 async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        calls = [running.call(FILM, headers=OR_RECORD) for _ in range(3)]
+        calls = [running.call(VIDEO, headers=OR_RECORD) for _ in range(3)]
         started = [await endpoints.start_video(running.gateway, one) for one in calls]
         assert [one.headers["x-service-replay-status"] for one in started] == ["recorded", "replayed", "replayed"]
         for one in started:
@@ -70,10 +72,12 @@ async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
 @sqlite_only
 async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        first = await endpoints.start_video(running.gateway, running.call(FILM, headers={"x-service-replay": "record"}))
+        first = await endpoints.start_video(
+            running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
+        )
         await running.ended(first.json["id"])
         headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,900000"}
-        waiting = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+        waiting = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
         await running.cancel(waiting.json["id"])
         record = await running.ended(waiting.json["id"], 0.01)
         assert (record["status"], record["cost"]) == ("cancelled", 0)
@@ -81,17 +85,17 @@ async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGatewa
 
 @sqlite_only
 async def test_a_replay_fails_when_its_recording_was_deleted(open_gateway: OpenGateway) -> None:
-    """Accepted while there was a recording, and driven by the next process when there is none."""
+    """Accepted while there was a recording, and run by the next process when there is none."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
             first = await endpoints.start_video(
-                running.gateway, running.call(FILM, headers={"x-service-replay": "record"})
+                running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
             )
             await running.ended(first.json["id"])
             recording = first.headers["x-service-replay-recording"]
         async with open_gateway(labs=labs, works=False, worker=False) as running:
             headers = {"x-service-replay": "replay-or-error"}
-            again = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+            again = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
             await running.gateway.recordings.delete(running.caller.org_id, recording)
         async with open_gateway(labs=labs) as running:
             record = await running.ended(again.json["id"])
@@ -101,7 +105,7 @@ async def test_a_replay_fails_when_its_recording_was_deleted(open_gateway: OpenG
 @sqlite_only
 async def test_a_purge_deletes_the_recordings_of_a_request(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
+        made = running.call(IMAGE, endpoint="/image", headers={"x-service-replay": "record"})
         await endpoints.make_images(running.gateway, made)
         assert (await running.purge(made.id))["media_deleted"] == 2
         assert (await running.gateway.recordings.page(running.caller.org_id)).data == []
@@ -111,22 +115,24 @@ async def test_a_purge_deletes_the_recordings_of_a_request(open_gateway: OpenGat
 @sqlite_only
 async def test_a_replay_outlives_the_media_of_the_request_it_was_made_from(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        made = running.call(WISH, endpoint="/image", headers={"x-service-replay": "record"})
+        made = running.call(IMAGE, endpoint="/image", headers={"x-service-replay": "record"})
         await endpoints.make_images(running.gateway, made)
         running.clock.advance(3 * 86_400)
         await running.gateway.media.delete_expired()
-        answer = await image(running, {"x-service-replay": "replay-or-error"})
-        assert answer["x-service-replay-status"] == "replayed"
+        response = await image(running, {"x-service-replay": "replay-or-error"})
+        assert response["x-service-replay-status"] == "replayed"
 
 
 @sqlite_only
 async def test_retrieving_reports_how_the_result_was_made(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        started = await endpoints.start_video(running.gateway, running.call(FILM, headers={"x-service-replay": "mock"}))
+        started = await endpoints.start_video(
+            running.gateway, running.call(VIDEO, headers={"x-service-replay": "mock"})
+        )
         await running.ended(started.json["id"])
         shown = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
         assert shown.headers["x-service-replay-status"] == "mocked"
-        plain = await endpoints.start_video(running.gateway, running.call(FILM))
+        plain = await endpoints.start_video(running.gateway, running.call(VIDEO))
         assert "x-service-replay-status" not in plain.headers
         await running.ended(plain.json["id"])
 

@@ -19,7 +19,7 @@ CANARY = "zxcanary-0147258369"
 
 
 async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    """A finished video that says the canary wherever a caller can, and is then purged."""
+    """Make a video with the canary in each field that takes text, and purge it."""
     video = await running.video(prompt=CANARY, metadata={"note": CANARY}, negative_prompt=CANARY, **body)
     await running.ended(video.json["id"])
     answer: dict[str, Any] = await running.purge(video.json["id"])
@@ -45,7 +45,7 @@ async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) ->
 
 @sqlite_only
 async def test_a_purge_leaves_no_trace_on_disk(open_gateway: OpenGateway) -> None:
-    """Not in the database, its log, the media, or what is left over; while the gateway runs and after it."""
+    """Not in the database, its log, the media or other files; neither while the gateway runs nor afterwards."""
     async with open_gateway() as running:
         data = running.gateway.settings.data
         reference = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
@@ -56,13 +56,13 @@ async def test_a_purge_leaves_no_trace_on_disk(open_gateway: OpenGateway) -> Non
         assert media == []
         other = await running.video(prompt="kept-7777")
         await running.ended(other.json["id"])
-        assert files_with(data, "kept-7777"), "so that finding nothing means something"
+        assert files_with(data, "kept-7777"), "the search does find words"
     assert files_with(data, CANARY) == []
 
 
 @sqlite_only
 async def test_a_purge_removes_the_messages_of_providers(open_gateway: OpenGateway) -> None:
-    """Providers like to quote; their words are in the record, the attempts and the event."""
+    """Their messages may quote the prompt and are in the record, the attempts and the webhook event."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.error(400, f"I will not draw {CANARY}.", "moderation_blocked"))
         await make_and_purge(running, webhook_url=HOOK)

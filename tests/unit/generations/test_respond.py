@@ -1,4 +1,4 @@
-"""Results as callers see them: every field that the interface promises, when it is there and when it is not."""
+"""The JSON of responses: every field of the interface, present and absent."""
 
 from decimal import Decimal
 from typing import Any

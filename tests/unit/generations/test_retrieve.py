@@ -1,4 +1,4 @@
-"""What callers ask about afterwards is theirs alone, and says what happened."""
+"""Retrieving images and videos: only by their organization, and with what happened to them."""
 
 from decimal import Decimal
 from typing import Any
@@ -218,7 +218,7 @@ def test_every_stored_code_becomes_its_problem() -> None:
 
 @sqlite_only
 async def test_a_restarted_process_gives_the_same_response(open_gateway: OpenGateway) -> None:
-    """Everything that is shown comes from the store."""
+    """Everything in the response comes from the store."""
     async with open_gateway() as running:
         made, done = await running.image(), await running.finished((await running.video(n=2)).json["id"])
         labs = (running.lab, running.annex)

@@ -1,4 +1,4 @@
-"""A generation may be stopped at any line and is brought to its one end all the same."""
+"""A generation may be interrupted at any line and still ends, once."""
 
 import asyncio
 import random
@@ -24,8 +24,8 @@ from tests.gateway import Ground, OpenGateway, RunningGateway, neighbours, sqlit
 HOOK = "https://receiver.example/hook"
 UNTOUCHED = (nanos("10"), 0)
 
-# Where a driver may be struck down, and how the video ends: the provider was asked once in any case, so it either
-# made the one film that is billed, or nobody knows what became of it and nothing is.
+# Where a job may be interrupted, and how the video then ends. The provider was called once in each case, so it either
+# made the one video that is charged, or the outcome is unknown and nothing is charged.
 PLACES = {
     "submit.intent_committed": "UPSTREAM_OUTCOME_UNKNOWN",
     "submit.response_read": "UPSTREAM_OUTCOME_UNKNOWN",
@@ -38,8 +38,8 @@ PLACES = {
 }
 
 
-async def crashed(running: RunningGateway, place: str, passage: int = 1) -> str:
-    """A video whose driver is struck down at a place."""
+async def interrupt(running: RunningGateway, place: str, passage: int = 1) -> str:
+    """A video whose job is interrupted at a place."""
     with tripping(place, passage):
         video_id: str = (await running.video(webhook_url=HOOK)).json["id"]
 
@@ -50,8 +50,8 @@ async def crashed(running: RunningGateway, place: str, passage: int = 1) -> str:
     return video_id
 
 
-async def once(running: RunningGateway, video_id: str) -> str:
-    """How it ended; that it did so once is checked from every side."""
+async def end_once(running: RunningGateway, video_id: str) -> str:
+    """How it ended, after checking that money, messages and files show exactly one end."""
     done = await running.finished(video_id, step_seconds=3)
     outcome: str = done["error"]["code"] if done["error"] else done["status"]
     transfers = await running.transfers(video_id)
@@ -72,15 +72,15 @@ async def once(running: RunningGateway, video_id: str) -> str:
 async def test_interrupted_and_resumed_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
-            video_id = await crashed(running, place)
+            video_id = await interrupt(running, place)
         async with open_gateway(labs=labs) as running:
-            assert await once(running, video_id) == PLACES[place]
+            assert await end_once(running, video_id) == PLACES[place]
         assert len(labs[0].videos) <= 1, "never sent twice"
 
 
 @sqlite_only
 async def test_interrupted_where_sending_again_is_safe(open_gateway: OpenGateway) -> None:
-    """Nobody knows what became of it, and it does not matter: to make the clip again costs nothing."""
+    """The outcome is unknown, which does not matter: making the video again costs nothing."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs, disabled_providers=()) as running:
             with tripping("submit.response_read"):
@@ -94,13 +94,13 @@ async def test_interrupted_where_sending_again_is_safe(open_gateway: OpenGateway
 @pytest.mark.parametrize("place", ["submit.id_committed", "media.after_fsync", "settle.in_tx"])
 async def test_interrupted_and_resumed_by_the_same_process(open_gateway: OpenGateway, place: str) -> None:
     async with open_gateway() as running:
-        assert await once(running, await crashed(running, place)) == "completed"
+        assert await end_once(running, await interrupt(running, place)) == "completed"
         assert len(running.lab.videos) == 1
 
 
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
 async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGateway, place: str) -> None:
-    """Three films in one video, each with its own submission: the second of them is struck down, and all with it."""
+    """Three videos in one request, each with its own submission: the second is interrupted, and all with it."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
             with tripping(place, 1 if place == "settle.in_tx" else 2):
@@ -117,7 +117,7 @@ async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGatew
 @pytest.mark.parametrize("place", ["submit.response_read", "media.after_fsync", "settle.in_tx"])
 @sqlite_only
 async def test_an_interrupted_image(open_gateway: OpenGateway, place: str) -> None:
-    """It was never written down what came back: nobody is billed, and nobody asked again."""
+    """The provider's response was not stored: nothing is charged, and nothing is sent again."""
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
             with tripping(place), pytest.raises(Problem, match="not finished yet"):
@@ -132,10 +132,11 @@ async def test_an_interrupted_image(open_gateway: OpenGateway, place: str) -> No
 
 @sqlite_only
 async def test_interrupted_at_every_turn_of_the_event_loop(ground: Ground) -> None:
-    """Not at named places but wherever it happens to wait: the task is cancelled after so many turns."""
+    """Not at named places but wherever it waits: the task is cancelled after a number of turns."""
     chance = random.Random(5)
     async with neighbours() as labs:
-        ids, turns = [], [0, 1, 2, 3, 5, 8, *(chance.randrange(400) for _ in range(3))]
+        ids = []
+        turns = [0, 1, 2, 3, 5, 8, *(chance.randrange(400) for _ in range(3))]
         for number in turns:
             async with ground.open(labs=labs) as running:
                 ids.append((await running.video(seconds=1)).json["id"])
@@ -144,16 +145,16 @@ async def test_interrupted_at_every_turn_of_the_event_loop(ground: Ground) -> No
                     running.clock.advance(0.5 if turn % 20 == 0 else 0)
         async with ground.open(labs=labs) as running:
             shown = [await running.finished(video_id, step_seconds=3) for video_id in ids]
-            completed = [one for one in shown if one["status"] == "completed"]
-            unknown = [one for one in shown if one["status"] == "failed"]
-            assert all(one["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN" for one in unknown)
+            completed = [video for video in shown if video["status"] == "completed"]
+            unknown = [video for video in shown if video["status"] == "failed"]
+            assert all(video["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN" for video in unknown)
             assert await running.money() == (nanos("10") - len(completed) * nanos("0.1"), 0)
         assert len(labs[0].videos) <= len(ids)
         assert len(completed) <= len(labs[0].invoice)
 
 
 async def test_a_generation_that_crashes_each_worker_fails(open_gateway: OpenGateway) -> None:
-    """After five crashes it is given up; others go on."""
+    """It fails after five crashes; others go on."""
     async with open_gateway() as running:
         with tripping("fetch.start"):
             video_id = (await running.video()).json["id"]
@@ -183,7 +184,7 @@ async def test_a_regular_restart_is_no_crash(open_gateway: OpenGateway) -> None:
 
 
 async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None:
-    """The first was stopped for so long that the second took over; when it wakes, it changes nothing."""
+    """The first was stopped for so long that the second took over; when it goes on, it changes nothing."""
     async with open_gateway() as running:
         gate = faults.Gate()
         running.lab.polls.next(gate)
@@ -193,17 +194,17 @@ async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None
             return len(running.lab.polls) == 1
 
         await running.until(polled)
-        await drive_to_end(running, await taken_over(running, video_id))
-        news = "SELECT id, event, body FROM messages"
-        before = await running.shown(video_id), await running.money(), await running.rows(news)
+        await run_to_end(running, await take_over(running, video_id))
+        messages = "SELECT id, event, body FROM messages"
+        before = await running.shown(video_id), await running.money(), await running.rows(messages)
         gate.open()
         await running.idle()
-        assert (await running.shown(video_id), await running.money(), await running.rows(news)) == before
-        assert await once(running, video_id) == "completed"
+        assert (await running.shown(video_id), await running.money(), await running.rows(messages)) == before
+        assert await end_once(running, video_id) == "completed"
 
 
-async def taken_over(running: RunningGateway, video_id: str) -> Lease:
-    """In one stroke, as if its driver had been silent for long."""
+async def take_over(running: RunningGateway, video_id: str) -> Lease:
+    """Claim the lease, as if its holder had not renewed it for long."""
 
     async def write(tx: Transaction) -> Lease:
         values = {"ids": f'["{video_id}"]', "until_ms": running.gateway.jobs.lease_until_ms, "now_ms": 2**62}
@@ -214,20 +215,20 @@ async def taken_over(running: RunningGateway, video_id: str) -> Lease:
     return await running.gateway.store.write(write)
 
 
-async def drive_to_end(running: RunningGateway, lease: Lease) -> None:
-    driving = asyncio.create_task(run.run_generation(running.gateway, RunningJob(lease)))
+async def run_to_end(running: RunningGateway, lease: Lease) -> None:
+    running_job = asyncio.create_task(run.run_generation(running.gateway, RunningJob(lease)))
 
     async def met() -> bool:
-        return driving.done()
+        return running_job.done()
 
     await running.until(met)
-    await driving
+    await running_job
 
 
 @sqlite_only
 async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: OpenGateway) -> None:
-    """Its job cannot be asked about any more, and may have been made: nobody else is asked. What it was never sent is
-    made by the next.
+    """What was sent to it may have been made: its outcome is unknown, and no other provider is tried. What was not sent
+    yet is made by the next provider.
     """
     async with neighbours() as (lab, annex):
         lab.videos.next(faults.never_ends)
@@ -247,14 +248,14 @@ async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: 
 
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) -> None:
-    """Leases, waits and durations do not follow it."""
+    """Leases, waits and durations do not change with it."""
     async with open_gateway() as running:
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         running.clock.jump(hours * 3600)
         running.clock.advance(12)
         await asyncio.sleep(0)
-        assert await running.gateway.jobs.claim(video_id) is None, "its driver is alive"
+        assert await running.gateway.jobs.claim(video_id) is None, "its worker is alive"
         record = await running.ended(video_id)
         assert record["status"] == "completed"
         assert record["duration_ms"] >= 0
@@ -270,7 +271,7 @@ steps = st.sampled_from(
 
 
 class Model:
-    """What should be on the account, by the lab's own invoice and our own arithmetic."""
+    """Random steps, and what the balance must be after them according to the provider's invoice."""
 
     def __init__(self, running: RunningGateway, credit: Nanos) -> None:
         self.running, self.credit = running, credit
@@ -346,7 +347,7 @@ class Model:
         spent = sum(row["cost"] for row in rows)
         assert await self.running.money() == (self.credit - spent, 0)
         lab: ScriptedProvider = self.running.lab
-        assert spent <= nanos(lab.bill_usd), "nobody pays for what the vendor did not make"
+        assert spent <= nanos(lab.bill_usd), "nothing is charged that the provider did not make"
         for row in rows:
             assert row["cost"] == 0 or row["status"] == "completed"
 
@@ -355,7 +356,7 @@ class Model:
 @given(plan=st.lists(steps, min_size=5, max_size=30))
 @sqlite_only
 def test_money_is_conserved(plan: list[str], tmp_path_factory: pytest.TempPathFactory, dialect: str) -> None:
-    """After every step, in whatever order, the books are in order; and in the end nothing is missing."""
+    """After every step, in any order, the audit finds nothing; and in the end no money is missing."""
 
     async def main() -> None:
         ground = Ground(tmp_path_factory.mktemp("ground"), "")
@@ -375,13 +376,14 @@ EVENTS = ("show", "complete", "fail", "cancel", "claim", "stale")
 
 @sqlite_only
 async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
-    """Thousands of events in random order, each through the statements that drivers use."""
+    """Thousands of events in random order, each with the statements that jobs use."""
     chance = random.Random(3)
     async with open_gateway(works=False, worker=False, starting_credit_usd="1000", audited=False) as running:
         store, org_id = running.gateway.store, running.caller.org_id
         for _ in range(30):
             video_id = (await running.video(seconds=1)).json["id"]
-            state, token = "queued", 0  # nobody has it yet
+            state = "queued"
+            token = 0  # not claimed yet
 
             async def write(tx: Transaction, event: str, token: int, video_id: str = video_id) -> int:
                 values: dict[str, Any] = {"id": video_id, "lease_token": token}
@@ -406,7 +408,7 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
                 assert row is not None
                 now = row["status"]
                 assert now == state or may_move(VIDEO, state, now), (state, event, now)
-                assert not (event == "stale" and changed), "whoever lost its lease changes nothing"
+                assert not (event == "stale" and changed), "a worker that lost its lease changes nothing"
                 ended = now == "completed"
                 assert all((row[name] is not None) == ended for name in ("completed_at_ms", "expires_at_ms", "result"))
                 state = now

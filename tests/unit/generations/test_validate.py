@@ -41,7 +41,7 @@ def call(json: Any = None, form: list[tuple[str, str | UploadedFile]] | None = N
 
 
 def wished(stage: Stage, settings: Settings = SETTINGS, /, **said: Any) -> ValidatedCall:
-    """The least a stage needs, and what else is said; `...` takes a field away."""
+    """The required fields of an endpoint and others; `...` removes a field."""
     body = {name: value for name, value in {**LEAST[stage], **said}.items() if value is not ...}
     return stage(call(body), settings)
 
