@@ -1,4 +1,4 @@
-"""A gateway of real parts, in a folder of its own, with accounts to call it."""
+"""A gateway of real parts in its own folder, and accounts to call it with."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ MASTER = "m" * 43
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An organization with two keys, one of which may administer."""
+    """An organization with two keys, one of them with the admin scope."""
 
     org_id: str
     admin: NewKey
@@ -27,10 +27,10 @@ class Account:
 
 @asynccontextmanager
 async def opened(
-    folder: Path, *, clock: Clock | None = None, works: bool = False, **said: Any
+    folder: Path, *, clock: Clock | None = None, works: bool = False, **options: Any
 ) -> AsyncIterator[Gateway]:
-    """Without credentials in its environment, so that only the built-in provider is on."""
-    settings = Settings(data=folder, secret=MASTER, **said)
+    """Open a gateway without credentials in its environment, so that only the built-in provider is on."""
+    settings = Settings(data=folder, secret=MASTER, **options)
     async with build_gateway(settings, clock, {}) as gateway:
         if not works:
             yield gateway
@@ -57,6 +57,6 @@ async def another_account(gateway: Gateway, name: str = "Other") -> Account:
 
 
 def _pass_time(clock: Clock) -> None:
-    """Of two keys made in one instant, nobody can say which is the newer."""
+    """Advance a manual clock, so that two keys have different times."""
     if isinstance(clock, ManualClock):
         clock.advance(1)

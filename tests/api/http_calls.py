@@ -1,4 +1,4 @@
-"""Calls over HTTP to a house, each answer compared with the shape that the document promises."""
+"""Calls over HTTP to a gateway, and responses checked against their schemas."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,18 +9,18 @@ import jsonschema_rs
 
 from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SCHEMAS
-from tests.api.raw_http import Said, Server, serving
+from tests.api.raw_http import RawResponse, Server, serving
 from tests.gateway import OpenGateway, RunningGateway
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """A house, and the door to it."""
+class ServedApi:
+    """A gateway and the server in front of it."""
 
     running: RunningGateway
     served: Server
 
-    async def ask(
+    async def call(
         self,
         method: str,
         path: str,
@@ -28,19 +28,21 @@ class Visit:
         *,
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Said:
-        return await self.served.ask(method, path, key=key or self.running.key, body=body, headers=headers)
+    ) -> RawResponse:
+        return await self.served.call(method, path, key=key or self.running.key, body=body, headers=headers)
 
-    async def image(self, **more: Any) -> Said:
+    async def image(self, **more: Any) -> RawResponse:
         body = {"model": "picture", "prompt": "a pear", "size": "64x64", **more}
-        return await self.ask("POST", "/compat/v1/images/generations", body)
+        return await self.call("POST", "/compat/v1/images/generations", body)
 
-    async def video(self, **more: Any) -> Said:
-        return await self.ask("POST", "/compat/v1/videos", {"model": "film", "prompt": "a train", "seconds": 4, **more})
+    async def video(self, **more: Any) -> RawResponse:
+        return await self.call(
+            "POST", "/compat/v1/videos", {"model": "film", "prompt": "a train", "seconds": 4, **more}
+        )
 
-    async def talk(self, **more: Any) -> Said:
+    async def chat(self, **more: Any) -> RawResponse:
         body = {"model": "lab/talk", "messages": [{"role": "user", "content": "hello"}], **more}
-        return await self.ask("POST", "/compat/v1/chat/completions", body)
+        return await self.call("POST", "/compat/v1/chat/completions", body)
 
     @property
     def base_url(self) -> str:
@@ -48,22 +50,26 @@ class Visit:
 
 
 @asynccontextmanager
-async def visiting(open_gateway: OpenGateway, **said: Any) -> AsyncIterator[Visit]:
-    async with open_gateway(**said) as running, serving(AsgiApp(running.gateway), running.gateway.settings) as served:
-        yield Visit(running, served)
+async def served_api(open_gateway: OpenGateway, **options: Any) -> AsyncIterator[ServedApi]:
+    """Open a gateway with these options and serve it."""
+    async with (
+        open_gateway(**options) as running,
+        serving(AsgiApp(running.gateway), running.gateway.settings) as served,
+    ):
+        yield ServedApi(running, served)
 
 
-def shaped(name: str, said: Said, status: int = 200) -> Any:
-    """The answer's JSON, which must have this shape."""
-    assert said.status == status, said
+def checked_json(name: str, response: RawResponse, status: int = 200) -> Any:
+    """Return the JSON of a response; it must have this status and match this schema."""
+    assert response.status == status, response
     schema = {**SCHEMAS[name], "components": {"schemas": dict(SCHEMAS)}}
     validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
-    assert [str(one) for one in validator.iter_errors(said.json)] == []
-    return said.json
+    assert [str(error) for error in validator.iter_errors(response.json)] == []
+    return response.json
 
 
 def form(*parts: tuple[str, bytes, str | None]) -> tuple[bytes, dict[str, str]]:
-    """A multipart body of names, values and file names, and the header that goes with it."""
+    """Return a multipart body of names, values and file names, and its Content-Type header."""
     body = b""
     for name, value, filename in parts:
         file = "" if filename is None else f'; filename="{filename}"'

@@ -1,4 +1,4 @@
-"""HTTP by hand: serve an application on a real socket, send bytes to it and read what comes back."""
+"""Raw HTTP: serve an application on a real socket, send bytes to it and read responses."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from penstock.settings import Settings
 
 
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Wait for something that announces itself to nobody."""
+    """Wait until a condition is true; fail after this many seconds."""
     async with asyncio.timeout(seconds):
         while True:
             if condition():
@@ -26,8 +26,8 @@ async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One response, as it was on the line."""
+class RawResponse:
+    """One response, as it was received."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,19 +39,19 @@ class Said:
 
     @property
     def code(self) -> str:
-        """The code of a problem, which must be in the envelope."""
+        """Return the code of an error response, which must have the envelope."""
         assert self.headers["content-type"] == "application/json", self
         assert self.headers["x-request-id"].startswith("req_"), self
         assert self.headers["x-service-request-id"] == self.headers["x-request-id"]
-        said = self.json
-        assert set(said) == {"error"}, self
-        assert set(said["error"]) - {"param"} == {"message", "type", "code"}, self
-        assert "Traceback" not in said["error"]["message"]
-        return str(said["error"]["code"])
+        response = self.json
+        assert set(response) == {"error"}, self
+        assert set(response["error"]) - {"param"} == {"message", "type", "code"}, self
+        assert "Traceback" not in response["error"]["message"]
+        return str(response["error"]["code"])
 
 
-class Line:
-    """One connection."""
+class RawConnection:
+    """One connection of a client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -66,7 +66,7 @@ class Line:
             await self.writer.wait_closed()
 
     async def send(self, *parts: bytes) -> None:
-        """Each part in a packet of its own, which the other side has read before the next one leaves."""
+        """Send each part in its own packet; give the server time to read it before the next one."""
         for part in parts:
             self.writer.write(part)
             with suppress(ConnectionError):
@@ -74,8 +74,8 @@ class Line:
             for _ in range(3 if len(parts) > 1 else 0):
                 await asyncio.sleep(0)
 
-    async def hear(self, *, is_head: bool = False) -> Said:
-        """The next response."""
+    async def read_response(self, *, is_head: bool = False) -> RawResponse:
+        """Read the next response."""
         first = (await self.reader.readuntil(b"\r\n")).split(b" ", 2)
         headers: dict[str, str] = {}
         while (line := await self.reader.readuntil(b"\r\n")) != b"\r\n":
@@ -84,10 +84,10 @@ class Line:
             headers[name] = value
         status = int(first[1])
         if is_head or status in (204, 304):
-            return Said(status, headers, b"")
+            return RawResponse(status, headers, b"")
         if headers.get("transfer-encoding") == "chunked":
-            return Said(status, headers, b"".join([chunk async for chunk in self.chunks()]))
-        return Said(status, headers, await self.reader.readexactly(int(headers["content-length"])))
+            return RawResponse(status, headers, b"".join([chunk async for chunk in self.chunks()]))
+        return RawResponse(status, headers, await self.reader.readexactly(int(headers["content-length"])))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while size := int(await self.reader.readuntil(b"\r\n"), 16):
@@ -95,7 +95,7 @@ class Line:
         await self.reader.readexactly(2)
 
     async def is_closed(self, seconds: float = 5.0) -> bool:
-        """Whether the other side hangs up within this time, without saying more."""
+        """Return True if the server closes the connection within this time, without sending more."""
         try:
             async with asyncio.timeout(seconds):
                 return await self.reader.read(1) == b""
@@ -107,15 +107,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Something to talk to."""
+    """A server to send calls to."""
 
     port: int
     state: ServerState
 
-    async def line(self) -> Line:
-        return Line(*await asyncio.open_connection("127.0.0.1", self.port, limit=2**20))
+    async def connect(self) -> RawConnection:
+        return RawConnection(*await asyncio.open_connection("127.0.0.1", self.port, limit=2**20))
 
-    async def ask(
+    async def call(
         self,
         method: str,
         path: str,
@@ -123,12 +123,12 @@ class Server:
         key: str | None = None,
         body: bytes | Any = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Said:
-        """One request on a connection of its own."""
-        async with await self.line() as line:
+    ) -> RawResponse:
+        """Make one call on a new connection."""
+        async with await self.connect() as line:
             await line.send(request(method, path, key=key, body=body, headers=headers))
             async with asyncio.timeout(10):
-                return await line.hear(is_head=method == "HEAD")
+                return await line.read_response(is_head=method == "HEAD")
 
 
 def request(
@@ -155,7 +155,7 @@ def request(
 async def serving(
     edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
 ) -> AsyncIterator[Server]:
-    """The application behind the protocol that serves it; without uvicorn's main loop, which takes time to stop."""
+    """Serve an application with our protocol class, but without uvicorn's main loop, which takes time to stop."""
     waiting = WaitingConnections(most, head_seconds, Clock())
     config = configure(edge, settings, waiting)
     config.load()
@@ -173,4 +173,4 @@ async def serving(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # connections that were cut learn of it
+        await asyncio.sleep(0)  # let the aborted connections call connection_lost

@@ -9,7 +9,7 @@ from penstock.api.asgi import AsgiApp
 from penstock.clock import ManualClock
 from penstock.gateway import Gateway
 from tests.api.accounts import Account, another_account, first_account, opened
-from tests.api.raw_http import Said, Server, serving
+from tests.api.raw_http import RawResponse, Server, serving
 
 
 class RunningGateway:
@@ -18,24 +18,24 @@ class RunningGateway:
     def __init__(self, served: Server, gateway: Gateway, mine: Account, theirs: Account) -> None:
         self.served, self.gateway, self.mine, self.theirs = served, gateway, mine, theirs
 
-    async def get(self, path: str, account: Account | None = None) -> Said:
-        return await self.served.ask("GET", path, key=(account or self.mine).plain.key)
+    async def get(self, path: str, account: Account | None = None) -> RawResponse:
+        return await self.served.call("GET", path, key=(account or self.mine).plain.key)
 
-    async def admin(self, method: str, path: str, body: Any = None) -> Said:
-        return await self.served.ask(method, path, key=self.mine.admin.key, body=body)
+    async def admin(self, method: str, path: str, body: Any = None) -> RawResponse:
+        return await self.served.call(method, path, key=self.mine.admin.key, body=body)
 
     async def refused(self, count: int, account: Account | None = None) -> list[str]:
-        """As many records, newest first: calls for a model that does not exist."""
+        """Make refused calls, for a model that does not exist; return their ids, newest first."""
         found: list[str] = []
         for _ in range(count):
-            said = await self.served.ask(
+            response = await self.served.call(
                 "POST",
                 "/compat/v1/images/generations",
                 key=(account or self.mine).plain.key,
                 body={"prompt": "fox", "model": "no/such"},
             )
-            assert said.code == "MODEL_NOT_FOUND"
-            found.insert(0, said.headers["x-request-id"])
+            assert response.code == "MODEL_NOT_FOUND"
+            found.insert(0, response.headers["x-request-id"])
             assert isinstance(self.gateway.clock, ManualClock)
             self.gateway.clock.advance(60)
         return found
@@ -49,7 +49,7 @@ async def running(folder: Path) -> AsyncIterator[RunningGateway]:
             yield RunningGateway(served, gateway, mine, theirs)
 
 
-def ids(said: Said) -> list[str]:
-    assert said.status == 200, said
-    assert said.json["object"] == "list"
-    return [one["id"] for one in said.json["data"]]
+def ids(response: RawResponse) -> list[str]:
+    assert response.status == 200, response
+    assert response.json["object"] == "list"
+    return [row["id"] for row in response.json["data"]]

@@ -37,8 +37,8 @@ async def process(folder: Path) -> AsyncIterator[tuple[Server, str, psutil.Proce
 
 
 async def check_health(served: Server) -> None:
-    """A call must be served while others abuse the process; `ask` has a deadline."""
-    assert (await served.ask("GET", "/healthz")).status == 200
+    """Make a call that must be served while others abuse the process; it has a deadline."""
+    assert (await served.call("GET", "/healthz")).status == 200
 
 
 async def test_two_thousand_slow_callers_do_not_block_others(tmp_path: Path) -> None:
@@ -70,30 +70,32 @@ async def test_bodies_over_the_limits_do_not_stay_in_memory(tmp_path: Path) -> N
             ("/compat/v1/images/edits", multipart, 64 * MIB),
         ):
             before = most = gateway.memory_info().rss
-            async with await served.line() as line, asyncio.timeout(60):
-                await line.send(request("POST", path, key=key, headers={**kind, "content-length": str(limit + 1)}))
-                assert (await line.hear()).status == 413
+            async with await served.connect() as connection, asyncio.timeout(60):
+                await connection.send(
+                    request("POST", path, key=key, headers={**kind, "content-length": str(limit + 1)})
+                )
+                assert (await connection.read_response()).status == 413
             assert gateway.memory_info().rss - before < 8 * MIB  # the body was not read
-            async with await served.line() as line, asyncio.timeout(60):
-                await line.send(request("POST", path, key=key, headers={**kind, "transfer-encoding": "chunked"}))
+            async with await served.connect() as connection, asyncio.timeout(60):
+                await connection.send(request("POST", path, key=key, headers={**kind, "transfer-encoding": "chunked"}))
                 start = (
                     form(("image", b"", "x"))[0].removesuffix(b"\r\n--edge--\r\n") if kind is multipart else b'{"a":"'
                 )
-                await line.send(b"%x\r\n%s\r\n" % (len(start), start))
+                await connection.send(b"%x\r\n%s\r\n" % (len(start), start))
                 piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
                 for _ in range(limit // MIB + 8):
-                    await line.send(piece)
+                    await connection.send(piece)
                     most = max(most, gateway.memory_info().rss)
-                await line.send(b"0\r\n\r\n")
-                assert (await line.hear()).status == 413
+                await connection.send(b"0\r\n\r\n")
+                assert (await connection.read_response()).status == 413
             assert most - before < 2 * limit
 
 
 def send_and_hear(port: int, sent: bytes) -> bytes:
     """Send bytes and return the start of the response; runs in a thread."""
-    with socket.create_connection(("127.0.0.1", port)) as line:
-        line.sendall(sent)
-        return line.recv(12)
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(sent)
+        return connection.recv(12)
 
 
 async def test_large_and_costly_bodies_do_not_block_the_event_loop(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""OpenAI's own client, pointed at the gateway: journeys that work, and how often it repeats calls that do not."""
+"""OpenAI's client for Python against the gateway: calls that succeed, and how often it repeats those that fail."""
 
 import asyncio
 import base64
@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 from openai.types import ImagesResponse
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.api.http_calls import Visit, visiting
+from tests.api.http_calls import ServedApi, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mask, mp4, png
 from tests.gateway import OpenGateway, sqlite_only
@@ -21,12 +21,12 @@ pytestmark = sqlite_only
 
 
 @asynccontextmanager
-async def client(open_gateway: OpenGateway, **said: object) -> AsyncIterator[tuple[AsyncOpenAI, Visit]]:
+async def client(open_gateway: OpenGateway, **response: object) -> AsyncIterator[tuple[AsyncOpenAI, ServedApi]]:
     async with (
-        visiting(open_gateway, **said) as visit,
-        AsyncOpenAI(api_key=visit.running.key, base_url=visit.base_url) as opened,
+        served_api(open_gateway, **response) as api,
+        AsyncOpenAI(api_key=api.running.key, base_url=api.base_url) as opened,
     ):
-        yield opened, visit
+        yield opened, api
 
 
 async def test_images(open_gateway: OpenGateway) -> None:
@@ -44,9 +44,9 @@ async def test_images(open_gateway: OpenGateway) -> None:
 
 
 async def test_edits(open_gateway: OpenGateway) -> None:
-    """One picture, several, one with a mask, and one that keeps its size; as paths, bytes and files with names."""
+    """One image, several, one with a mask, and one that keeps its size; as paths, bytes and named files."""
     picture, named = png(64, 48), ("pear.png", png(64, 48), "image/png")
-    async with client(open_gateway) as (ours, visit):
+    async with client(open_gateway) as (ours, api):
         for wish in (
             {"image": picture},
             {"image": [picture, named, picture]},
@@ -58,7 +58,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
             assert all((one.url or "").startswith("http") for one in edited.data)
             assert len(edited.data) == wish.get("n", 1)
             assert edited.size == ("64x48" if "size" in wish else "1024x1024")
-        heard = [one.fields for one in visit.running.lab.edits.received]
+        heard = [one.fields for one in api.running.lab.edits.received]
         assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
         assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
         assert heard[1]["image"] == [picture] * 3
@@ -66,11 +66,11 @@ async def test_edits(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.filterwarnings("ignore:The Sora API")
 async def test_videos(open_gateway: OpenGateway) -> None:
-    async with client(open_gateway) as (ours, visit):
+    async with client(open_gateway) as (ours, api):
         started = await ours.videos.create(model="film", prompt="a train", seconds="4")
         assert started.status == "queued"
         polling = asyncio.create_task(ours.videos.poll(started.id))
-        await visit.running.ended(started.id)
+        await api.running.ended(started.id)
         assert (await polling).status == "completed"
         content = await ours.videos.download_content(started.id)
         assert len(content.content) == len(mp4())
@@ -97,34 +97,34 @@ async def test_chat(open_gateway: OpenGateway) -> None:
 async def test_refusals_are_raised_and_not_repeated_by_the_client(
     open_gateway: OpenGateway, change: dict[str, object], kind: type[openai.APIStatusError], code: str
 ) -> None:
-    async with client(open_gateway) as (ours, visit):
+    async with client(open_gateway) as (ours, api):
         with pytest.raises(kind) as problem:
             await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
-        assert len(await visit.running.records()) == 1
+        assert len(await api.running.records()) == 1
 
 
 async def test_a_call_with_a_bad_key_is_not_repeated(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit, AsyncOpenAI(api_key="sk-wrong", base_url=visit.base_url) as ours:
+    async with served_api(open_gateway) as api, AsyncOpenAI(api_key="sk-wrong", base_url=api.base_url) as ours:
         with pytest.raises(openai.AuthenticationError):
             await ours.images.generate(model="picture", prompt="x")
 
 
 async def test_a_call_that_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway) -> None:
-    async with client(open_gateway, audited=False) as (ours, visit):
-        visit.running.lab.images.always(faults.dropped)
+    async with client(open_gateway, audited=False) as (ours, api):
+        api.running.lab.images.always(faults.dropped)
         with pytest.raises(openai.APIStatusError):
             await ours.images.generate(model="picture", prompt="x", size="1024x1024")
-        assert len(visit.running.lab.images) == 1
-        assert len(await visit.running.records()) == 1
+        assert len(api.running.lab.images) == 1
+        assert len(await api.running.records()) == 1
 
 
 async def test_the_client_waits_for_a_rate_limit(open_gateway: OpenGateway) -> None:
-    """A 429 with x-should-retry makes the client try again, and it says how long to wait."""
-    async with visiting(open_gateway) as visit:
-        made = await visit.running.gateway.keys.create_key(visit.running.caller.org_id, requests_per_minute=1)
-        async with AsyncOpenAI(api_key=made.key, base_url=visit.base_url, max_retries=0) as ours:
+    """A 429 with x-should-retry and retry-after makes the client wait and repeat the call."""
+    async with served_api(open_gateway) as api:
+        made = await api.running.gateway.keys.create_key(api.running.caller.org_id, requests_per_minute=1)
+        async with AsyncOpenAI(api_key=made.key, base_url=api.base_url, max_retries=0) as ours:
             await ours.images.generate(model="picture", prompt="x", response_format="b64_json")
             with pytest.raises(openai.RateLimitError) as problem:
                 await ours.images.generate(model="picture", prompt="x")

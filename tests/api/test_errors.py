@@ -1,9 +1,9 @@
-"""The interface's errors, and those of D2: status, type and code of each, and whether the call may be repeated."""
+"""Errors: status, type and code of each, and whether the call may be repeated."""
 
 import pytest
 
 from penstock.accounts.orgs import create_org
-from tests.api.http_calls import Visit, form, shaped, visiting
+from tests.api.http_calls import ServedApi, checked_json, form, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import OpenGateway, sqlite_only
@@ -11,17 +11,17 @@ from tests.gateway import OpenGateway, sqlite_only
 pytestmark = sqlite_only
 
 
-async def refused(visit: Visit, code: str, status: int, kind: str, **more: object) -> None:
-    said = await visit.image(**more)
-    problem = shaped("Error", said, status)["error"]
+async def refused(api: ServedApi, code: str, status: int, kind: str, **more: object) -> None:
+    response = await api.image(**more)
+    problem = checked_json("Error", response, status)["error"]
     assert (problem["code"], problem["type"]) == (code, kind)
 
 
 async def test_unknown_models(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        await refused(visit, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="pictur")
-        said = await visit.ask("GET", "/compat/v1/models/pictur")
-        problem = shaped("Error", said, 404)["error"]
+    async with served_api(open_gateway) as api:
+        await refused(api, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="pictur")
+        response = await api.call("GET", "/compat/v1/models/pictur")
+        problem = checked_json("Error", response, 404)["error"]
         assert (problem["code"], problem["type"]) == ("MODEL_NOT_FOUND", "invalid_request_error")
         assert "`picture`" in problem["message"]
 
@@ -40,32 +40,32 @@ async def test_unknown_models(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_the_message_about_a_bad_field_names_it(open_gateway: OpenGateway, field: str, value: object) -> None:
-    async with visiting(open_gateway) as visit:
-        said = await visit.image(**{field: value})
-        problem = shaped("Error", said, 400)["error"]
+    async with served_api(open_gateway) as api:
+        response = await api.image(**{field: value})
+        problem = checked_json("Error", response, 400)["error"]
         assert (problem["code"], problem["param"]) == ("INVALID_REQUEST", field)
-        assert said.headers["x-should-retry"] == "false"
-        assert visit.running.lab.submits == 0
+        assert response.headers["x-should-retry"] == "false"
+        assert api.running.lab.submits == 0
 
 
 async def test_an_insufficient_balance_is_a_402(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway, starting_credit_usd="0.05") as visit:
-        shaped("ImageResult", await visit.image())
-        said = await visit.image()
-        problem = shaped("Error", said, 402)["error"]
+    async with served_api(open_gateway, starting_credit_usd="0.05") as api:
+        checked_json("ImageResult", await api.image())
+        response = await api.image()
+        problem = checked_json("Error", response, 402)["error"]
         assert (problem["code"], problem["type"]) == ("INSUFFICIENT_BALANCE", "insufficient_quota")
-        assert said.headers["x-should-retry"] == "false"
-        assert visit.running.lab.submits == 1
+        assert response.headers["x-should-retry"] == "false"
+        assert api.running.lab.submits == 1
 
 
 async def test_providers_that_fail(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        visit.running.lab.images.always(faults.broken)
-        said = await visit.image()
-        problem = shaped("Error", said, 502)["error"]
+    async with served_api(open_gateway) as api:
+        api.running.lab.images.always(faults.broken)
+        response = await api.image()
+        problem = checked_json("Error", response, 502)["error"]
         assert (problem["code"], problem["type"]) == ("ALL_PROVIDERS_EXHAUSTED", "api_error")
-        assert said.headers["x-should-retry"] in ("true", "false")
-        record = await visit.running.record(said.headers["x-request-id"])
+        assert response.headers["x-should-retry"] in ("true", "false")
+        record = await api.running.record(response.headers["x-request-id"])
         assert (record["status"], record["error_code"], record["cost"]) == (
             "upstream_failure",
             "ALL_PROVIDERS_EXHAUSTED",
@@ -74,19 +74,19 @@ async def test_providers_that_fail(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway, audited=False) as visit:
-        visit.running.lab.images.always(faults.dropped)
-        said = await visit.image()
-        assert said.status in (502, 504)
-        assert said.headers["x-should-retry"] == "false"
+    async with served_api(open_gateway, audited=False) as api:
+        api.running.lab.images.always(faults.dropped)
+        response = await api.image()
+        assert response.status in (502, 504)
+        assert response.headers["x-should-retry"] == "false"
 
 
 async def test_ids_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        made = shaped("VideoCreated", await visit.video(), 202)
-        await visit.running.ended(made["id"])
-        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
-        other = (await visit.running.gateway.keys.create_key(org.id, scopes=["admin"])).key
+    async with served_api(open_gateway) as api:
+        made = checked_json("VideoCreated", await api.video(), 202)
+        await api.running.ended(made["id"])
+        org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
+        other = (await api.running.gateway.keys.create_key(org.id, scopes=["admin"])).key
         never = made["id"][:-4] + "0000"
         for method, path in (
             ("GET", "/compat/v1/videos/{}"),
@@ -99,8 +99,8 @@ async def test_ids_of_other_organizations_are_not_found(open_gateway: OpenGatewa
             ("GET", "/v1/requests?starting_after={}"),
             ("GET", "/v1/requests?ending_before={}"),
         ):
-            foreign = await visit.ask(method, path.format(made["id"]), key=other)
-            missing = await visit.ask(method, path.format(never), key=other)
+            foreign = await api.call(method, path.format(made["id"]), key=other)
+            missing = await api.call(method, path.format(never), key=other)
             assert (foreign.status, foreign.code) == (404, "NOT_FOUND"), path
             assert foreign.body.replace(made["id"].encode(), b"") == missing.body.replace(never.encode(), b"")
             names = set(foreign.headers) - {"content-length"}
@@ -108,22 +108,22 @@ async def test_ids_of_other_organizations_are_not_found(open_gateway: OpenGatewa
 
 
 async def test_a_running_request_cannot_be_purged(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        visit.running.lab.states = ("queued",) * 1000
-        made = shaped("VideoCreated", await visit.video(), 202)
-        said = await visit.ask("DELETE", f"/v1/requests/{made['id']}/payloads")
-        assert shaped("Error", said, 409)["error"]["code"] == "CONFLICT"
-        await visit.ask("DELETE", f"/compat/v1/videos/{made['id']}")
-        await visit.running.ended(made["id"])
+    async with served_api(open_gateway) as api:
+        api.running.lab.states = ("queued",) * 1000
+        made = checked_json("VideoCreated", await api.video(), 202)
+        response = await api.call("DELETE", f"/v1/requests/{made['id']}/payloads")
+        assert checked_json("Error", response, 409)["error"]["code"] == "CONFLICT"
+        await api.call("DELETE", f"/compat/v1/videos/{made['id']}")
+        await api.running.ended(made["id"])
 
 
 async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway, audited=False) as visit:
-        said = await visit.image(
+    async with served_api(open_gateway, audited=False) as api:
+        response = await api.image(
             org_id="org_x", cost=0, status="completed", key_id="key_x", created_at=0, balance=10**9
         )
-        record = await visit.running.record(said.headers["x-request-id"])
-        assert record["key_id"] == visit.running.caller.key_id
+        record = await api.running.record(response.headers["x-request-id"])
+        assert record["key_id"] == api.running.caller.key_id
         assert record["created_at"] != "1970-01-01T00:00:00.000Z"
 
 
@@ -140,8 +140,8 @@ async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGate
     ids=["far index", "twice", "deep", "long number", "infinite", "no picture"],
 )
 async def test_malformed_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
-    async with visiting(open_gateway) as visit:
+    async with served_api(open_gateway) as api:
         body, headers = form(("model", b"film", None), ("prompt", b"a train", None), *parts)
-        said = await visit.ask("POST", "/compat/v1/videos", body, headers=headers)
-        assert shaped("Error", said, 400)["error"]["code"] == "INVALID_REQUEST"
-        assert visit.running.lab.submits == 0
+        response = await api.call("POST", "/compat/v1/videos", body, headers=headers)
+        assert checked_json("Error", response, 400)["error"]["code"] == "INVALID_REQUEST"
+        assert api.running.lab.submits == 0

@@ -1,4 +1,4 @@
-"""The interface's two image tables over HTTP: every file that is made is fetched and opened, every cent accounted for.
+"""The parameters of image generations and edits over HTTP; every output is fetched and decoded, and costs are checked.
 
 Five makers stand for what providers lack: the lab makes up to ten of any size and answers in base64; Stability makes
 one picture a call, in base64, of a few shapes, always as PNG; Recraft up to six, as JPEG behind addresses, of listed
@@ -22,8 +22,8 @@ import pytest
 from PIL import Image
 
 from penstock.values import nanos
-from tests.api.http_calls import Visit, form, shaped, visiting
-from tests.api.raw_http import Said
+from tests.api.http_calls import ServedApi, checked_json, form, served_api
+from tests.api.raw_http import RawResponse
 from tests.fake_providers import faults
 from tests.fake_providers.openai import OpenAI
 from tests.fake_providers.recraft import Recraft
@@ -53,7 +53,7 @@ def jpeg(width: int, height: int) -> bytes:
 
 
 class JpegRecraft(Recraft):
-    """Its pictures are a sixteenth of what was asked for, which keeps them small and their real size telling."""
+    """Makes images of a sixteenth of the requested size, so that they are small and differ from the request."""
 
     def _picture(self, size: str = "64x64") -> dict[str, str]:
         width, height = (int(side) // 16 for side in size.split("x"))
@@ -62,7 +62,7 @@ class JpegRecraft(Recraft):
 
 @dataclass(frozen=True)
 class Maker:
-    """A model: what one picture costs, how many it makes at once, and what it makes of the usual wish."""
+    """A model: the price of an image, how many it makes per call, and what it makes of the default request."""
 
     model: str
     usd: str
@@ -106,42 +106,42 @@ USUAL = {one.model: one for many in MAKERS.values() for one in many}
 
 @dataclass(frozen=True)
 class Studio:
-    """A gateway with all five makers behind it."""
+    """A gateway with all five providers."""
 
-    visit: Visit
+    api: ServedApi
     vendors: Mapping[str, FakeProvider | ScriptedProvider]
 
-    async def ask(self, model: str, **wish: Any) -> Said:
-        """As JSON, or as a form where pictures go along."""
+    async def call(self, model: str, **wish: Any) -> RawResponse:
+        """Make a call as JSON, or as a form when there are input images."""
         wish = {name: value for name, value in {"model": model, **wish}.items() if value is not None}
         if "image" not in wish:
-            return await self.visit.ask("POST", "/compat/v1/images/generations", wish)
+            return await self.api.call("POST", "/compat/v1/images/generations", wish)
         files = [(name, wish.pop(name), f"{name}.png") for name in ("image", "mask") if name in wish]
         body, headers = form(*files, *((name, str(value).encode(), None) for name, value in wish.items()))
-        return await self.visit.ask("POST", "/compat/v1/images/edits", body, headers=headers)
+        return await self.api.call("POST", "/compat/v1/images/edits", body, headers=headers)
 
     async def file(self, shown: Mapping[str, str]) -> tuple[bytes, str | None]:
-        """A picture of an answer and, where it was fetched, the type it came under."""
+        """An image of a response and, if it was downloaded, its Content-Type."""
         if "b64_json" in shown:
             assert set(shown) == {"b64_json"}
             return base64.b64decode(shown["b64_json"], validate=True), None
         assert set(shown) == {"url"}
         parts = urlsplit(shown["url"])
-        said = await self.visit.served.ask("GET", f"{parts.path}?{parts.query}")
-        assert (said.status, said.headers["x-content-type-options"]) == (200, "nosniff")
-        return said.body, said.headers["content-type"]
+        response = await self.api.served.call("GET", f"{parts.path}?{parts.query}")
+        assert (response.status, response.headers["x-content-type-options"]) == (200, "nosniff")
+        return response.body, response.headers["content-type"]
 
     def submits(self, slug: str) -> int:
-        """How often a vendor was asked to make something."""
+        """Return how many calls a provider got."""
         vendor = self.vendors[slug]
         if isinstance(vendor, ScriptedProvider):
             return vendor.submits
         return sum(len(desk) for name, desk in vendor.endpoints.items() if name not in ("files", "others"))
 
     async def check_money(self, request_id: str, usd: Decimal) -> None:
-        record = await self.visit.running.record(request_id)
+        record = await self.api.running.record(request_id)
         assert (record["status"], record["cost"]) == ("completed", usd)
-        moved = await self.visit.running.transfers(request_id)
+        moved = await self.api.running.transfers(request_id)
         assert set(moved) == {"hold", "capture"}
         assert moved["capture"] == nanos(usd) <= moved["hold"]
 
@@ -157,8 +157,8 @@ async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
             await stack.enter_async_context(serving(vendor))
         theirs = {slug: {"base_url": one.url + paths[slug], "key_env": KEY_ENV} for slug, one in vendors.items()}
         providers = {"lab": lab.settings(), **theirs}
-        visit = await stack.enter_async_context(
-            visiting(
+        api = await stack.enter_async_context(
+            served_api(
                 open_gateway,
                 labs=(lab, annex),
                 providers=providers,
@@ -167,11 +167,11 @@ async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
                 egress_allow_cidrs=("127.0.0.0/8",),
             )
         )
-        yield Studio(visit, {"lab": lab, **vendors})
+        yield Studio(api, {"lab": lab, **vendors})
 
 
 def format_of(data: bytes) -> str:
-    """By the first bytes, and by a decoder that went through all of them."""
+    """Check the format by the first bytes and by decoding the whole file."""
     found = [name for name, (start, mark) in SIGNATURES.items() if data[start:].startswith(mark)]
     with Image.open(io.BytesIO(data)) as picture:
         picture.load()
@@ -188,7 +188,7 @@ def size_of(data: bytes) -> str:
 
 
 def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
-    """Every format, every way to get it, one picture and more than the provider makes at once or cares to."""
+    """Every output format and response format, for one image and for more than the provider makes per call."""
     several = maker.at_once + 1 if maker.at_once < 10 else 3
     usual = itertools.product(FORMATS, RESPONSE_FORMATS[1:], (1, several))
     return itertools.chain(usual, ((None, None, 1), ("webp", None, 10)) if maker.slug == "lab" else ())
@@ -198,7 +198,7 @@ def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
 async def test_every_output_format_response_format_and_number(open_gateway: OpenGateway, task: str) -> None:
     async with studio(open_gateway) as here:
         spent = Decimal(0)
-        before, _ = await here.visit.running.money()
+        before, _ = await here.api.running.money()
         for maker in MAKERS[task]:
             for output_format, response_format, n in rows(maker):
                 try:
@@ -206,20 +206,20 @@ async def test_every_output_format_response_format_and_number(open_gateway: Open
                 except AssertionError as problem:
                     problem.add_note(f"{maker.model}, {output_format}, {response_format}, n={n}")
                     raise
-        assert await here.visit.running.money() == (before - nanos(spent), 0)
+        assert await here.api.running.money() == (before - nanos(spent), 0)
 
 
 async def check_row(
     here: Studio, maker: Maker, output_format: str | None, response_format: str | None, n: int
 ) -> Decimal:
-    """One call, all that it made, and what that came to."""
+    """Make one call and check its images and its cost."""
     submits = here.submits(maker.slug) if maker.slug else 0
     more = {"output_format": output_format, "response_format": response_format, "n": None if n == 1 else n}
-    said = shaped("ImageResult", await here.ask(maker.model, **maker.wish, **more))
+    response = checked_json("ImageResult", await here.call(maker.model, **maker.wish, **more))
     wanted = output_format or "png"
-    assert (said["size"], said["output_format"], len(said["data"])) == (maker.size, wanted, n)
-    assert all(("url" in one) == (response_format != "b64_json") for one in said["data"])
-    for one in said["data"]:
+    assert (response["size"], response["output_format"], len(response["data"])) == (maker.size, wanted, n)
+    assert all(("url" in one) == (response_format != "b64_json") for one in response["data"])
+    for one in response["data"]:
         data, content_type = await here.file(one)
         assert (format_of(data), size_of(data)) == (wanted, maker.size)
         assert content_type in (None, f"image/{wanted}")
@@ -229,8 +229,8 @@ async def check_row(
     if maker.slug:
         assert here.submits(maker.slug) - submits == ceil(n / maker.at_once)
     usd = n * Decimal(maker.usd)
-    assert Decimal(str(said["metadata"]["cost"])) == usd
-    await here.check_money(said["id"], usd)
+    assert Decimal(str(response["metadata"]["cost"])) == usd
+    await here.check_money(response["id"], usd)
     return usd
 
 
@@ -239,7 +239,7 @@ async def check_row(
 
 @dataclass(frozen=True)
 class Shape:
-    """A wish about shape, and the size and format of what comes of it."""
+    """Parameters of size, and the size and format of the result."""
 
     model: str
     size: str
@@ -291,12 +291,12 @@ async def test_every_way_to_give_a_size(open_gateway: OpenGateway) -> None:
         for shape in SHAPES:
             usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
             wish = {**usual.wish, "response_format": "b64_json", **shape.wish}
-            said = shaped("ImageResult", await here.ask(shape.model, **wish))
-            for one in said["data"]:
+            response = checked_json("ImageResult", await here.call(shape.model, **wish))
+            for one in response["data"]:
                 data, _ = await here.file(one)
-                found = (size_of(data), format_of(data), said["size"], said["output_format"])
+                found = (size_of(data), format_of(data), response["size"], response["output_format"])
                 assert found == (shape.size, shape.format, shape.size, shape.format), shape
-            await here.check_money(said["id"], Decimal(shape.usd or usual.usd))
+            await here.check_money(response["id"], Decimal(shape.usd or usual.usd))
 
 
 # -------------------------------------------------------------------------------------------------- quality and trouble
@@ -308,21 +308,21 @@ async def test_compression_changes_lossy_formats_only(open_gateway: OpenGateway)
             lengths = []
             for compression in (None, 20):
                 wish = {"output_format": output_format, "output_compression": compression, "size": "256x256"}
-                said = await here.ask("atelier/sketch", prompt="a pear", response_format="b64_json", **wish)
-                data, _ = await here.file(shaped("ImageResult", said)["data"][0])
+                response = await here.call("atelier/sketch", prompt="a pear", response_format="b64_json", **wish)
+                data, _ = await here.file(checked_json("ImageResult", response)["data"][0])
                 assert format_of(data) == output_format
                 lengths.append(len(data))
             assert (lengths[1] < lengths[0] / 2) == smaller, (output_format, lengths)
 
 
 async def test_some_of_several_images_fail(open_gateway: OpenGateway) -> None:
-    """What was made is delivered and paid for, the rest is neither."""
+    """The images that were made are returned and charged, the others are not."""
     async with studio(open_gateway) as here:
         stability = here.vendors["stability"]
         assert isinstance(stability, FakeProvider)
         stability.next("generate", faults.rejected, faults.rejected)
         wish = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
-        said = shaped("ImageResult", await here.ask("stability/core", **wish))
-        assert [format_of((await here.file(one))[0]) for one in said["data"]] == ["webp"] * 3
-        assert [one["outcome"] for one in said["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
-        await here.check_money(said["id"], 3 * Decimal("0.03"))
+        response = checked_json("ImageResult", await here.call("stability/core", **wish))
+        assert [format_of((await here.file(one))[0]) for one in response["data"]] == ["webp"] * 3
+        assert [one["outcome"] for one in response["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
+        await here.check_money(response["id"], 3 * Decimal("0.03"))

@@ -1,10 +1,10 @@
-"""The interface's table of limits: the last value that is taken and the first that is not."""
+"""The limits of the interface: the last accepted and the first refused value of each."""
 
 from typing import Any
 
 import pytest
 
-from tests.api.http_calls import shaped, visiting
+from tests.api.http_calls import checked_json, served_api
 from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
@@ -35,32 +35,32 @@ async def test_values_at_and_over_the_limits(
     open_gateway: OpenGateway, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
 ) -> None:
     path = f"/compat/v1/{PATHS[wish['model']]}?dryRun=true"
-    async with visiting(open_gateway) as visit:
+    async with served_api(open_gateway) as api:
         for value in good:
-            shaped("Estimate", await visit.ask("POST", path, {**wish, field: value}))
+            checked_json("Estimate", await api.call("POST", path, {**wish, field: value}))
         for value in bad:
-            problem = shaped("Error", await visit.ask("POST", path, {**wish, field: value}), 400)["error"]
+            problem = checked_json("Error", await api.call("POST", path, {**wish, field: value}), 400)["error"]
             assert problem["param"].startswith(field), value
 
 
 async def test_top_logprobs(open_gateway: OpenGateway) -> None:
     path = "/compat/v1/chat/completions?dryRun=true"
-    async with visiting(open_gateway) as visit:
+    async with served_api(open_gateway) as api:
         for value in (0, 20):
-            shaped("Estimate", await visit.ask("POST", path, {**TALK, "logprobs": True, "top_logprobs": value}))
+            checked_json("Estimate", await api.call("POST", path, {**TALK, "logprobs": True, "top_logprobs": value}))
         for more in ({"logprobs": True, "top_logprobs": 21}, {"top_logprobs": 1}):
-            said = await visit.ask("POST", path, {**TALK, **more})
-            assert shaped("Error", said, 400)["error"]["param"] == "top_logprobs"
+            response = await api.call("POST", path, {**TALK, **more})
+            assert checked_json("Error", response, 400)["error"]["param"] == "top_logprobs"
 
 
 async def test_lists(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
+    async with served_api(open_gateway) as api:
         for path in ("/v1/requests", "/v1/keys"):
             for good in (1, 100):
-                assert (await visit.ask("GET", f"{path}?limit={good}")).status == 200
+                assert (await api.call("GET", f"{path}?limit={good}")).status == 200
             for bad in (0, 101, -1, "x", ""):
-                said = await visit.ask("GET", f"{path}?limit={bad}")
-                assert shaped("Error", said, 400)["error"]["param"] == "limit"
+                response = await api.call("GET", f"{path}?limit={bad}")
+                assert checked_json("Error", response, 400)["error"]["param"] == "limit"
         for _ in range(21):
-            await visit.ask("POST", "/v1/keys", {})
-        assert len(shaped("KeyList", await visit.ask("GET", "/v1/keys"))["data"]) == 20
+            await api.call("POST", "/v1/keys", {})
+        assert len(checked_json("KeyList", await api.call("GET", "/v1/keys"))["data"]) == 20

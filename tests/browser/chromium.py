@@ -1,4 +1,4 @@
-"""A real browser, driven over the WebDriver protocol: Chromium and its driver, as systems package them."""
+"""Chromium, controlled over the WebDriver protocol."""
 
 import base64
 import json
@@ -20,11 +20,11 @@ _FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "
 
 
 class Failed(Exception):
-    """The browser says that it could not."""
+    """The browser returned an error."""
 
 
 class Browser:
-    """One window, and the folder that it saves files to."""
+    """A browser window, and the folder of its downloads."""
 
     def __init__(self, address: str, downloads: Path) -> None:
         self.downloads = downloads
@@ -77,7 +77,7 @@ class Browser:
             time.sleep(0.05)
 
     def log(self) -> list[dict[str, Any]]:
-        """What the page said to the console, complaints about its own policy among it."""
+        """Return what was written to the console, violations of the security policy included."""
         found: list[dict[str, Any]] = self._say("POST", "/se/log", {"type": "browser"})
         return found
 

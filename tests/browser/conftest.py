@@ -14,7 +14,7 @@ __all__ = ["browser", "dialect", "lab", "served", "story"]
 
 @pytest.fixture
 def dialect() -> Dialect:
-    """The database has no part in this."""
+    """The database makes no difference here."""
     return "sqlite"
 
 

@@ -1,4 +1,4 @@
-"""The pages for keys, recordings and webhooks as a person uses them, names that would be markup among them."""
+"""The pages for keys, recordings and webhooks in a real browser, with names that contain markup."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ENTER, ESCAPE, PASTE = "\ue007", "\ue00c", "\ue009v"  # as the protocol writes k
 
 
 def turn_to(browser: Browser, page: str) -> None:
-    """By keyboard."""
+    """Uses the keyboard only."""
     browser.type(f"nav a[href='#{page}']", ENTER)
     browser.until(lambda: not browser.run("return document.getElementById(arguments[0]).hidden", f"{page}-page"), page)
 
@@ -46,18 +46,18 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
     assert is_nowhere(browser, key)
 
     picture = {"model": "atelier/sketch", "prompt": "a pear", "size": "256x256"}
-    statuses = [served.ask("POST", "/compat/v1/images/generations", picture, key=key).status for _ in range(2)]
+    statuses = [served.call("POST", "/compat/v1/images/generations", picture, key=key).status for _ in range(2)]
     assert statuses == [200, 429]  # the limit came with it
     browser.until(lambda: EVIL in browser.text("#keys-list tr:first-child"), "the new key is not listed")
     browser.click("#keys-list tr:first-child button.bad")
     assert EVIL in browser.text("#question")
     browser.type("#no", ESCAPE)
-    assert served.ask("GET", "/v1/balance", key=key).status == 200
+    assert served.call("GET", "/v1/balance", key=key).status == 200
     browser.click("#keys-list tr:first-child button.bad")
     browser.click("#yes")
     browser.until(lambda: EVIL not in browser.text("#keys-list"), "the revoked key is still listed")
-    assert served.ask("GET", "/v1/balance", key=key).status == 401
-    assert served.ask("GET", "/v1/balance").status == 200
+    assert served.call("GET", "/v1/balance", key=key).status == 401
+    assert served.call("GET", "/v1/balance").status == 200
 
     browser.type("#key-status", "revoked")
     browser.until(lambda: EVIL in browser.text("#keys-list"), "revoked keys are not listed")
@@ -68,7 +68,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
 
 
 def test_keys_need_the_admin_scope_and_revoking_ones_own_signs_out(served: Serving, browser: Browser) -> None:
-    others = [served.ask("POST", "/v1/keys", {"name": f"plain {number}"}).json for number in range(20)]
+    others = [served.call("POST", "/v1/keys", {"name": f"plain {number}"}).json for number in range(20)]
     plain = others[0]["key"]
     come_in(browser, served.url, plain)
     turn_to(browser, "keys")
@@ -76,13 +76,13 @@ def test_keys_need_the_admin_scope_and_revoking_ones_own_signs_out(served: Servi
     assert "New key" not in browser.text("#keys-page")
     browser.click("#leave")
 
-    own = served.ask("POST", "/v1/keys", {"name": "own", "scopes": ["admin"]}).json["key"]
+    own = served.call("POST", "/v1/keys", {"name": "own", "scopes": ["admin"]}).json["key"]
     come_in(browser, served.url, own)
     turn_to(browser, "keys")
     browser.until(lambda: "own (your key)" in browser.text("#keys-list tr:first-child"), "the newest key is not first")
     browser.click("#keys-older")  # two are there, and both go
     browser.until(lambda: "plain 0" in browser.text("#keys-list tr:first-child"), "the page is not turned")
-    served.ask("DELETE", f"/v1/keys/{others[0]['id']}")
+    served.call("DELETE", f"/v1/keys/{others[0]['id']}")
     browser.click("#keys-list tr:last-child button.bad")
     browser.click("#yes")
     browser.until(lambda: "own (your key)" in browser.text("#keys-list tr:first-child"), "an empty page is stayed on")
@@ -95,10 +95,10 @@ def test_keys_need_the_admin_scope_and_revoking_ones_own_signs_out(served: Servi
 
 
 def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, browser: Browser) -> None:
-    key = served.ask("POST", "/v1/keys", {"replay_mode": "record"}).json["key"]
+    key = served.call("POST", "/v1/keys", {"replay_mode": "record"}).json["key"]
     picture = {"model": "atelier/sketch", "prompt": EVIL, "size": "256x256"}
-    assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 200
-    [recording] = served.ask("GET", "/v1/recordings").json["data"]
+    assert served.call("POST", "/compat/v1/images/generations", picture, key=key).status == 200
+    [recording] = served.call("GET", "/v1/recordings").json["data"]
     saved = browser.downloads / f"{recording['id']}.json"
 
     come_in(browser, served.url, served.key)
@@ -117,10 +117,10 @@ def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, bro
     assert recording["id"] in browser.text("#question")
     browser.click("#yes")
     browser.until(lambda: "No recordings" in browser.text("#recordings-page"), "the recording is still listed")
-    assert served.ask("GET", f"/v1/recordings/{recording['id']}").status == 404
+    assert served.call("GET", f"/v1/recordings/{recording['id']}").status == 404
     browser.type("#brought", str(saved))
     browser.until(lambda: EVIL in browser.text("#recordings-list"), "the file is not brought in")
-    assert served.ask("GET", f"/v1/recordings/{recording['id']}").status == 200
+    assert served.call("GET", f"/v1/recordings/{recording['id']}").status == 200
     saved.write_text("not a recording")
     browser.type("#brought", str(saved))
     browser.until(lambda: browser.text("#recordings-said") == "The file is not valid JSON.", "no word about a bad file")
@@ -129,7 +129,7 @@ def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, bro
 
 
 def test_the_webhook_secret_is_shown_on_request(served: Serving, story: Ground, browser: Browser) -> None:
-    secret = served.ask("GET", "/v1/webhooks/secret").json["key"]
+    secret = served.call("GET", "/v1/webhooks/secret").json["key"]
     come_in(browser, served.url, served.key)
     turn_to(browser, "webhooks")
     assert is_nowhere(browser, secret)

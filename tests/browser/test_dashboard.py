@@ -41,11 +41,11 @@ def test_a_wrong_key_is_refused(served: Serving, browser: Browser) -> None:
 
 
 def test_text_of_others_is_never_markup(served: Serving, lab: ScriptedProvider, browser: Browser) -> None:
-    """A prompt, a model's name and a vendor's words that would be markup, were they let."""
+    """A prompt, a model name and an error message that contain markup."""
     lab.images.always(faults.error(500, "<img src=x onerror=document.title='gone'>"))
     evil = "<script>document.title='gone'</script>"
-    served.ask("POST", "/compat/v1/images/generations", {"model": evil, "prompt": evil})
-    served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": evil})
+    served.call("POST", "/compat/v1/images/generations", {"model": evil, "prompt": evil})
+    served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": evil})
     come_in(browser, served.url, served.key)
     browser.until(lambda: evil in browser.text("#requests"), "the refused request is not listed")
     browser.until(lambda: "Lab" in browser.text("#providers") or "lab" in browser.text("#providers"), "no provider")

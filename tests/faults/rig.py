@@ -37,7 +37,7 @@ from penstock.clock import Clock
 from penstock.media.storage import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
-from tests.api.raw_http import Line, Said, request
+from tests.api.raw_http import RawConnection, RawResponse, request
 from tests.fake_providers.scripted import KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
 from tests.http_client import server_tls
 from tests.ports import unused_port
@@ -95,11 +95,11 @@ class Running:
     port: int = 0
     key: str = ""
 
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
+    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> RawResponse:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
-        async with Line(reader, writer) as line, asyncio.timeout(30):
-            await line.send(request(method, path, key=self.key, body=body, headers=headers))
-            return await line.hear()
+        async with RawConnection(reader, writer) as connection, asyncio.timeout(30):
+            await connection.send(request(method, path, key=self.key, body=body, headers=headers))
+            return await connection.read_response()
 
     async def died(self, seconds: float = 60) -> int:
         return await asyncio.wait_for(self.process.wait(), seconds)

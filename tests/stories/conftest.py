@@ -1,4 +1,4 @@
-"""Whole journeys: the real server as a process, on SQLite and on a Postgres that keeps its promises."""
+"""Fixtures of the stories: the real server as a process, on SQLite and on a durable Postgres."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.stories.processes import Ground, Serving
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """Waits for the disk, because the server refuses one that does not."""
+    """A Postgres with fsync, because the server refuses one without."""
     with postgres.server(postgres.COMMON) as address:
         yield address
 
@@ -26,14 +26,14 @@ def lab() -> Iterator[ScriptedProvider]:
 
 @pytest.fixture
 def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: ScriptedProvider) -> Ground:
-    """Where a server can be started, stopped and killed as often as the story wants."""
+    """A data folder on which servers can be started, stopped and killed."""
     database = request.getfixturevalue("fresh_database") if dialect == "postgres" else ""
     return Ground(tmp_path / "data", database, lab)
 
 
 @pytest.fixture
 def served(story: Ground) -> Iterator[Serving]:
-    """A server at work, whose books are in order when the story is over."""
+    """A running server; `penstock audit` must be clean after the test."""
     with story.serving() as serving:
         yield serving
         assert story.penstock("audit").returncode == 0

@@ -30,7 +30,7 @@ def until(met: Callable[[], bool], seconds: float = SECONDS) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RawResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -53,32 +53,32 @@ class Serving:
     def base_url(self) -> str:
         return f"{self.url}/compat/v1"
 
-    def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Said:
-        """One call by hand, for what OpenAI's client has no words for."""
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> RawResponse:
+        """Make one call without OpenAI's client."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"authorization": f"Bearer {key or self.key}", "content-type": "application/json"}
         asked = Request(self.url + path, data, headers, method=method)  # noqa: S310
         try:
             with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
-                return Said(answer.status, dict(answer.headers), answer.read())
+                return RawResponse(answer.status, dict(answer.headers), answer.read())
         except HTTPError as problem:
             with problem:
-                return Said(problem.code, dict(problem.headers), problem.read())
+                return RawResponse(problem.code, dict(problem.headers), problem.read())
 
     def kill(self) -> None:
-        """As a power cut would, as far as the process is concerned."""
+        """Kill the process without warning."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> int:
-        """Ask it to end, and wait for its word on how it did."""
+        """Send SIGTERM, and return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(SECONDS)
 
 
 @dataclass(slots=True)
 class Ground:
-    """A data folder, a database and a vendor; servers come and go."""
+    """A data folder, a database and a fake provider, on which servers are started."""
 
     data: Path
     database: str
@@ -96,14 +96,14 @@ class Ground:
         return ours | ({"PENSTOCK_DATABASE": self.database} if self.database else {})
 
     def penstock(self, *words: str, data: bool = True) -> "subprocess.CompletedProcess[str]":
-        """A command of the command line, to its end."""
+        """Run a command of the command line to its end."""
         where = ["--data", str(self.data)] if data else []
         command = [sys.executable, "-m", "penstock", *words, *where]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
 
     @contextmanager
     def serving(self, **environment: str) -> Iterator[Serving]:
-        """Start a server and wait until it listens; whoever leaves it running has it stopped."""
+        """Start a server and wait until it listens; stop it at the end if it still runs."""
         self._describe()
         port = unused_port()
         command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data), "--port", str(port)]
@@ -125,7 +125,7 @@ class Ground:
                 process.stdout.close()
 
     def _greeting(self, process: "subprocess.Popen[str]") -> str:
-        """Everything up to the line that says where it listens and, at a first start, the key below it."""
+        """Return what was printed up to the URL and, at a first start, the key."""
         assert process.stdout is not None
         lines: list[str] = []
         for line in process.stdout:

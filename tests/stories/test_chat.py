@@ -126,12 +126,12 @@ def test_the_cost_of_whole_and_streamed_responses(
         lines = [line for line in streamed.iter_lines() if line]
     assert lines[-1] == "data: [DONE]"
     records = [
-        served.ask("GET", f"/v1/requests/{response.headers['x-request-id']}").json for response in (raw, streamed)
+        served.call("GET", f"/v1/requests/{response.headers['x-request-id']}").json for response in (raw, streamed)
     ]
     assert [record["status"] for record in records] == ["completed", "completed"]
     spent = sum(Decimal(str(record["cost"])) for record in records)
     assert spent == lab.bill_usd
-    assert Decimal(str(served.ask("GET", "/v1/balance").json["available"]["amount"])) == 10 - spent
+    assert Decimal(str(served.call("GET", "/v1/balance").json["available"]["amount"])) == 10 - spent
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(model="lab/talk", messages=[{"role": "user", "content": 7}])  # type: ignore[list-item,misc]
     assert refused.value.param == "messages[0].content"
@@ -165,8 +165,8 @@ def test_a_crash_loses_record_and_charge_together(story: Ground, lab: ScriptedPr
         served.process.wait()
     assert outcomes["answered"] >= 60
     with story.serving() as served:
-        summary = served.ask("GET", "/v1/requests?summary=true&status=completed").json["summary"]
-        left = Decimal(str(served.ask("GET", "/v1/balance").json["available"]["amount"]))
+        summary = served.call("GET", "/v1/requests?summary=true&status=completed").json["summary"]
+        left = Decimal(str(served.call("GET", "/v1/balance").json["available"]["amount"]))
         assert 0 < summary["count"] <= len(lab.invoice)
         assert 10 - left == Decimal(str(summary["total_cost"]))
         cost_of_one = lab.bill_usd / len(lab.invoice)

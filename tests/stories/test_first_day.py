@@ -1,4 +1,4 @@
-"""From an empty folder to a film, with OpenAI's own client and nothing else."""
+"""From an empty folder to a video, with OpenAI's client only."""
 
 import base64
 import io
@@ -34,7 +34,7 @@ def fetched(url: str | None) -> bytes:
 
 
 def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
-    """Models, pictures both ways, an edit, a film from its promise to its deletion, and the bill."""
+    """Models, images as URL and base64, an edit, a video from creation to deletion, and the cost."""
     models = [model.id for model in client.models.list()]
     assert {"picture", "touch", "film", "atelier/sketch", "atelier/clip"} <= set(models)
     assert client.models.retrieve("atelier/sketch").owned_by == "atelier"
@@ -58,11 +58,11 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
     client.videos.delete(film.id)
     assert client.videos.retrieve(film.id).status == "completed", "what is finished stays finished"
 
-    records = served.ask("GET", "/v1/requests?summary=true").json
+    records = served.call("GET", "/v1/requests?summary=true").json
     assert records["summary"] == {"total_cost": 0.56, "currency": "usd", "count": 4}
-    assert served.ask("GET", "/v1/balance").json["available"] == {"amount": 9.44, "currency": "usd"}
+    assert served.call("GET", "/v1/balance").json["available"] == {"amount": 9.44, "currency": "usd"}
     assert float(lab.bill_usd) == 0.56
-    purged = served.ask("DELETE", f"/v1/requests/{film.id}/payloads").json
+    purged = served.call("DELETE", f"/v1/requests/{film.id}/payloads").json
     assert purged == {"id": film.id, "purged": True, "already_purged": False, "media_deleted": 1}
     with pytest.raises(openai.NotFoundError):
         client.videos.download_content(film.id)
@@ -70,7 +70,7 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
 
 @sqlite_only
 def test_the_first_day_without_any_provider(served: Serving, client: openai.OpenAI) -> None:
-    """What the README's first command does, and the built-in film."""
+    """The first command of the README, and a video of the built-in provider."""
     made = client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
     assert made.data is not None
     assert opened(fetched(made.data[0].url)).size == (128, 96)
@@ -98,7 +98,7 @@ def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.Open
 
 @sqlite_only
 def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
-    """The client repeats by itself what fails; we tell it when that would cost twice."""
+    """The client repeats failed calls by itself, unless the gateway says that it would cost twice."""
     lab.images.next(faults.dropped)
     with pytest.raises(openai.InternalServerError):
         client.images.generate(model="picture", prompt="x")
@@ -114,9 +114,9 @@ def test_the_first_key_is_printed_once(story: Ground) -> None:
     with story.serving() as first:
         assert first.printed.count("pk_") == 2
         assert "shown only once" in first.printed
-        assert first.ask("GET", "/v1/balance").status == 200
+        assert first.call("GET", "/v1/balance").status == 200
         assert first.stop() == 0
     with story.serving() as second:
         assert "pk_" not in second.printed
-        assert second.ask("GET", "/v1/balance").status == 200
+        assert second.call("GET", "/v1/balance").status == 200
     assert story.key not in "".join(path.read_text() for path in story.data.parent.glob("log-*"))

@@ -14,7 +14,7 @@ CALLS = 100
 
 
 async def hundred(served: Serving, enough: int) -> Counter[str]:
-    """A hundred pictures at once; when so many have come back the server is killed."""
+    """Ask for a hundred images at once, and kill the server when this many responses have arrived."""
     outcomes: Counter[str] = Counter()
 
     async def ask(client: openai.AsyncOpenAI, number: int) -> None:
@@ -36,13 +36,13 @@ async def hundred(served: Serving, enough: int) -> Counter[str]:
 
 def open_requests(served: Serving) -> int:
     return sum(
-        int(served.ask("GET", f"/v1/requests?summary=true&limit=1&status={status}").json["summary"]["count"])
+        int(served.call("GET", f"/v1/requests?summary=true&limit=1&status={status}").json["summary"]["count"])
         for status in ("pending", "processing")
     )
 
 
 def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedProvider) -> None:
-    """Sixty are answered, and cross the kill at whatever point they are; the others are still being made."""
+    """Sixty responses arrive around the kill; the other images are still being generated."""
     lab.images.next(*[faults.slowly(0.05)] * 60)
     lab.images.always(faults.stalled)
     with story.serving() as served:
@@ -53,8 +53,8 @@ def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedPro
     lab.images.always(faults.ok)  # for those that were promised and not sent yet
     with story.serving() as served:
         until(lambda: open_requests(served) == 0)
-        summary = served.ask("GET", "/v1/requests?summary=true&status=completed").json["summary"]
-        balance = served.ask("GET", "/v1/balance").json["available"]["amount"]
+        summary = served.call("GET", "/v1/requests?summary=true&status=completed").json["summary"]
+        balance = served.call("GET", "/v1/balance").json["available"]["amount"]
         assert summary["count"] >= outcomes["made"], "whoever got a picture finds it in the records"
         assert summary["count"] <= len(lab.invoice), "and nobody pays for what was not made"
         assert Decimal(str(summary["total_cost"])) == Decimal("0.04") * summary["count"]
@@ -66,11 +66,11 @@ def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedPro
 
 
 def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -> None:
-    """A dozen films are promised; the server is killed three times while they are made, and each ends once."""
+    """Twelve videos are accepted; the server is killed three times meanwhile, and each video ends once."""
     film = {"model": "film", "prompt": "a train", "seconds": 1}
     lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")
     with story.serving() as served:
-        ids = [served.ask("POST", "/compat/v1/videos", film).json["id"] for _ in range(12)]
+        ids = [served.call("POST", "/compat/v1/videos", film).json["id"] for _ in range(12)]
         until(lambda: len(lab.videos) >= 4)
         served.kill()
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -
     with story.serving() as served:
 
         def shown(video_id: str) -> tuple[str, str | None]:
-            video = served.ask("GET", f"/compat/v1/videos/{video_id}").json
+            video = served.call("GET", f"/compat/v1/videos/{video_id}").json
             return video["status"], video["error"] and video["error"]["code"]
 
         until(lambda: all(shown(one)[0] in ("completed", "failed") for one in ids), 60)
@@ -89,7 +89,7 @@ def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -
         assert set(ends) <= {("completed", None), ("failed", "UPSTREAM_OUTCOME_UNKNOWN")}
         assert ends["completed", None] >= 4
         assert len(lab.videos) <= len(ids)
-        assert served.ask("GET", "/v1/balance").json["available"]["amount"] == float(
+        assert served.call("GET", "/v1/balance").json["available"]["amount"] == float(
             10 - Decimal("0.1") * ends["completed", None]
         )
     assert story.penstock("audit").returncode == 0

@@ -1,4 +1,4 @@
-"""OpenAI's client for Node and the AI SDK complete their journeys against the gateway; run by `make test-node`."""
+"""OpenAI's client for Node and the AI SDK against the gateway; run by `make test-node`."""
 
 import base64
 import json
@@ -20,13 +20,13 @@ HERE = Path(__file__).with_name("node")
 
 @pytest.fixture
 def dialect() -> Dialect:
-    """The database has no part in this."""
+    """The database makes no difference here."""
     return "sqlite"
 
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The locked versions, installed beside the scripts in a folder of their own."""
+    """Install the locked versions beside the scripts, in a separate folder."""
     folder = tmp_path_factory.mktemp("node")
     for file in HERE.iterdir():
         shutil.copy(file, folder)

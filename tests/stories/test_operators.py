@@ -1,4 +1,4 @@
-"""What operators do while the gateway runs, and what they cannot do by accident."""
+"""What operators do while the gateway runs, and the errors they get."""
 
 import threading
 
@@ -12,7 +12,7 @@ from tests.stories.processes import Ground, Serving, until
 
 
 def works(served: Serving, key: str) -> bool:
-    return served.ask("GET", "/v1/balance", key=key).status == 200
+    return served.call("GET", "/v1/balance", key=key).status == 200
 
 
 def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, served: Serving) -> None:
@@ -28,7 +28,7 @@ def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, serv
     revoked = story.penstock("keys", "revoke", mine[0])
     assert revoked.returncode == 0
     until(lambda: not works(served, key))
-    assert works(served, served.key), "the others stay"
+    assert works(served, served.key), "other keys go on working"
     assert story.penstock("keys", "revoke", "key_nonesuch").returncode == 1
 
 
@@ -36,11 +36,11 @@ def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, serv
 def test_organizations_and_their_credit(story: Ground, served: Serving) -> None:
     org = story.penstock("orgs", "create", "--name", "Second").stdout.strip()
     key = story.penstock("keys", "create", "--org", org).stdout.strip()
-    picture = {"model": "picture", "prompt": "a pear"}
-    assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 402
+    body = {"model": "picture", "prompt": "a pear"}
+    assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 402
     assert story.penstock("credit", "add", "--org", org, "--usd", "0.05").stdout == "available: 0.05 USD\n"
-    assert served.ask("POST", "/compat/v1/images/generations", picture, key=key).status == 200
-    assert served.ask("GET", "/v1/balance", key=key).json["available"]["amount"] == 0.01
+    assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 200
+    assert served.call("GET", "/v1/balance", key=key).json["available"]["amount"] == 0.01
     rows = [line.split("\t") for line in story.penstock("orgs", "list").stdout.splitlines()]
     assert [row[1:4] for row in rows if row[0] == org] == [["Second", "prepaid", "0.01"]]
 
@@ -59,9 +59,9 @@ def test_a_stopping_gateway_finishes_running_calls(story: Ground, lab: ScriptedP
         asking.start()
         until(lambda: len(lab.images) == 1)
         served.process.terminate()
-        until(lambda: served.ask("GET", "/readyz").status == 503)
-        turned_away = served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"})
-        assert (turned_away.status, turned_away.headers["x-should-retry"]) == (503, "true")
+        until(lambda: served.call("GET", "/readyz").status == 503)
+        refused = served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"})
+        assert (refused.status, refused.headers["x-should-retry"]) == (503, "true")
         release.set()
         asking.join()
         assert served.process.wait(30) == 0
@@ -79,7 +79,7 @@ def test_a_second_server_on_a_data_folder_is_refused(story: Ground, served: Serv
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("serve", "--host", "0.0.0.0"), "without TLS"),  # noqa: S104
         (("keys", "revoke", "key_x"), "No such key"),
@@ -88,12 +88,12 @@ def test_a_second_server_on_a_data_folder_is_refused(story: Ground, served: Serv
     ],
 )
 @sqlite_only
-def test_operator_errors_are_one_line(story: Ground, words: tuple[str, ...], said: str) -> None:
-    told = story.penstock(*words)
-    assert told.returncode == 1
-    assert said in told.stderr
-    assert len(told.stderr.splitlines()) == 1, told.stderr
-    assert told.stdout == ""
+def test_operator_errors_are_one_line(story: Ground, arguments: tuple[str, ...], message: str) -> None:
+    ended = story.penstock(*arguments)
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert ended.stdout == ""
 
 
 @sqlite_only
@@ -101,6 +101,6 @@ def test_a_secret_that_others_can_read_is_refused(story: Ground) -> None:
     with story.serving() as served:
         assert served.stop() == 0
     (story.data / "secret.key").chmod(0o644)
-    told = story.penstock("keys", "list")
-    assert told.returncode == 1
-    assert "chmod 600" in told.stderr
+    ended = story.penstock("keys", "list")
+    assert ended.returncode == 1
+    assert "chmod 600" in ended.stderr

@@ -1,4 +1,4 @@
-"""A pipeline recorded once against a vendor, carried away as files, replayed by a gateway that never heard of it."""
+"""Calls are recorded with a provider, exported as files, and replayed by a gateway without that provider."""
 
 import os
 from pathlib import Path
@@ -19,13 +19,13 @@ RECORD, REPLAY = {"x-service-replay": "record"}, {"x-service-replay": "replay-or
 
 
 def connections(port: int) -> int:
-    """How many sockets of this process reach somebody at that port; the client keeps them open for a minute."""
+    """Return how many sockets of this process are connected to that port; the client keeps them open for a minute."""
     reached = psutil.Process(os.getpid()).net_connections("tcp")
     return sum(bool(one.raddr) and one.raddr.port == port for one in reached)
 
 
 async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, Any]:
-    """A picture, and a film until it is there."""
+    """Generate an image and a video, and wait for the video."""
     picture = await endpoints.make_images(running.gateway, running.call(PICTURE, endpoint="/image", headers=headers))
     started = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
     await running.ended(started.json["id"])

@@ -1,4 +1,4 @@
-"""A film's whole life with OpenAI's own client, none of whose calls had to be changed."""
+"""Every video call of OpenAI's client, unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path

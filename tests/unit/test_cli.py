@@ -1,4 +1,4 @@
-"""The command line as a whole: every command explains itself, expected trouble is one line, and nothing else."""
+"""The command line: help texts, and errors in one line."""
 
 import subprocess
 import sys

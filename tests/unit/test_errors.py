@@ -1,4 +1,4 @@
-"""The table of errors, as callers were promised it."""
+"""The table of errors: status, type and code."""
 
 import pytest
 

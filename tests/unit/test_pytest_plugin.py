@@ -1,6 +1,4 @@
-"""The fixture as a stranger would use it: a test file of its own, run by a pytest of its own, first recording, then
-from the recordings alone.
-"""
+"""The pytest fixture, used by a separate test file and pytest: first it records, then it replays."""
 
 import subprocess
 import sys
@@ -15,14 +13,14 @@ def call(penstock, body):
         data=json.dumps(body).encode(),
         headers={"authorization": f"Bearer {penstock.api_key}", "content-type": "application/json"},
     )
-    with urllib.request.urlopen(request) as answer:
-        return answer.headers["x-service-replay-status"], json.load(answer)
+    with urllib.request.urlopen(request) as response:
+        return response.headers["x-service-replay-status"], json.load(response)
 
-def test_picture(penstock):
-    status, answer = call(penstock, {"model": "atelier/sketch", "prompt": "a fox", "size": "64x64",
+def test_image(penstock):
+    status, result = call(penstock, {"model": "atelier/sketch", "prompt": "a fox", "size": "64x64",
                                      "response_format": "b64_json"})
-    assert base64.b64decode(answer["data"][0]["b64_json"]).startswith(b"\\x89PNG")
-    assert answer["metadata"]["provider"] == "atelier"
+    assert base64.b64decode(result["data"][0]["b64_json"]).startswith(b"\\x89PNG")
+    assert result["metadata"]["provider"] == "atelier"
     print("status:", status)
 """
 

@@ -1,4 +1,4 @@
-"""Headers and bodies of strangers: what is taken in, and how everything else is refused."""
+"""Headers and bodies of calls: what is accepted, and how the rest is refused."""
 
 import asyncio
 import json
@@ -34,22 +34,22 @@ ONE_FIELD = b'--b\r\nContent-Disposition: form-data; name="n"\r\n\r\n2\r\n--b--\
 
 
 def sending(*chunks: bytes, then: Iterable[dict[str, Any]] = ()) -> Receive:
-    """The other end: these chunks, and then nothing, or what is said."""
+    """A client that sends these chunks, and then these messages or nothing."""
     messages: list[dict[str, Any]] = [
         {"type": "http.request", "body": chunk, "more_body": number < len(chunks) or bool(then)}
         for number, chunk in enumerate(chunks, 1)
     ]
     messages += then
 
-    async def heard() -> dict[str, Any]:
+    async def receive() -> dict[str, Any]:
         if not messages:
             await asyncio.sleep(3600)
         return messages.pop(0)
 
-    return heard
+    return receive
 
 
-async def taken(takes: Takes, headers: dict[str, str], *chunks: bytes, limits: Limits = LIMITS) -> Body:
+async def read(takes: Takes, headers: dict[str, str], *chunks: bytes, limits: Limits = LIMITS) -> Body:
     return await read_body(takes, headers, sending(*chunks), limits)
 
 
@@ -104,7 +104,7 @@ def test_headers_have_a_maximum_size() -> None:
 
 async def test_json_is_read_in_one_piece_or_many() -> None:
     for chunks in ([b'{"a":[1]}'], [b'{"a"', b":[1", b"]}"], [b"", b'{"a":[1]}', b""]):
-        body = await taken("json", JSON, *chunks)
+        body = await read("json", JSON, *chunks)
         assert (body.raw, body.json, body.is_form, body.size_bytes) == (b'{"a":[1]}', {"a": [1]}, False, 9)
 
 
@@ -118,7 +118,7 @@ async def test_a_body_that_has_arrived_is_not_waited_for() -> None:
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"', None])
 async def test_content_types_of_json_are_accepted(kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
-    assert (await taken("json", headers, b"{}")).json == {}
+    assert (await read("json", headers, b"{}")).json == {}
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ async def test_content_types_of_json_are_accepted(kind: str | None) -> None:
 )
 async def test_other_content_types_are_a_415(takes: Takes, headers: dict[str, str]) -> None:
     with pytest.raises(errors.UnsupportedMediaType):
-        await taken(takes, headers, b"{}")
+        await read(takes, headers, b"{}")
 
 
 async def test_a_415_says_which_header_to_set() -> None:
     with pytest.raises(errors.UnsupportedMediaType) as problem:
-        await taken("json", {"content-type": "application/x-www-form-urlencoded"}, b"a=b")
+        await read("json", {"content-type": "application/x-www-form-urlencoded"}, b"a=b")
     assert problem.value.message == ("Content-Type is application/x-www-form-urlencoded but must be application/json.")
 
 
 async def test_forms_are_read_where_they_are_accepted() -> None:
-    body = await taken("json or form", FORM, ONE_FIELD[:20], ONE_FIELD[20:])
+    body = await read("json or form", FORM, ONE_FIELD[:20], ONE_FIELD[20:])
     assert (body.is_form, body.form, body.size_bytes, body.raw) == (True, (("n", "2"),), len(ONE_FIELD), b"")
 
 
@@ -155,13 +155,13 @@ async def test_forms_are_read_where_they_are_accepted() -> None:
 
 
 async def test_an_announced_size_is_refused_before_a_byte_is_read() -> None:
-    async def nobody_asks() -> dict[str, Any]:
+    async def never_called() -> dict[str, Any]:
         raise AssertionError
 
     for takes, headers, most in (("json", JSON, 1000), ("form", FORM, 2000), ("nothing", {}, 65536)):
         for size in (most + 1, 10**30):
             with pytest.raises(errors.PayloadTooLarge, match=str(most)):
-                await read_body(takes, {**headers, "content-length": str(size)}, nobody_asks, LIMITS)  # type: ignore[arg-type]
+                await read_body(takes, {**headers, "content-length": str(size)}, never_called, LIMITS)  # type: ignore[arg-type]
 
 
 async def test_an_unannounced_size_is_counted() -> None:
@@ -181,17 +181,17 @@ async def test_an_unannounced_size_is_counted() -> None:
 
 async def test_a_body_of_exactly_the_limit_is_accepted() -> None:
     body = b'{"a":"' + b"x" * (1000 - 8) + b'"}'
-    assert (await taken("json", {**JSON, "content-length": "1000"}, body)).size_bytes == 1000
+    assert (await read("json", {**JSON, "content-length": "1000"}, body)).size_bytes == 1000
 
 
 @pytest.mark.parametrize("length", ["abc", "-1", "+4", "1e3", "٤", ""])
 async def test_content_length_must_be_a_number(length: str) -> None:
     with pytest.raises(errors.InvalidRequest):
-        await taken("json", {**JSON, "content-length": length}, b"{}")
+        await read("json", {**JSON, "content-length": length}, b"{}")
 
 
 async def test_an_unneeded_body_is_read_and_dropped() -> None:
-    body = await taken("nothing", {"content-length": "5"}, b"hello")
+    body = await read("nothing", {"content-length": "5"}, b"hello")
     assert body == NO_BODY
 
 

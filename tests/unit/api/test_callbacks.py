@@ -1,4 +1,4 @@
-"""The door for providers' callbacks: a short note, no key, nothing told to who has no business there."""
+"""Callbacks of providers over HTTP: short bodies, no key, and the same refusal for every bad token."""
 
 from pathlib import Path
 
@@ -11,22 +11,22 @@ async def test_every_callback_without_a_valid_token_gets_the_same_response(tmp_p
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         bodies = set()
         for path in ("/callbacks/fal/x", "/callbacks/nobody/x", "/callbacks/fal/account", "/callbacks/fal/att_1-sig"):
-            said = await served.ask("POST", path, body=b"{}")
-            assert said.status == 403
-            bodies.add(said.body)
+            response = await served.call("POST", path, body=b"{}")
+            assert response.status == 403
+            bodies.add(response.body)
         assert len(bodies) == 1
 
 
 async def test_a_callback_body_is_limited(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
-        assert (await served.ask("POST", "/callbacks/fal/x", body=b"x" * (1024**2 + 1))).status == 413
+        assert (await served.call("POST", "/callbacks/fal/x", body=b"x" * (1024**2 + 1))).status == 413
 
 
 async def test_a_callback_body_may_have_any_content_type(tmp_path: Path) -> None:
-    """It is not read unless it has to be."""
+    """The body is not parsed unless the provider needs it."""
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         token = f"att_1-{gateway.media._vault.sign('callback' + chr(10) + 'fal' + chr(10) + 'att_1')}"
         for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
             headers = {"content-type": kind}
-            said = await served.ask("POST", f"/callbacks/fal/{token}", body=b"\xff not json", headers=headers)
-            assert (said.status, said.body) == (204, b"")
+            response = await served.call("POST", f"/callbacks/fal/{token}", body=b"\xff not json", headers=headers)
+            assert (response.status, response.body) == (204, b"")

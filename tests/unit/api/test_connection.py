@@ -1,4 +1,4 @@
-"""Bytes on a line that are not clean HTTP/1.1 get a 400 and the end; slow ones get the end as well."""
+"""Malformed HTTP gets a 400, slow heads get a 408, and connections over the limit are closed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from penstock.api.route import Route
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from tests.api.accounts import opened
-from tests.api.raw_http import Line, Server, request, serving, until
+from tests.api.raw_http import RawConnection, Server, request, serving, until
 
 POST = b"POST /echo HTTP/1.1\r\nhost: test\r\n"
 JSON = b"content-type: application/json\r\n"
@@ -22,11 +22,11 @@ GOOD = POST + JSON + b'content-length: 7\r\n\r\n{"a":1}'
 
 
 async def echo(gateway: Gateway, call: Call) -> Response:
-    return Response(json={"said": call.json, "path": dict(call.path)})
+    return Response(json={"received": call.json, "path": dict(call.path)})
 
 
 class Gate:
-    """An endpoint that waits until it is let go."""
+    """An endpoint that waits until it is opened."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -110,20 +110,20 @@ async def test_malformed_http_gets_one_400_and_the_connection_is_closed(tmp_path
     async with server(tmp_path) as served:
         for name, sent in MALFORMED.items():
             for parts in ([sent + GOOD], [sent[at : at + 1] for at in range(len(sent))]):
-                async with await served.line() as line, asyncio.timeout(5):
-                    await line.send(*parts)
-                    said = await line.hear()
-                    assert (said.status, said.code) == (400, "INVALID_REQUEST"), (name, said)
-                    assert said.headers["connection"] == "close"
-                    assert await line.is_closed(), f"{name}: and then a pipelined request was answered"
+                async with await served.connect() as connection, asyncio.timeout(5):
+                    await connection.send(*parts)
+                    response = await connection.read_response()
+                    assert (response.status, response.code) == (400, "INVALID_REQUEST"), (name, response)
+                    assert response.headers["connection"] == "close"
+                    assert await connection.is_closed(), f"{name}: a pipelined request got a response"
 
 
 async def test_a_client_that_goes_on_sending_after_a_refusal_is_disconnected(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(10):
-        await line.send(MALFORMED["two hosts"])
-        assert (await line.hear()).status == 400
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(10):
+        await connection.send(MALFORMED["two hosts"])
+        assert (await connection.read_response()).status == 400
         while served.state.connections:
-            await line.send(b"more and more")
+            await connection.send(b"more and more")
             await asyncio.sleep(0.05)
 
 
@@ -138,40 +138,40 @@ async def test_well_formed_http_is_served_in_one_piece_and_byte_by_byte(tmp_path
     }
     async with server(tmp_path) as served:
         for name, sent in clean.items():
-            async with await served.line() as line, asyncio.timeout(5):
-                await line.send(sent)
-                assert (await line.hear()).json["said"] == {"a": 1}, name
+            async with await served.connect() as connection, asyncio.timeout(5):
+                await connection.send(sent)
+                assert (await connection.read_response()).json["received"] == {"a": 1}, name
                 for at in range(len(sent)):  # the connection was kept
-                    await line.send(sent[at : at + 1])
-                assert (await line.hear()).json["said"] == {"a": 1}, name
+                    await connection.send(sent[at : at + 1])
+                assert (await connection.read_response()).json["received"] == {"a": 1}, name
 
 
 async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(*(GOOD.replace(b'"a":1', b'"a":%d' % number) for number in range(5)))
-        assert [(await line.hear()).json["said"]["a"] for _ in range(5)] == [0, 1, 2, 3, 4]
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(*(GOOD.replace(b'"a":1', b'"a":%d' % number) for number in range(5)))
+        assert [(await connection.read_response()).json["received"]["a"] for _ in range(5)] == [0, 1, 2, 3, 4]
 
 
 async def test_a_running_call_gets_its_response_before_a_malformed_one_after_it(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
-    async with server(tmp_path, route) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(request("GET", "/gate"), MALFORMED["two hosts"])
+    async with server(tmp_path, route) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(request("GET", "/gate"), MALFORMED["two hosts"])
         await gate.reached.wait()
         gate.open.set()
-        said = await line.hear()
-        assert (said.status, said.json) == (200, {"waited": True})
-        assert said.headers["connection"] == "close"
-        assert await line.is_closed()
+        response = await connection.read_response()
+        assert (response.status, response.json) == (200, {"waited": True})
+        assert response.headers["connection"] == "close"
+        assert await connection.is_closed()
 
 
 async def test_a_malformed_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(chunked(b'3\r\n{"a\r\n'))
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(chunked(b'3\r\n{"a\r\n'))
         await until(lambda: served.state.tasks)
-        await line.send(b"nonsense\r\n")
-        assert (await line.hear()).code == "INVALID_REQUEST"
-        assert await line.is_closed()
+        await connection.send(b"nonsense\r\n")
+        assert (await connection.read_response()).code == "INVALID_REQUEST"
+        assert await connection.is_closed()
         await until(lambda: not served.state.tasks)
 
 
@@ -188,14 +188,14 @@ async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Pat
     ):
         async with server(tmp_path) as served:
             for parts in ([sent], [sent[at : at + 1] for at in range(len(sent))]):
-                async with await served.line() as line, asyncio.timeout(5):
-                    await line.send(*parts)
-                    said = await line.hear()
-                    assert said.json["said"] == {"a": 1}
-                    assert said.headers["connection"] == "close"
-            async with await served.line() as line, asyncio.timeout(5):
-                await line.send(b"GET /echo HTTP/1.1\r\nhost: test\r\n" + offer + b"\r\n")
-                assert (await line.hear()).status == 200
+                async with await served.connect() as connection, asyncio.timeout(5):
+                    await connection.send(*parts)
+                    response = await connection.read_response()
+                    assert response.json["received"] == {"a": 1}
+                    assert response.headers["connection"] == "close"
+            async with await served.connect() as connection, asyncio.timeout(5):
+                await connection.send(b"GET /echo HTTP/1.1\r\nhost: test\r\n" + offer + b"\r\n")
+                assert (await connection.read_response()).status == 200
 
 
 # ---------------------------------------------------------------------------------------------------------------- sizes
@@ -212,127 +212,131 @@ async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Pat
     ids=["target", "header", "lines", "endless"],
 )
 async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) -> None:
-    async with server(tmp_path) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(head)
-        said = await line.hear()
-        assert (said.status, said.code) == (431, "HEADERS_TOO_LARGE")
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(head)
+        response = await connection.read_response()
+        assert (response.status, response.code) == (431, "HEADERS_TOO_LARGE")
 
 
 # ----------------------------------------------------------------------------------------------------------------- time
 
 
 async def test_a_slow_head_times_out(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
-        trickle = asyncio.create_task(_trickle(line, GOOD))
-        said = await line.hear()
+    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(5):
+        trickle = asyncio.create_task(_trickle(connection, GOOD))
+        response = await connection.read_response()
         trickle.cancel()
-        assert (said.status, said.code) == (408, "REQUEST_TIMEOUT")
-        assert await line.is_closed()
+        assert (response.status, response.code) == (408, "REQUEST_TIMEOUT")
+        assert await connection.is_closed()
         await asyncio.gather(trickle, return_exceptions=True)
 
 
 async def test_a_slow_second_head_times_out_too(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.3) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(GOOD)
-        assert (await line.hear()).status == 200
-        trickle = asyncio.create_task(_trickle(line, GOOD))
-        assert (await line.hear()).status == 408
+    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(GOOD)
+        assert (await connection.read_response()).status == 200
+        trickle = asyncio.create_task(_trickle(connection, GOOD))
+        assert (await connection.read_response()).status == 408
         trickle.cancel()
         await asyncio.gather(trickle, return_exceptions=True)
 
 
 async def test_a_silent_connection_is_closed_without_a_response(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line:
-        assert await line.is_closed()
+    async with server(tmp_path, head_seconds=0.1) as served, await served.connect() as connection:
+        assert await connection.is_closed()
 
 
 async def test_an_idle_connection_outlives_the_timeout_of_heads(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.1) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(GOOD)
-        assert (await line.hear()).status == 200
-        assert not await line.is_closed(0.4)
-        await line.send(GOOD)
-        assert (await line.hear()).status == 200
+    async with server(tmp_path, head_seconds=0.1) as served, await served.connect() as connection, asyncio.timeout(5):
+        await connection.send(GOOD)
+        assert (await connection.read_response()).status == 200
+        assert not await connection.is_closed(0.4)
+        await connection.send(GOOD)
+        assert (await connection.read_response()).status == 200
 
 
 async def test_a_slow_call_keeps_its_connection_although_an_empty_line_follows_it(tmp_path: Path) -> None:
-    """Some clients send an empty line after a body; that is no head, and nothing to lose an answer for."""
+    """Some clients send an empty line after a body; it is not the start of a head and must not end the call."""
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
-    async with server(tmp_path, route, head_seconds=0.1) as served, await served.line() as line, asyncio.timeout(5):
-        await line.send(request("GET", "/gate"), b"\r\n")
+    async with (
+        server(tmp_path, route, head_seconds=0.1) as served,
+        await served.connect() as connection,
+        asyncio.timeout(5),
+    ):
+        await connection.send(request("GET", "/gate"), b"\r\n")
         await gate.reached.wait()
-        assert not await line.is_closed(0.4)
+        assert not await connection.is_closed(0.4)
         gate.open.set()
-        said = await line.hear()
-        assert (said.json, said.headers.get("connection")) == ({"waited": True}, None)
+        response = await connection.read_response()
+        assert (response.json, response.headers.get("connection")) == ({"waited": True}, None)
 
 
-async def _trickle(line: Line, sent: bytes) -> None:
+async def _trickle(connection: RawConnection, sent: bytes) -> None:
     for at in range(len(sent)):
-        await line.send(sent[at : at + 1])
+        await connection.send(sent[at : at + 1])
         await asyncio.sleep(0.05)
 
 
-# --------------------------------------------------------------------------------------------------------------- crowds
+# --------------------------------------------------------------------------------------------------- connection limits
 
 
 async def test_over_the_limit_the_connection_that_waited_longest_is_closed(tmp_path: Path) -> None:
     async with server(tmp_path, most=3) as served, asyncio.timeout(5):
-        lines = [await served.line() for _ in range(3)]
+        lines = [await served.connect() for _ in range(3)]
         await lines[0].send(b"POST /echo HTTP/1.1\r\n")
-        said = await served.ask("GET", "/echo")
-        assert said.status == 200
-        assert (await lines[0].hear()).status == 408
+        response = await served.call("GET", "/echo")
+        assert response.status == 200
+        assert (await lines[0].read_response()).status == 408
         assert not await lines[1].is_closed(0.05)
-        for line in lines:
-            line.writer.close()
+        for connection in lines:
+            connection.writer.close()
 
 
 async def test_over_the_limit_an_idle_connection_is_closed_before_a_sending_one(tmp_path: Path) -> None:
     async with server(tmp_path, most=2) as served, asyncio.timeout(5):
-        speaking, idle = await served.line(), await served.line()
+        speaking, idle = await served.connect(), await served.connect()
         await speaking.send(GOOD[:10])
         await idle.send(GOOD)
-        assert (await idle.hear()).status == 200
-        assert (await served.ask("GET", "/echo")).status == 200
+        assert (await idle.read_response()).status == 200
+        assert (await served.call("GET", "/echo")).status == 200
         assert await idle.is_closed()
         await speaking.send(GOOD[10:])
-        assert (await speaking.hear()).status == 200
-        for line in (speaking, idle):
-            line.writer.close()
+        assert (await speaking.read_response()).status == 200
+        for connection in (speaking, idle):
+            connection.writer.close()
 
 
 async def test_over_the_limit_of_running_calls_a_new_connection_gets_a_503(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
     async with server(tmp_path, route, most=2) as served, asyncio.timeout(5):
-        busy = [await served.line() for _ in range(2)]
-        for line in busy:
-            await line.send(request("GET", "/gate"))
+        busy = [await served.connect() for _ in range(2)]
+        for connection in busy:
+            await connection.send(request("GET", "/gate"))
         await until(lambda: len(served.state.tasks) == 2)
-        async with await served.line() as extra:
-            said = await extra.hear()
-            assert (said.status, said.code, said.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+        async with await served.connect() as extra:
+            response = await extra.read_response()
+            assert (response.status, response.code, response.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
         gate.open.set()
-        for line in busy:
-            assert (await line.hear()).status == 200
-            line.writer.close()
+        for connection in busy:
+            assert (await connection.read_response()).status == 200
+            connection.writer.close()
 
 
 async def test_responses_have_no_server_header(tmp_path: Path) -> None:
     async with server(tmp_path) as served:
         for sent in (GOOD, MALFORMED["two hosts"]):
-            async with await served.line() as line:
-                await line.send(sent)
-                assert "server" not in (await line.hear()).headers
+            async with await served.connect() as connection:
+                await connection.send(sent)
+                assert "server" not in (await connection.read_response()).headers
 
 
 # ------------------------------------------------------------------------------------------------------------- packets
 
 
-class Sent(asyncio.Transport):
-    """A transport that remembers what left it together."""
+class RecordingTransport(asyncio.Transport):
+    """A transport that records which bytes were written together."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -353,7 +357,7 @@ HEAD, CONTINUE = b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def test_the_head_of_a_response_is_sent_with_the_first_bytes_of_its_body() -> None:
-    sent = Sent()
+    sent = RecordingTransport()
     transport = ResponseTransport(sent)
     for part in (CONTINUE, HEAD, b"one", b"two", HEAD, b""):
         transport.write(part)
@@ -361,7 +365,7 @@ def test_the_head_of_a_response_is_sent_with_the_first_bytes_of_its_body() -> No
 
 
 def test_a_head_without_a_body_is_sent() -> None:
-    sent = Sent()
+    sent = RecordingTransport()
     transport = ResponseTransport(sent)
     transport.write(HEAD)
     transport.flush()
@@ -372,14 +376,14 @@ def test_a_head_without_a_body_is_sent() -> None:
 
 
 async def test_a_head_request_gets_the_head_only(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.line() as line:
-        await line.send(b"HEAD /echo HTTP/1.1\r\nhost: test\r\n\r\n")
-        assert (await line.hear(is_head=True)).headers["content-length"] == "23"
+    async with server(tmp_path) as served, await served.connect() as connection:
+        await connection.send(b"HEAD /echo HTTP/1.1\r\nhost: test\r\n\r\n")
+        assert (await connection.read_response(is_head=True)).headers["content-length"] == "27"
 
 
 async def test_expect_100_continue_is_answered_at_once(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.line() as line:
-        await line.send(POST + JSON + b"content-length: 7\r\nexpect: 100-continue\r\n\r\n")
-        assert await line.reader.readuntil(b"\r\n\r\n") == CONTINUE
-        await line.send(b'{"a":1}')
-        assert (await line.hear()).status == 200
+    async with server(tmp_path) as served, await served.connect() as connection:
+        await connection.send(POST + JSON + b"content-length: 7\r\nexpect: 100-continue\r\n\r\n")
+        assert await connection.reader.readuntil(b"\r\n\r\n") == CONTINUE
+        await connection.send(b'{"a":1}')
+        assert (await connection.read_response()).status == 200

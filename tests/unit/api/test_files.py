@@ -1,4 +1,4 @@
-"""Produced files: by signed address for anybody, by id for who had them made, whole or in part."""
+"""Downloads by signed URL and with a key, whole and by range."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,35 +25,35 @@ def path_of(url: str) -> str:
 
 
 async def made(running: RunningGateway, server: Server) -> tuple[str, bytes]:
-    """The path of a picture, and the picture."""
+    """Store an image; return the path of its signed URL, and its bytes."""
     path = path_of((await running.image())["data"][0]["url"])
-    said = await server.ask("GET", path)
-    assert (said.status, said.headers["content-type"]) == (200, "image/png")
-    assert said.body.startswith(b"\x89PNG")
-    assert int(said.headers["content-length"]) == len(said.body)
-    return path, said.body
+    response = await server.call("GET", path)
+    assert (response.status, response.headers["content-type"]) == (200, "image/png")
+    assert response.body.startswith(b"\x89PNG")
+    assert int(response.headers["content-length"]) == len(response.body)
+    return path, response.body
 
 
 async def test_a_signed_url_is_enough_to_download(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, whole = await made(running, server)
-        assert (await server.ask("GET", path, key="rubbish")).body == whole
-        head = await server.ask("HEAD", path)
+        assert (await server.call("GET", path, key="rubbish")).body == whole
+        head = await server.call("HEAD", path)
         assert (head.status, head.headers["content-length"], head.body) == (200, str(len(whole)), b"")
 
 
 async def test_ranges_are_served_and_ranges_beyond_the_end_are_refused(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, whole = await made(running, server)
-        part = await server.ask("GET", path, headers={"range": "bytes=4-9"})
+        part = await server.call("GET", path, headers={"range": "bytes=4-9"})
         assert (part.status, part.body) == (206, whole[4:10])
         assert part.headers["content-range"] == f"bytes 4-9/{len(whole)}"
-        assert (await server.ask("GET", path, headers={"range": "bytes=-3"})).body == whole[-3:]
-        beyond = await server.ask("GET", path, headers={"range": f"bytes={len(whole)}-"})
+        assert (await server.call("GET", path, headers={"range": "bytes=-3"})).body == whole[-3:]
+        beyond = await server.call("GET", path, headers={"range": f"bytes={len(whole)}-"})
         assert (beyond.status, beyond.code) == (416, "INVALID_REQUEST")
         assert beyond.headers["content-range"] == f"bytes */{len(whole)}"
         many = "bytes=" + ",".join("0-1" for _ in range(5000))
-        assert (await server.ask("GET", path, headers={"range": many})).body == whole
+        assert (await server.call("GET", path, headers={"range": many})).body == whole
 
 
 async def test_one_changed_character_is_a_403(open_gateway: OpenGateway) -> None:
@@ -68,18 +68,18 @@ async def test_one_changed_character_is_a_403(open_gateway: OpenGateway) -> None
             path.split("?")[0],
             f"{start}sig=",
         ):
-            said = await server.ask("GET", changed)
-            assert said.status in (400, 403), changed
-            assert said.code in ("PERMISSION_DENIED", "INVALID_REQUEST")
-            assert b"PNG" not in said.body
+            response = await server.call("GET", changed)
+            assert response.status in (400, 403), changed
+            assert response.code in ("PERMISSION_DENIED", "INVALID_REQUEST")
+            assert b"PNG" not in response.body
 
 
 async def test_a_signed_url_expires(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         path, _ = await made(running, server)
         running.clock.advance(3602)
-        said = await server.ask("GET", path)
-        assert (said.status, said.code) == (403, "PERMISSION_DENIED")
+        response = await server.call("GET", path)
+        assert (response.status, response.code) == (403, "PERMISSION_DENIED")
 
 
 async def test_a_missing_file_is_a_404_and_not_half_a_response(open_gateway: OpenGateway) -> None:
@@ -87,8 +87,8 @@ async def test_a_missing_file_is_a_404_and_not_half_a_response(open_gateway: Ope
         path, _ = await made(running, server)
         media_id = path.split("?")[0].removeprefix("/m/")
         assert await running.storage.delete(storage_key(media_id))
-        said = await server.ask("GET", path)
-        assert (said.status, said.code) == (404, "NOT_FOUND")
+        response = await server.call("GET", path)
+        assert (response.status, response.code) == (404, "NOT_FOUND")
 
 
 async def test_a_video_is_downloaded_with_a_key_of_its_organization(open_gateway: OpenGateway) -> None:
@@ -96,12 +96,12 @@ async def test_a_video_is_downloaded_with_a_key_of_its_organization(open_gateway
         started = await running.video()
         video = await running.finished(started.json["id"])
         path = f"/compat/v1/videos/{video['id']}/content"
-        whole = await server.ask("GET", path, key=running.key)
+        whole = await server.call("GET", path, key=running.key)
         assert (whole.status, whole.headers["content-type"]) == (200, "video/mp4")
         assert len(whole.body) == video["output"]["size_bytes"]
-        part = await server.ask("GET", path, key=running.key, headers={"range": "bytes=0-3"})
+        part = await server.call("GET", path, key=running.key, headers={"range": "bytes=0-3"})
         assert (part.status, part.body) == (206, whole.body[:4])
-        beyond = await server.ask("GET", path, key=running.key, headers={"range": "bytes=99999999-"})
+        beyond = await server.call("GET", path, key=running.key, headers={"range": "bytes=99999999-"})
         assert (beyond.status, beyond.code) == (416, "INVALID_REQUEST")
-        assert (await server.ask("GET", path)).status == 401
-        assert (await server.ask("GET", path_of(video["output"]["url"]))).body == whole.body
+        assert (await server.call("GET", path)).status == 401
+        assert (await server.call("GET", path_of(video["output"]["url"]))).body == whole.body

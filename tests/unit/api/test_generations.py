@@ -1,4 +1,4 @@
-"""The headers and parameters that generations share are the interface's."""
+"""Query parameters and headers of generations are those of the interface."""
 
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
 

@@ -1,4 +1,4 @@
-"""Alive is not ready: a process that stops, or has no database, takes no calls."""
+"""A process that is stopping or has no database is alive but not ready."""
 
 from pathlib import Path
 
@@ -9,25 +9,25 @@ from tests.api.raw_http import serving
 
 async def test_a_new_process_is_alive_and_ready(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
-        assert (await served.ask("GET", "/healthz")).json == {"status": "ok"}
-        said = await served.ask("GET", "/readyz")
-        assert (said.status, said.code) == (503, "UNAVAILABLE")  # nobody could call: there is no key
+        assert (await served.call("GET", "/healthz")).json == {"status": "ok"}
+        response = await served.call("GET", "/readyz")
+        assert (response.status, response.code) == (503, "UNAVAILABLE")  # nobody could call: there is no key
         await first_account(gateway)
-        assert (await served.ask("GET", "/readyz")).json == {"status": "ready"}
+        assert (await served.call("GET", "/readyz")).json == {"status": "ready"}
 
 
 async def test_a_draining_process_is_alive_but_not_ready(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         gateway.draining = True
-        said = await served.ask("GET", "/readyz")
-        assert (said.status, said.code, said.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
-        assert (await served.ask("GET", "/healthz")).status == 200
+        response = await served.call("GET", "/readyz")
+        assert (response.status, response.code, response.headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+        assert (await served.call("GET", "/healthz")).status == 200
 
 
 async def test_a_process_without_its_database_is_not_ready(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
         await gateway.store.close()
-        assert (await served.ask("GET", "/readyz")).status >= 500
-        assert (await served.ask("GET", "/healthz")).status == 200
+        assert (await served.call("GET", "/readyz")).status >= 500
+        assert (await served.call("GET", "/healthz")).status == 200

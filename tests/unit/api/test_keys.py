@@ -11,14 +11,14 @@ from tests.api.running import ids, running
 
 async def test_keys_are_listed_newest_first_without_the_whole_key(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
-        said = await here.get("/v1/keys?limit=1")
-        assert ids(said) == [here.mine.plain.id]
-        assert said.json["data"][0]["last_four"] == here.mine.plain.key[-4:]
-        assert here.mine.plain.key not in said.body.decode()
-        second = await here.get(said.json["next_page_url"])
+        response = await here.get("/v1/keys?limit=1")
+        assert ids(response) == [here.mine.plain.id]
+        assert response.json["data"][0]["last_four"] == here.mine.plain.key[-4:]
+        assert here.mine.plain.key not in response.body.decode()
+        second = await here.get(response.json["next_page_url"])
         assert ids(second) == [here.mine.admin.id]
         assert second.json["next_page_url"] is None
-        assert ids(await here.get(second.json["previous_page_url"])) == ids(said)
+        assert ids(await here.get(second.json["previous_page_url"])) == ids(response)
         assert (await here.get("/v1/keys?status=lost")).code == "INVALID_REQUEST"
 
 
@@ -32,12 +32,12 @@ async def test_a_key_is_created_shown_once_used_and_revoked(tmp_path: Path) -> N
         assert (made.json["name"], made.json["status"], made.json["last_four"]) == ("new", "active", key[-4:])
         caller = await here.gateway.keys.authenticate(f"Bearer {key}")
         assert (caller.concurrent_requests, caller.nanos_per_day, caller.scopes) == (3, 1_250_000_000, frozenset())
-        assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 200
+        assert (await here.served.call("GET", "/v1/balance", key=key)).status == 200
 
         gone = await here.admin("DELETE", f"/v1/keys/{key_id}")
         assert (gone.status, gone.json["status"]) == (200, "revoked")
         assert gone.json["revoked_at"] is not None
-        assert (await here.served.ask("GET", "/v1/balance", key=key)).status == 401
+        assert (await here.served.call("GET", "/v1/balance", key=key)).status == 401
         assert ids(await here.get("/v1/keys?status=revoked")) == [key_id]
         again = await here.admin("DELETE", f"/v1/keys/{key_id}")
         assert again.json == gone.json
@@ -47,8 +47,8 @@ async def test_creating_and_revoking_keys_needs_the_admin_scope(tmp_path: Path) 
     async with running(tmp_path) as here:
         plain = here.mine.plain
         for method, path in (("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{plain.id}")):
-            said = await here.served.ask(method, path, key=plain.key, body={})
-            assert (said.status, said.code) == (403, "PERMISSION_DENIED")
+            response = await here.served.call(method, path, key=plain.key, body={})
+            assert (response.status, response.code) == (403, "PERMISSION_DENIED")
         assert len(ids(await here.get("/v1/keys"))) == 2
 
 
@@ -78,5 +78,5 @@ async def test_keys_of_other_organizations_cannot_be_revoked(tmp_path: Path) -> 
 )
 async def test_unknown_fields_and_bad_values_of_a_key_are_refused(tmp_path: Path, body: Any, param: str) -> None:
     async with running(tmp_path) as here:
-        said = await here.admin("POST", "/v1/keys", body)
-        assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
+        response = await here.admin("POST", "/v1/keys", body)
+        assert (response.status, response.code, response.json["error"]["param"]) == (400, "INVALID_REQUEST", param)

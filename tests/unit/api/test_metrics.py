@@ -1,4 +1,4 @@
-"""The numbers over HTTP: for operators, after real calls."""
+"""Metrics over HTTP, after real calls."""
 
 from pathlib import Path
 
@@ -6,16 +6,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.api.asgi import AsgiApp
 from tests.api.accounts import first_account, opened
-from tests.api.raw_http import Said, serving
+from tests.api.raw_http import RawResponse, serving
 
 PICTURE = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
 CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}
 
 
-def values(said: Said) -> dict[tuple[str, ...], float]:
-    assert said.status == 200
-    assert said.headers["content-type"].startswith("text/plain; version=")
-    found = [one for family in text_string_to_metric_families(said.body.decode()) for one in family.samples]
+def values(response: RawResponse) -> dict[tuple[str, ...], float]:
+    assert response.status == 200
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    found = [one for family in text_string_to_metric_families(response.body.decode()) for one in family.samples]
     return {(one.name, *one.labels.values()): one.value for one in found}
 
 
@@ -24,12 +24,12 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             key = account.admin.key
-            await served.ask("POST", "/compat/v1/images/generations", key=key, body=PICTURE)
-            await served.ask("POST", "/compat/v1/chat/completions", key=key, body=CHAT)
-            await served.ask("POST", "/compat/v1/chat/completions", key=key, body={**CHAT, "stream": True})
-            await served.ask("GET", "/nobody/knows/this", key=key)
-            await served.ask("GET", "/v1/requests/req_of-somebody", key=key)
-            found = values(await served.ask("GET", "/metrics", key=key))
+            await served.call("POST", "/compat/v1/images/generations", key=key, body=PICTURE)
+            await served.call("POST", "/compat/v1/chat/completions", key=key, body=CHAT)
+            await served.call("POST", "/compat/v1/chat/completions", key=key, body={**CHAT, "stream": True})
+            await served.call("GET", "/nobody/knows/this", key=key)
+            await served.call("GET", "/v1/requests/req_of-somebody", key=key)
+            found = values(await served.call("GET", "/metrics", key=key))
     assert found["penstock_requests_total", "POST", "/compat/v1/images/generations", "200"] == 1
     assert found["penstock_requests_total", "POST", "/compat/v1/chat/completions", "200"] == 2
     assert found["penstock_requests_total", "GET", "/v1/requests/{request_id}", "404"] == 1
@@ -48,12 +48,12 @@ async def test_metrics_need_the_admin_scope(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            assert (await served.ask("GET", "/metrics")).status == 401
-            assert (await served.ask("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
+            assert (await served.call("GET", "/metrics")).status == 401
+            assert (await served.call("GET", "/metrics", key=account.plain.key)).code == "PERMISSION_DENIED"
 
 
 async def test_metrics_can_be_switched_off(tmp_path: Path) -> None:
     async with opened(tmp_path, metrics=False) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            assert (await served.ask("GET", "/metrics", key=account.admin.key)).code == "NOT_FOUND"
+            assert (await served.call("GET", "/metrics", key=account.admin.key)).code == "NOT_FOUND"

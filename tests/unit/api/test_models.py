@@ -1,4 +1,4 @@
-"""Models are listed and described; their ids have slashes."""
+"""Models over HTTP; their ids contain slashes."""
 
 from pathlib import Path
 
@@ -15,38 +15,38 @@ MODEL = "atelier/sketch"
 async def test_models_are_listed_in_the_envelope(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
-        said = await served.ask("GET", "/compat/v1/models", key=key)
-        assert said.json["object"] == "list"
-        found = {model["id"]: model for model in said.json["data"]}
+        response = await served.call("GET", "/compat/v1/models", key=key)
+        assert response.json["object"] == "list"
+        found = {model["id"]: model for model in response.json["data"]}
         assert found[MODEL].keys() >= {"id", "object", "created", "owned_by"}
-        assert not any("schema" in model for model in said.json["data"])
+        assert not any("schema" in model for model in response.json["data"])
 
 
 async def test_schema_adds_the_parameters_of_a_model(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
-        listed = await served.ask("GET", "/compat/v1/models?schema=true", key=key)
+        listed = await served.call("GET", "/compat/v1/models?schema=true", key=key)
         assert all(model["schema"]["type"] == "object" for model in listed.json["data"])
-        one = await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=true", key=key)
+        one = await served.call("GET", f"/compat/v1/models/{MODEL}?schema=true", key=key)
         assert "prompt" in one.json["schema"]["properties"]
-        assert "schema" not in (await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=false", key=key)).json
-        assert (await served.ask("GET", f"/compat/v1/models/{MODEL}?schema=1", key=key)).code == "INVALID_REQUEST"
+        assert "schema" not in (await served.call("GET", f"/compat/v1/models/{MODEL}?schema=false", key=key)).json
+        assert (await served.call("GET", f"/compat/v1/models/{MODEL}?schema=1", key=key)).code == "INVALID_REQUEST"
 
 
 @pytest.mark.parametrize("written", ["atelier/sketch", "atelier%2Fsketch", "atelier%2fsketch"])
 async def test_a_model_id_is_the_whole_rest_of_the_path(tmp_path: Path, written: str) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
-        assert (await served.ask("GET", f"/compat/v1/models/{written}", key=key)).json["id"] == MODEL
+        assert (await served.call("GET", f"/compat/v1/models/{written}", key=key)).json["id"] == MODEL
 
 
 @pytest.mark.parametrize("written", ["", "no", "no/such/model", "../../v1/keys", "%25", "a" * 4000])
 async def test_an_unknown_model_is_a_404_with_its_code(tmp_path: Path, written: str) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         key = (await first_account(gateway)).plain.key
-        said = await served.ask("GET", f"/compat/v1/models/{written}", key=key)
-        assert (said.status, said.code) == (404, "MODEL_NOT_FOUND")
-        assert said.json["error"]["type"] == "invalid_request_error"
+        response = await served.call("GET", f"/compat/v1/models/{written}", key=key)
+        assert (response.status, response.code) == (404, "MODEL_NOT_FOUND")
+        assert response.json["error"]["type"] == "invalid_request_error"
 
 
 async def test_openais_client_lists_and_retrieves_models(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ class CountingReader(multipart.FormReader):
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_forms_are_refused_in_one_pass(name: str) -> None:
-    """No byte is copied twice, and what is large is refused before most of it was parsed."""
+    """No byte is copied twice, and a large form is refused within its first piece."""
     sent = MALFORMED[name]
     reader = CountingReader()
     with pytest.raises(InvalidRequest):

@@ -1,4 +1,4 @@
-"""The document says what the rows say, and is an OpenAPI document."""
+"""The OpenAPI document is valid and agrees with the routes."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The dashboard's files: open to anybody, known again, and locked down."""
+"""The files of the dashboard: served without a key, with an etag and a strict security policy."""
 
 import re
 from importlib.resources import files
@@ -20,22 +20,22 @@ POLICY = (
 async def test_files(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for path in ("/", *(f"/dashboard/{name}" for name in sorted(PARTS))):
-            said = await served.ask("GET", path)
+            response = await served.call("GET", path)
             kind = KINDS[path.rpartition(".")[2] if "." in path else "html"]
-            assert (said.status, said.headers["content-type"]) == (200, f"{kind}; charset=utf-8"), path
-            assert said.headers["content-security-policy"] == POLICY
-            assert said.headers["x-content-type-options"] == "nosniff"
-            again = await served.ask("GET", path, headers={"if-none-match": said.headers["etag"]})
+            assert (response.status, response.headers["content-type"]) == (200, f"{kind}; charset=utf-8"), path
+            assert response.headers["content-security-policy"] == POLICY
+            assert response.headers["x-content-type-options"] == "nosniff"
+            again = await served.call("GET", path, headers={"if-none-match": response.headers["etag"]})
             assert (again.status, again.body) == (304, b"")
-            assert (await served.ask("HEAD", path)).headers["content-length"] == str(len(said.body))
-            assert (await served.ask("POST", path, body={})).status == 405
+            assert (await served.call("HEAD", path)).headers["content-length"] == str(len(response.body))
+            assert (await served.call("POST", path, body={})).status == 405
 
 
 async def test_other_file_names_are_not_found(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for name in ("", "dashboard.html", "..%2f__init__.py", "..%2fstatic%2fkeys.js", "Keys.js", "keys.js%00"):
-            said = await served.ask("GET", f"/dashboard/{name}")
-            assert (said.status, said.code) == (404, "NOT_FOUND"), name
+            response = await served.call("GET", f"/dashboard/{name}")
+            assert (response.status, response.code) == (404, "NOT_FOUND"), name
 
 
 def test_every_file_is_served_and_short() -> None:
@@ -44,7 +44,7 @@ def test_every_file_is_served_and_short() -> None:
 
 
 def test_the_page_has_no_inline_scripts_or_styles() -> None:
-    """Its policy forbids inline code, so none may be there; and what it names is served."""
+    """The security policy forbids inline code; every file that the page names is served."""
     text = (STATIC / "dashboard.html").read_text()
     assert "style=" not in text
     assert re.search(r"\son\w+=", text) is None

@@ -1,4 +1,4 @@
-"""Problems become envelopes, and say when a paid call may be repeated."""
+"""Error responses, and whether a paid call may be repeated."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Providers over HTTP: what is on, what is missing, how each is."""
+"""The list of providers over HTTP."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
         for _ in range(3):
             gateway.health.record_failure("atelier", "clip", "broken")
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            said = await served.ask("GET", "/v1/providers", key=account.admin.key)
-    assert said.status == 200
-    rows = {one["id"]: one for one in said.json["data"]}
+            response = await served.call("GET", "/v1/providers", key=account.admin.key)
+    assert response.status == 200
+    rows = {one["id"]: one for one in response.json["data"]}
     assert list(rows) == sorted(rows)
     assert (rows["atelier"]["on"], rows["atelier"]["reason"], rows["atelier"]["credential"]) == (True, None, None)
     assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.known["atelier"].models})
@@ -32,5 +32,5 @@ async def test_the_list_of_providers_needs_the_admin_scope(tmp_path: Path) -> No
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            said = await served.ask("GET", "/v1/providers", key=account.plain.key)
-            assert said.code == "PERMISSION_DENIED"
+            response = await served.call("GET", "/v1/providers", key=account.plain.key)
+            assert response.code == "PERMISSION_DENIED"

@@ -1,4 +1,4 @@
-"""Query strings are read strictly, by rows, and can be written back as the address of another page."""
+"""Query strings: parsing, checked values, and URLs of other pages."""
 
 from typing import Any
 

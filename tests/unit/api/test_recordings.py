@@ -1,9 +1,9 @@
-"""Recordings over HTTP: made by a header, listed, read, carried away, brought back and deleted."""
+"""Recordings over HTTP: made by a header, listed, retrieved, exported, imported and deleted."""
 
 import pytest
 
 from penstock.accounts.orgs import create_org
-from tests.api.http_calls import Visit, shaped, visiting
+from tests.api.http_calls import ServedApi, checked_json, served_api
 from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
@@ -11,53 +11,55 @@ pytestmark = sqlite_only
 WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
 
 
-async def made(visit: Visit, mode: str = "record") -> str:
-    said = await visit.ask("POST", "/compat/v1/images/generations", WISH, headers={"x-service-replay": mode})
-    shaped("ImageResult", said)
-    return said.headers["x-service-replay-recording"]
+async def made(api: ServedApi, mode: str = "record") -> str:
+    response = await api.call("POST", "/compat/v1/images/generations", WISH, headers={"x-service-replay": mode})
+    checked_json("ImageResult", response)
+    return response.headers["x-service-replay-recording"]
 
 
 async def test_a_recording_is_listed_retrieved_and_deleted(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        first, second = await made(visit), await made(visit)
-        listed = shaped("RecordingList", await visit.ask("GET", "/v1/recordings?limit=1"))
+    async with served_api(open_gateway) as api:
+        first, second = await made(api), await made(api)
+        listed = checked_json("RecordingList", await api.call("GET", "/v1/recordings?limit=1"))
         assert {listed["data"][0]["id"]} < {first, second}
-        rest = shaped("RecordingList", await visit.ask("GET", listed["next_page_url"]))
+        rest = checked_json("RecordingList", await api.call("GET", listed["next_page_url"]))
         assert {listed["data"][0]["id"], rest["data"][0]["id"]} == {first, second}
-        assert shaped("Recording", await visit.ask("GET", f"/v1/recordings/{first}"))["model"] == "picture"
-        assert shaped("RecordingDeleted", await visit.ask("DELETE", f"/v1/recordings/{first}"))["media_deleted"] == 1
-        assert (await visit.ask("GET", f"/v1/recordings/{first}")).code == "NOT_FOUND"
-        assert (await visit.ask("DELETE", f"/v1/recordings/{first}")).code == "NOT_FOUND"
+        assert checked_json("Recording", await api.call("GET", f"/v1/recordings/{first}"))["model"] == "picture"
+        assert (
+            checked_json("RecordingDeleted", await api.call("DELETE", f"/v1/recordings/{first}"))["media_deleted"] == 1
+        )
+        assert (await api.call("GET", f"/v1/recordings/{first}")).code == "NOT_FOUND"
+        assert (await api.call("DELETE", f"/v1/recordings/{first}")).code == "NOT_FOUND"
 
 
 async def test_a_recording_is_exported_and_imported_by_another_organization(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        recording = await made(visit)
-        carried = await visit.ask("GET", f"/v1/recordings/{recording}/export")
+    async with served_api(open_gateway) as api:
+        recording = await made(api)
+        carried = await api.call("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
-        transcript = shaped("RecordingFile", carried)
-        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
-        key = (await visit.running.gateway.keys.create_key(org.id)).key
-        brought = shaped("Recording", await visit.ask("POST", "/v1/recordings", transcript, key=key))
+        transcript = checked_json("RecordingFile", carried)
+        org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
+        key = (await api.running.gateway.keys.create_key(org.id)).key
+        brought = checked_json("Recording", await api.call("POST", "/v1/recordings", transcript, key=key))
         assert brought["model"] == "picture"
         headers = {"x-service-replay": "replay-or-error"}
-        again = await visit.ask("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
+        again = await api.call("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
         assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")
-        assert len(visit.running.lab.images) == 1
+        assert len(api.running.lab.images) == 1
 
 
 async def test_recordings_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
-    async with visiting(open_gateway) as visit:
-        recording = await made(visit)
-        org = await create_org(visit.running.gateway.store, visit.running.clock, "Other", "prepaid")
-        key = (await visit.running.gateway.keys.create_key(org.id)).key
+    async with served_api(open_gateway) as api:
+        recording = await made(api)
+        org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
+        key = (await api.running.gateway.keys.create_key(org.id)).key
         for method, path in (("GET", "{}"), ("GET", "{}/export"), ("DELETE", "{}"), ("GET", "?starting_after={}")):
             where = f"/v1/recordings/{path}".replace("/?", "?").format(recording)
-            assert (await visit.ask(method, where, key=key)).code == "NOT_FOUND"
-        assert shaped("RecordingList", await visit.ask("GET", "/v1/recordings", key=key))["data"] == []
+            assert (await api.call(method, where, key=key)).code == "NOT_FOUND"
+        assert checked_json("RecordingList", await api.call("GET", "/v1/recordings", key=key))["data"] == []
 
 
 @pytest.mark.parametrize("body", [{}, {"penstock_recording": 1}, {"files": [{"data": "x"}]}])
 async def test_an_invalid_recording_file_is_refused(open_gateway: OpenGateway, body: dict[str, object]) -> None:
-    async with visiting(open_gateway) as visit:
-        assert (await visit.ask("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"
+    async with served_api(open_gateway) as api:
+        assert (await api.call("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"

@@ -1,4 +1,4 @@
-"""Schemas of bodies let through what the gateway accepts and stop what it refuses."""
+"""Schemas of request bodies accept and refuse what the gateway accepts and refuses."""
 
 from typing import Any
 

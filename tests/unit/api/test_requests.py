@@ -44,9 +44,9 @@ async def test_requests_are_filtered(tmp_path: Path) -> None:
 async def test_a_summary_counts_all_matching_requests(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         await here.refused(3)
-        said = await here.get("/v1/requests?limit=1&summary=true")
-        assert said.json["summary"] == {"total_cost": 0, "currency": "usd", "count": 3}
-        assert "summary=true" in said.json["next_page_url"]
+        response = await here.get("/v1/requests?limit=1&summary=true")
+        assert response.json["summary"] == {"total_cost": 0, "currency": "usd", "count": 3}
+        assert "summary=true" in response.json["next_page_url"]
         assert "summary" not in (await here.get("/v1/requests")).json
         assert "summary" not in (await here.get("/v1/requests?summary=false")).json
 
@@ -67,8 +67,8 @@ async def test_a_summary_counts_all_matching_requests(tmp_path: Path) -> None:
 )
 async def test_the_message_about_a_bad_parameter_names_it(tmp_path: Path, query: str, param: str) -> None:
     async with running(tmp_path) as here:
-        said = await here.get(f"/v1/requests?{query}")
-        assert (said.status, said.code, said.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
+        response = await here.get(f"/v1/requests?{query}")
+        assert (response.status, response.code, response.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
 
 
 async def test_both_cursors_together_are_a_400(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ async def test_both_cursors_together_are_a_400(tmp_path: Path) -> None:
             f"/v1/requests?starting_after={made}&ending_before={made}",
             "/v1/keys?starting_after=x&ending_before=y",
         ):
-            said = await here.get(path)
-            assert (said.status, said.code) == (400, "INVALID_REQUEST")
-            assert "cannot be combined" in said.json["error"]["message"]
+            response = await here.get(path)
+            assert (response.status, response.code) == (400, "INVALID_REQUEST")
+            assert "cannot be combined" in response.json["error"]["message"]
 
 
 async def test_ids_of_other_organizations_are_not_found(tmp_path: Path) -> None:
@@ -111,6 +111,6 @@ async def test_ids_of_other_organizations_are_not_found(tmp_path: Path) -> None:
 async def test_a_request_is_retrieved(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         [made] = await here.refused(1)
-        said = await here.get(f"/v1/requests/{made}")
-        assert (said.json["id"], said.json["object"], said.json["status"]) == (made, "request", "rejected")
-        assert said.json["created_at"] == "2023-11-14T22:13:22.000Z"
+        response = await here.get(f"/v1/requests/{made}")
+        assert (response.json["id"], response.json["object"], response.json["status"]) == (made, "request", "rejected")
+        assert response.json["created_at"] == "2023-11-14T22:13:22.000Z"

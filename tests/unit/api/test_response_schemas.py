@@ -1,4 +1,4 @@
-"""Shapes are schemas that let through what the interface shows and nothing else."""
+"""Response schemas accept what the interface shows and nothing else."""
 
 from typing import Any
 

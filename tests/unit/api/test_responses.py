@@ -1,4 +1,4 @@
-"""Answers on their way out: JSON, bytes, and streams that end when their reader leaves."""
+"""Sending responses: JSON, bytes, and streams that end when the caller disconnects."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ ID = "req_0123"
 
 
 class Peer:
-    """The server's side of an ASGI conversation."""
+    """The server's side of an ASGI call: it records what is sent."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -62,7 +62,7 @@ class Peer:
 
 
 class Source:
-    """A stream that notes how far it got and that it was closed."""
+    """A stream that records how far it was read and whether it was closed."""
 
     def __init__(self, *chunks: bytes, stuck: bool = False, broken: bool = False) -> None:
         self.given = 0

@@ -1,4 +1,4 @@
-"""A row needs a key unless it says otherwise."""
+"""A route needs a key unless it says otherwise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""There is a row for every method and path; none of them opens what another one closes."""
+"""Routes by method and path, and refusals for everything else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of paths: nothing is open that should be closed, and what costs money is marked."""
+"""The table of routes: which need a key, and which may cost money."""
 
 from pathlib import Path
 
@@ -50,16 +50,16 @@ async def test_every_other_route_refuses_a_call_without_a_key(tmp_path: Path) ->
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for row in ROUTES:
             for method in {row.method, "HEAD", "OPTIONS", "PUT"}:
-                said = await served.ask(method, filled(row.path))
+                response = await served.call(method, filled(row.path))
                 if row.path in OPEN | SIGNED:
-                    assert said.status != 401, (method, row.path)
+                    assert response.status != 401, (method, row.path)
                 else:
-                    assert said.status == 401, (method, row.path)
-                    assert said.headers["www-authenticate"] == "Bearer"
+                    assert response.status == 401, (method, row.path)
+                    assert response.headers["www-authenticate"] == "Bearer"
 
 
 async def test_the_openapi_document_needs_no_key(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         await first_account(gateway)
-        said = await served.ask("GET", "/openapi.json")
-        assert (said.status, said.json["openapi"]) == (200, "3.1.0")
+        response = await served.call("GET", "/openapi.json")
+        assert (response.status, response.json["openapi"]) == (200, "3.1.0")

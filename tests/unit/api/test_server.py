@@ -17,7 +17,7 @@ from penstock.api import server
 from penstock.api.asgi import AsgiApp
 from penstock.api.connection import WaitingConnections
 from tests.api.accounts import opened
-from tests.api.raw_http import Said, Server, request, until
+from tests.api.raw_http import RawResponse, Server, request, until
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,12 +31,12 @@ class Running:
 
     async def wait_for_call(self) -> None:
         """Wait until a call of `/wait` is running."""
-        while (await self.served.ask("GET", "/waiting")).json["waiting"] == 0:
+        while (await self.served.call("GET", "/waiting")).json["waiting"] == 0:
             pass
 
-    async def wait_until_draining(self) -> Said:
+    async def wait_until_draining(self) -> RawResponse:
         """Wait until the process is not ready any more, and return that response."""
-        while (response := await self.served.ask("GET", "/readyz")).status == 200:
+        while (response := await self.served.call("GET", "/readyz")).status == 200:
             pass
         return response
 
@@ -76,43 +76,43 @@ async def running(
 
 
 async def test_sigterm_finishes_running_calls_refuses_new_ones_and_exits_with_0(tmp_path: Path) -> None:
-    async with running(tmp_path, 3600) as here, await here.served.line() as line:
-        assert (await here.served.ask("GET", "/readyz")).status == 200
-        await line.send(request("POST", "/wait"))
+    async with running(tmp_path, 3600) as here, await here.served.connect() as connection:
+        assert (await here.served.call("GET", "/readyz")).status == 200
+        await connection.send(request("POST", "/wait"))
         await here.wait_for_call()
         here.process.send_signal(signal.SIGTERM)
         response = await here.wait_until_draining()
         assert (response.status, response.code) == (503, "UNAVAILABLE")
-        refused = await here.served.ask("POST", "/wait")
+        refused = await here.served.call("POST", "/wait")
         assert (refused.status, refused.headers["x-should-retry"]) == (503, "true")
-        assert (await here.served.ask("GET", "/healthz")).status == 200
-        assert (await here.served.ask("GET", "/release")).status == 204
-        assert (await line.hear()).json == {"waited": True}
+        assert (await here.served.call("GET", "/healthz")).status == 200
+        assert (await here.served.call("GET", "/release")).status == 204
+        assert (await connection.read_response()).json == {"waited": True}
         assert await here.ended() == (0, "stopped\n")
 
 
 async def test_a_process_without_running_calls_stops_without_waiting(tmp_path: Path) -> None:
     """It would wait for an hour if it waited for the drain."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        async with running(tmp_path / number.name, 3600) as here, await here.served.line() as idle:
+        async with running(tmp_path / number.name, 3600) as here, await here.served.connect() as idle:
             await idle.send(request("GET", "/healthz"))
-            assert (await idle.hear()).status == 200
+            assert (await idle.read_response()).status == 200
             here.process.send_signal(number)
             assert await here.ended() == (0, "stopped\n")
             assert await idle.is_closed()
 
 
 async def test_calls_that_outlast_the_drain_are_ended(tmp_path: Path) -> None:
-    async with running(tmp_path, 0.3) as here, await here.served.line() as line:
-        await line.send(request("POST", "/wait"))
+    async with running(tmp_path, 0.3) as here, await here.served.connect() as connection:
+        await connection.send(request("POST", "/wait"))
         await here.wait_for_call()
         here.process.send_signal(signal.SIGTERM)
         assert await here.ended() == (0, "stopped\n")
 
 
 async def test_a_second_signal_stops_the_process_at_once(tmp_path: Path) -> None:
-    async with running(tmp_path, 3600) as here, await here.served.line() as line:
-        await line.send(request("POST", "/wait"))
+    async with running(tmp_path, 3600) as here, await here.served.connect() as connection:
+        await connection.send(request("POST", "/wait"))
         await here.wait_for_call()
         here.process.send_signal(signal.SIGTERM)
         await here.wait_until_draining()  # two signals at the same moment would arrive as one
@@ -129,13 +129,13 @@ async def test_the_server_recovers_after_running_out_of_descriptors(tmp_path: Pa
             client.setblocking(False)
             client.connect_ex(("127.0.0.1", here.served.port))
             crowd.append(client)
-        assert (await here.served.ask("GET", "/readyz")).status in (200, 503)
+        assert (await here.served.call("GET", "/readyz")).status in (200, 503)
         for client in crowd:
             client.close()
 
         async def answers() -> bool:
             try:
-                return (await here.served.ask("GET", "/readyz")).status == 200
+                return (await here.served.call("GET", "/readyz")).status == 200
             except (OSError, asyncio.IncompleteReadError):
                 return False
 
@@ -207,7 +207,7 @@ async def test_the_server_runs_in_a_thread_without_signals(tmp_path: Path) -> No
     thread.start()
     try:
         await until(is_up.is_set)
-        assert (await Server(port, ServerState()).ask("GET", "/healthz")).status == 200
+        assert (await Server(port, ServerState()).call("GET", "/healthz")).status == 200
     finally:
         is_down.set()
         await asyncio.to_thread(thread.join)

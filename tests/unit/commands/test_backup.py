@@ -1,4 +1,4 @@
-"""A copy that a gateway can be started from, or a line that says why there is none."""
+"""`penstock backup`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Keys on the command line: made once, listed without their secret, revoked."""
+"""`penstock keys`: create, list, revoke."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Organizations and their money on the command line."""
+"""`penstock orgs` and `penstock credit`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Providers on the command line: listed, seen through a running gateway, tried for real against simulated vendors."""
+"""`penstock providers`: listed locally, listed by a running gateway, and checked against simulated providers."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def lab() -> Iterator[ScriptedProvider]:
 
 @contextmanager
 def described(data: Path, lab: ScriptedProvider) -> Iterator[Path]:
-    """A data folder whose penstock.toml knows the lab."""
+    """Return a data folder whose penstock.toml configures the fake provider."""
     Ground(data, "", lab)._describe()
     yield data
 
@@ -51,7 +51,7 @@ def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) ->
 def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: ScriptedProvider) -> None:
     ground = Ground(tmp_path / "data", "", lab)
     with ground.serving() as served:
-        assert served.ask("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
+        assert served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
         seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
         refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")
     rows = {row[0]: row for row in seen.lines}
@@ -135,11 +135,11 @@ def test_a_failing_provider_is_reported(tmp_path: Path, lab: ScriptedProvider, m
     assert "lab does not work: UPSTREAM_ERROR: " in ended.err
 
 
-@pytest.mark.parametrize(("said", "calls"), [("n\n", 0), ("", 0), ("y\n", 1)])
+@pytest.mark.parametrize(("typed", "calls"), [("n\n", 0), ("", 0), ("y\n", 1)])
 def test_nothing_is_spent_without_confirmation(
-    tmp_path: Path, lab: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, said: str, calls: int
+    tmp_path: Path, lab: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, typed: str, calls: int
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     ended = check(tmp_path / "data", lab, "--model", "picture")
     assert (ended.status == 0) is (calls > 0)
     assert len(lab.invoice) == calls

@@ -1,4 +1,4 @@
-"""Recordings on the command line: carried from one gateway to another without loss."""
+"""`penstock recordings`: list, show, delete, and export and import without loss."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
 
 
 async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
-    """Ids of recordings of pictures of these."""
+    """Record an image for each prompt and return the ids of the recordings."""
     found = []
     async with open_gateway() as running:
         for prompt in prompts:
@@ -23,7 +23,7 @@ async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """All files; when a recording was brought in is the gateway's own business."""
+    """Return all files by name, without the time of import, which differs."""
     found = {path.name: json.loads(path.read_bytes()) for path in folder.glob("*.json")}
     without = {name: {**document, "recorded_at": None} for name, document in found.items()}
     return without | {path.name: path.read_bytes() for path in folder.glob("*.png")}

@@ -1,4 +1,4 @@
-"""Starting and stopping: what is refused, what is greeted, how it ends."""
+"""`penstock serve` and `penstock worker`: refusals, what they print, how they stop."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from tests.ports import unused_port
 
 @contextmanager
 def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """A process of its own, ended with the test."""
+    """Start a process that is ended with the test."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     command = [sys.executable, "-m", "penstock", *words]
     with subprocess.Popen(command, env=clean | environment, stdout=subprocess.PIPE, text=True) as process:
@@ -36,7 +36,7 @@ def running(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"
 
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
-    """One that waits for the disk, because a worker refuses others."""
+    """A Postgres with fsync, because a worker refuses one without."""
     with postgres.server(postgres.COMMON) as address:
         yield address
 

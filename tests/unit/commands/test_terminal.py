@@ -1,4 +1,4 @@
-"""What commands share: settings, the first organization, tables for people and lines for programs."""
+"""What commands share: settings, the default organization, tables and lines."""
 
 import os
 import pty
@@ -37,7 +37,7 @@ def test_output_to_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str
 
 
 def test_output_to_a_terminal_is_a_table() -> None:
-    """Seen through a terminal of our own."""
+    """The command writes to a pseudo-terminal."""
     ours, theirs = pty.openpty()
     code = "from penstock.commands.terminal import show; show('Things', ['name', 'size'], [['pear', 3]])"
     with os.fdopen(ours, "rb", buffering=0) as reader:

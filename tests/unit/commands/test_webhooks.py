@@ -1,4 +1,4 @@
-"""Webhook messages on the command line: seen, sent again; a new secret."""
+"""`penstock webhooks`: list, redeliver, rotate."""
 
 import asyncio
 from contextlib import closing
@@ -12,7 +12,7 @@ from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
 
 
 def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
-    """Messages about two cancelled videos: one that was given up, one that waits."""
+    """Create messages about two cancelled videos: one exhausted, one waiting."""
 
     async def work() -> tuple[str, str]:
         async with open_gateway(works=False) as running:
