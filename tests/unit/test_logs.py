@@ -67,24 +67,23 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-def test_credentials_are_redacted(secret: str) -> None:
-    redacted = redact_credentials(None, "", json.dumps({"event": f"sent {secret}, failed"}))
-    assert "[secret]" in redacted
-    assert json.loads(redacted)["event"].endswith(", failed")
-    assert secret.removeprefix("https://x.example/")[-9:] not in redacted
+def test_credentials_are_redacted() -> None:
+    shown = []
+    for secret in SECRETS:
+        redacted = redact_credentials(None, "", json.dumps({"event": f"sent {secret}, failed"}))
+        hidden = secret.removeprefix("https://x.example/")[-9:] not in redacted
+        if "[secret]" not in redacted or not hidden or not json.loads(redacted)["event"].endswith(", failed"):
+            shown.append(secret)
+    assert shown == []
 
 
-@pytest.mark.parametrize(
-    "text", ["key_0123456789abcdef", "req_0123456789", "the key is bearer", "a task-force", "sk-1"]
-)
-def test_other_text_stays(text: str) -> None:
-    assert redact_credentials(None, "", text) == text
+def test_other_text_stays() -> None:
+    texts = ["key_0123456789abcdef", "req_0123456789", "the key is bearer", "a task-force", "sk-1"]
+    assert [redact_credentials(None, "", text) for text in texts] == texts
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_credentials_are_redacted_wherever_they_are() -> None:
+    calls = [
         "log.info('x', value=SECRET)",
         "log.info('x', value=[{'deep': (SECRET,)}])",
         "log.info('x', value=ValueError(SECRET))",
@@ -93,12 +92,11 @@ def test_other_text_stays(text: str) -> None:
         "plain.info('x %s', SECRET)",
         "log.error('x', exc_info=ValueError(SECRET))",
         "plain.error('x', exc_info=ValueError(SECRET))",
-    ],
-)
-def test_credentials_are_redacted_wherever_they_are(code: str) -> None:
-    (line,) = log_lines(f"SECRET = 'sk-canary' + '-0123456789'; {code}")
-    assert "canary" not in json.dumps(line)
-    assert "[secret]" in json.dumps(line)
+    ]
+    lines = log_lines("; ".join(["SECRET = 'sk-canary' + '-0123456789'", *calls]))
+    texts = [json.dumps(line) for line in lines]
+    shown = [call for call, text in zip(calls, texts, strict=True) if "canary" in text or "[secret]" not in text]
+    assert shown == []
 
 
 @pytest.mark.parametrize("name", ["log", "plain"])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 
 import msgspec
@@ -164,14 +165,20 @@ def test_frame_is_parsed(text: str, frame: Frame, ratio: str) -> None:
     assert frame.size == (text if frame.exact else ratio)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "1024", "x", "1024x", "0x512", "512x0", "01x1", "-1x5", "1024X768", "1024×768", "1.5:1", "0:1", "16/9", " 1:1",
-     "1:1\n", "100000x1", "10000:1", "auto", "720p", "１０２４x７６８", "٣:٤"],
-)  # fmt: skip
-def test_frame_refuses_anything_else(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        Frame.parse(text)
+def refused(parse: Callable[[str], object], text: str) -> bool:
+    """Whether parsing a text raises ValueError."""
+    try:
+        parse(text)
+    except ValueError:
+        return True
+    return False
+
+
+def test_frame_refuses_anything_else() -> None:
+    sizes = ["1024x", "0x512", "512x0", "01x1", "-1x5", "1024X768", "1024×768", "100000x1", "１０２４x７６８"]
+    ratios = ["1.5:1", "0:1", "16/9", " 1:1", "1:1\n", "10000:1", "٣:٤"]
+    others = ["", "1024", "x", "auto", "720p"]
+    assert [text for text in sizes + ratios + others if not refused(Frame.parse, text)] == []
 
 
 @pytest.mark.parametrize(
@@ -210,9 +217,6 @@ def test_retention_is_parsed(text: str, seconds: int) -> None:
     assert Retention.parse(text).seconds == seconds
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0h", "12", "h", "1 h", "1H", "1w", "-1d", "1.5h", "01h", "1h ", "1h\n", "٣d", "1000000h"]
-)
-def test_retention_refuses_anything_else(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        Retention.parse(text)
+def test_retention_refuses_anything_else() -> None:
+    texts = ["", "0h", "12", "h", "1 h", "1H", "1w", "-1d", "1.5h", "01h", "1h ", "1h\n", "٣d", "1000000h"]
+    assert [text for text in texts if not refused(Retention.parse, text)] == []
