@@ -51,8 +51,14 @@ from its own line or from above. It is kept in [layers.txt](layers.txt) and chec
 
 {diagram}
 
-To follow a request on its way in, start with [generations/endpoints.py](../src/penstock/generations/endpoints.py) or
+## Four journeys
+
+Start reading with [generations/endpoints.py](../src/penstock/generations/endpoints.py) or
 [chat/endpoint.py](../src/penstock/chat/endpoint.py).
+
+```text
+{(ROOT / "docs" / "journeys.txt").read_text().rstrip()}
+```
 
 ## Modules beside the packages
 

@@ -1,5 +1,6 @@
 """Documentation in step with the code: generated pages are current, links lead somewhere, dependencies have reasons."""
 
+import importlib
 import json
 import re
 import tomllib
@@ -107,6 +108,23 @@ def test_the_schema_finds_mistakes() -> None:
         {"models": {"m": {"weight": 0}}},
     ]
     assert [mistake for mistake in mistakes if validator.is_valid(mistake)] == []
+
+
+def test_journeys_name_modules_and_functions_that_exist() -> None:
+    text = (ROOT / "docs" / "journeys.txt").read_text()
+    named = re.findall(
+        r"^ +((?:api|generations|chat|accounts|jobs|media|webhooks|upstream|net)\.[\w.]+)", text, re.MULTILINE
+    )
+    assert len(named) > 20
+    missing = []
+    for name in named:
+        package, module, *attributes = name.split(".")
+        found: object = importlib.import_module(f"penstock.{package}.{module}")
+        for attribute in attributes:
+            found = getattr(found, attribute, None)
+        if found is None:
+            missing.append(name)
+    assert missing == []
 
 
 # --------------------------------------------------------------------------------------------------------------- links
