@@ -1,4 +1,4 @@
-"""The page about providers, out of their own tables; `docs/generate.py` writes it."""
+"""Build the page about providers from their tables; `docs/generate.py` writes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -13,18 +13,18 @@ UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens"}
 MILLION = Decimal(1_000_000)
 
-INTRODUCTION = """A provider is on when its credential is in the environment; one that lives on your own machine, when
-its address is. `penstock providers` shows what is on and what is missing, and `penstock providers check NAME` makes one
-real call. [Configuration](configuration.md) says how to add models, prices and whole providers without code, and
+INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
+`penstock providers` shows which are on and what is missing for the others, and `penstock providers check NAME` makes
+one real call. [Configuration](configuration.md) says how to add models, prices and whole providers without code, and
 [add a provider](add-a-provider.md) how to write one.
 
-What happens to a field is one of: *passthrough* (sent as it is), *renamed* (sent under the provider's name),
-*converted* (sent in the provider's form), *emulated* (done by the gateway where the provider cannot). Fields that a
-model does not have are dropped, or refused where dropping them would change what was asked for. Fields that a table
-does not name are sent as they are; [Atelier](atelier.md) refuses them. `GET /compat/v1/models?schema=true` tells the
-same about a running gateway.
+What happens to a field: *passthrough* (sent unchanged), *renamed* (sent under the provider's name), *converted* (sent
+in the provider's format), *emulated* (done by the gateway, because the provider cannot). Fields that a model does not
+have are ignored, or refused if the result would not be what was asked for. Fields that are not in a table are sent
+unchanged; [Atelier](atelier.md) refuses them. `GET /compat/v1/models?schema=true` returns the same for a running
+gateway.
 
-Prices are in US dollars and say where they come from. The first that applies counts; `penstock.toml` can set others.
+Prices are in US dollars, with their source. The first price that applies counts; `penstock.toml` can set others.
 """
 
 
@@ -43,7 +43,7 @@ def line(provider: Provider) -> str:
 
 
 def anchor(provider: Provider) -> str:
-    return "".join(one for one in provider.name.lower() if one.isalnum() or one in " -_").replace(" ", "-")
+    return "".join(letter for letter in provider.name.lower() if letter.isalnum() or letter in " -_").replace(" ", "-")
 
 
 def switch(provider: Provider) -> str:
@@ -55,10 +55,15 @@ def chapter(provider: Provider) -> str:
     docs = f" [Its own documentation]({provider.docs})." if provider.docs.startswith("http") else ""
     notes = list(dict.fromkeys(price.note for model in provider.models for price in model.prices if price.note))
     rows = "\n".join(row(model, notes) for model in provider.models)
-    table = f"| model | its name there | does | price |\n| --- | --- | --- | --- |\n{rows}"
+    table = f"| model | name at the provider | does | price |\n| --- | --- | --- | --- |\n{rows}"
     numbered = [f"{mark(note, notes)}{note}".strip().rstrip(".") for note in notes]
-    told = f"\n\nPrices: {'; '.join(numbered)}." if notes else ""
-    parts = [f"## {provider.name}", f"`{provider.slug}`, {how(provider)}.{docs}", table + told, *operations(provider)]
+    sources = f"\n\nPrices: {'; '.join(numbered)}." if notes else ""
+    parts = [
+        f"## {provider.name}",
+        f"`{provider.slug}`, {how(provider)}.{docs}",
+        table + sources,
+        *operations(provider),
+    ]
     return "\n\n".join(parts)
 
 
@@ -67,12 +72,12 @@ def how(provider: Provider) -> str:
 
 
 def mark(note: str, notes: Sequence[str]) -> str:
-    """Which source a price is from, where a provider's prices have several."""
+    """The number of a price's source, if the provider's prices have several sources."""
     return f"[{notes.index(note) + 1}] " if len(notes) > 1 else ""
 
 
 def row(model: Model, notes: Sequence[str]) -> str:
-    upstream = "whatever is asked for" if model.upstream == ANY else f"`{model.upstream}`"
+    upstream = "any model" if model.upstream == ANY else f"`{model.upstream}`"
     sources = "".join(dict.fromkeys(mark(price.note, notes) for price in model.prices if price.note))
     return f"| `{model.id}` | {upstream} | {', '.join(modes(model))} | {prices(model)} {sources}".rstrip() + " |"
 
@@ -85,21 +90,21 @@ def prices(model: Model) -> str:
 
 
 def money(price: Price) -> str:
-    many = MILLION if price.unit == "token" else Decimal(1)
-    words = f"{plain(price.usd, many)} {UNITS[price.unit]}"
+    units = MILLION if price.unit == "token" else Decimal(1)
+    words = f"{amount(price.usd, units)} {UNITS[price.unit]}"
     if price.input_usd != "0":
-        words += f", {plain(price.input_usd, many)} going in"
-    words += "".join(f", {plain(usd, many)} {name}" for name, usd in price.other_usd.items())
+        words += f", {amount(price.input_usd, units)} input"
+    words += "".join(f", {amount(usd, units)} {name}" for name, usd in price.other_usd.items())
     if price.each_usd != "0":
         words += f", {price.each_usd} for each output"
     conditions = [f"{name.removeprefix('sent.')} {value}" for name, value in price.when.items()]
     if price.above:
-        conditions.append(f"more than {price.above} tokens in")
+        conditions.append(f"more than {price.above} input tokens")
     return f"{words} ({', '.join(conditions)})" if conditions else words
 
 
-def plain(usd: str, many: Decimal) -> str:
-    text = f"{Decimal(usd) * many:f}"
+def amount(usd: str, units: Decimal) -> str:
+    text = f"{Decimal(usd) * units:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -107,7 +112,7 @@ def plain(usd: str, many: Decimal) -> str:
 
 
 def operations(provider: Provider) -> Iterator[str]:
-    """One table for all models that take the same."""
+    """One table for all models with the same parameters."""
     shared: dict[int, tuple[Operation, list[str]]] = {}
     for model in provider.models:
         op, ids = shared.setdefault(id(model.op), (model.op, []))
@@ -115,7 +120,7 @@ def operations(provider: Provider) -> Iterator[str]:
             ids.append(model.id)
     tables: dict[tuple[str, str], list[str]] = {}
     for op, ids in shared.values():
-        tables.setdefault((op.task, parameters(op)), []).extend(f"`{one}`" for one in ids)
+        tables.setdefault((op.task, parameters(op)), []).extend(f"`{model_id}`" for model_id in ids)
     for (task, table), models in tables.items():
         yield f"### {provider.slug} {task}: {brief(models)}\n\n{table}"
 
@@ -126,47 +131,51 @@ def brief(models: list[str]) -> str:
 
 
 def parameters(op: Operation) -> str:
-    dropped = [name(one) for one in op.params if one.handling == "ignored"]
-    refused = [name(one) for one in op.params if one.handling == "refused"]
-    fixed = [f"`{one.to[0]}` as `{one.value}`" for one in op.params if one.handling == "fixed"]
-    ours = [name(one) for one in op.params if one.handling == "emulated" and not one.to]
-    rows = [one for one in op.params if one.to and one.handling != "fixed"]
-    said = [f"| {name(one)} | {one.handling} | {target(one)} | {limits(one)} |" for one in rows]
-    parts = ["| field | handling | there | limits |\n| --- | --- | --- | --- |\n" + "\n".join(said)] if said else []
+    dropped = [name(row) for row in op.params if row.handling == "ignored"]
+    refused = [name(row) for row in op.params if row.handling == "refused"]
+    fixed = [f"`{row.to[0]}` as `{row.value}`" for row in op.params if row.handling == "fixed"]
+    ours = [name(row) for row in op.params if row.handling == "emulated" and not row.to]
+    rows = [row for row in op.params if row.to and row.handling != "fixed"]
+    said = [f"| {name(row)} | {row.handling} | {target(row)} | {limits(row)} |" for row in rows]
+    parts = (
+        ["| field | handling | provider's field | limits |\n| --- | --- | --- | --- |\n" + "\n".join(said)]
+        if said
+        else []
+    )
     parts += [f"Emulated: {', '.join(ours)}."] if ours else []
-    parts += [f"Dropped: {', '.join(dropped)}."] if dropped else []
+    parts += [f"Ignored: {', '.join(dropped)}."] if dropped else []
     parts += [f"Refused: {', '.join(refused)}."] if refused else []
     parts += [f"Always sent: {', '.join(fixed)}."] if fixed else []
     if op.task == "chat":
-        parts.append("Everything else as OpenAI has it.")
+        parts.append("All other fields as in OpenAI's API.")
     return "\n\n".join(parts)
 
 
-def name(one: Param) -> str:
-    return NAMES.get(one.name, f"`{one.name}`")
+def name(row: Param) -> str:
+    return NAMES.get(row.name, f"`{row.name}`")
 
 
-def target(one: Param) -> str:
-    return ", ".join(f"`{to}`" for to in one.to) or "not sent"
+def target(row: Param) -> str:
+    return ", ".join(f"`{to}`" for to in row.to) or "not sent"
 
 
-def limits(one: Param) -> str:
-    said = ["required"] if one.required else []
-    if one.one_of:
-        said.append("one of " + ", ".join(f"`{value}`" for value in one.one_of))
-    said += bounds(one)
-    if one.max_length is not None:
-        said.append(f"{one.max_length} characters at most")
-    if one.max_items is not None:
-        said.append(f"{one.max_items} at most")
-    if one.default is not None:
-        said.append(f"`{one.default}` unless said")
+def limits(row: Param) -> str:
+    said = ["required"] if row.required else []
+    if row.one_of:
+        said.append("one of " + ", ".join(f"`{value}`" for value in row.one_of))
+    said += bounds(row)
+    if row.max_length is not None:
+        said.append(f"{row.max_length} characters at most")
+    if row.max_items is not None:
+        said.append(f"{row.max_items} at most")
+    if row.default is not None:
+        said.append(f"default `{row.default}`")
     return ", ".join(said)
 
 
-def bounds(one: Param) -> list[str]:
-    if one.name == "n":
-        return [f"{one.high:g} in one call"] if one.high else []
-    found: Mapping[str, Any] = {"from": one.low, "to": one.high}
+def bounds(row: Param) -> list[str]:
+    if row.name == "n":
+        return [f"{row.high:g} in one call"] if row.high else []
+    found: Mapping[str, Any] = {"from": row.low, "to": row.high}
     words = " ".join(f"{word} {value:g}" for word, value in found.items() if value is not None)
     return [words] if words else []

@@ -96,7 +96,7 @@ class Endpoint:
         self._always: Act = serve
 
     def next(self, *acts: Act) -> None:
-        """One act for each of the next requests, in the call they arrive."""
+        """One act for each of the next requests, in the order in which they arrive."""
         self._next.extend(acts)
 
     def always(self, act: Act) -> None:

@@ -1,25 +1,25 @@
-"""Exchanges with providers as files: how they are written, found and played.
+"""Recorded exchanges with providers: the format of the files, and the code that runs them.
 
-A recording is one JSON file in tests/providers/<slug>/ (an operator's own endpoints: tests/providers/compatible/):
+A recording is one JSON file in tests/providers/<slug>/ (those of penstock.toml: tests/providers/compatible/):
 
     model      public id of the model
-    upstream   the provider's own id, where several go by one public id
+    upstream   the provider's name for the model, if several models share a public id
     request    the caller's fields, as for the endpoint; images are {"data": text, "content_type", "width", "height"},
-               or just the text that stands for their bytes
-    exchanges  what must be sent, in call, and what comes back:
-                 sent   method, url; `headers` that must be among those sent; `body`, or `form` as pairs
+               or just the text that is used as their bytes
+    exchanges  what must be sent, in this order, and what comes back:
+                 sent   method, url; `headers` that must be sent, among others; `body`, or `form` as pairs
                  reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`, `events`
-    result     how it must end: status ("completed"), files, and whatever else of a Result is worth saying; or
-    error      kind ("rejected", "refused", "busy", "broken", "unreadable"; "unknown" when nobody may be asked again),
+    result     how it must end: status ("completed"), files, and other fields of a Result to check; or
+    error      kind ("rejected", "refused", "busy", "broken", "unreadable"; "unknown": no other provider may be tried),
                and perhaps message and retry_after_seconds
-    cancel     true: after the submission the job is called off
-    key        the credential, where its form matters
+    cancel     true: the job is cancelled after the submission
+    key        the credential, if its form matters
 
-A chat's answer is handed on as it came, so its result is {"json": …}, or {"events": […]} when it was streamed; `usage`
-is what was learned from it, with the cost that the provider reported.
+A chat response is passed on, so its result is {"json": …}, or {"events": […]} if it was streamed; `usage` is what was
+read from it, with the cost that the provider reported.
 
-Bytes inside `msgpack` are {"base64": "…"}. A file of the result says all that it has: `url` is where it would be
-fetched, `private` that the credential goes there too.
+Bytes inside `msgpack` are {"base64": "…"}. A file of the result has all its fields: `url` is where it would be fetched,
+`private` means that the credential is sent there.
 """
 
 import base64
@@ -53,7 +53,7 @@ HERE = Path(__file__).parent
 KEY = "the-credential"
 IMAGES = ("image", "mask", "input_reference")
 
-# What an operator would write into penstock.toml.
+# A provider as penstock.toml describes it.
 LAB = {
     "speaks": "openai",
     "name": "The Lab",
@@ -70,7 +70,7 @@ LAB = {
 
 
 @cache
-def known() -> Mapping[str, Provider]:
+def known_providers() -> Mapping[str, Provider]:
     """Providers by the folder of their recordings."""
     (lab,) = configured.providers({}, {"lab": LAB})
     return {"compatible": lab, **{provider.slug: provider for provider in providers.discover()}}
@@ -79,7 +79,7 @@ def known() -> Mapping[str, Provider]:
 @dataclass(frozen=True, slots=True)
 class Recording:
     path: Path
-    told: Mapping[str, Any]
+    content: Mapping[str, Any]
 
     @property
     def slug(self) -> str:
@@ -88,14 +88,14 @@ class Recording:
     @property
     def model(self) -> Model:
         """The first of that name, and of that `upstream` if the recording says so, that takes so many images."""
-        named = [one for one in known()[self.slug].models if one.id == self.told["model"]]
-        found = [one for one in named if self.told.get("upstream", one.upstream) == one.upstream]
+        named = [one for one in known_providers()[self.slug].models if one.id == self.content["model"]]
+        found = [one for one in named if self.content.get("upstream", one.upstream) == one.upstream]
         return next(one for one in found if len(found) == 1 or self._fits(one))
 
     def _fits(self, model: Model) -> bool:
-        images = {name: len(list(_images(self.told["request"].get(name)))) for name in IMAGES}
+        images = {name: len(list(_input_images(self.content["request"].get(name)))) for name in IMAGES}
         try:
-            translate.check_inputs(model, {translate_name(name): count for name, count in images.items()})
+            translate.check_inputs(model, {table_name(name): count for name, count in images.items()})
         except InvalidRequest:
             return False
         return True
@@ -103,9 +103,9 @@ class Recording:
     @property
     def outcome(self) -> str:
         """`success`, `refusal` or `failure`."""
-        if "result" in self.told:
+        if "result" in self.content:
             return "success"
-        return "refusal" if self.told["error"]["kind"] == "refused" else "failure"
+        return "refusal" if self.content["error"]["kind"] == "refused" else "failure"
 
     def __str__(self) -> str:
         return f"{self.slug}/{self.path.stem}"
@@ -119,44 +119,44 @@ def recordings() -> list[Recording]:
 # ------------------------------------------------------------------------------------------------------------- request
 
 
-def request_of(told: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputImage]]]:
+def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request, dict[str, list[InputImage]]]:
     """The canonical request and its images, checked as the gateway would."""
     table = TABLES[model.op.task]
-    said = {name: value for name, value in told["request"].items() if name not in IMAGES}
+    fields = {name: value for name, value in content["request"].items() if name not in IMAGES}
     request = Request(
         task=model.op.task,
         model=model.id,
-        values={table[name].alias_of or name: value for name, value in said.items() if name in table},
-        extras={name: value for name, value in said.items() if name not in table},
+        values={table[name].alias_of or name: value for name, value in fields.items() if name in table},
+        extras={name: value for name, value in fields.items() if name not in table},
     )
-    images = {name: list(_images(told["request"].get(name))) for name in IMAGES}
-    inputs = {translate_name(name): found for name, found in images.items() if found}
+    images = {name: list(_input_images(content["request"].get(name))) for name in IMAGES}
+    inputs = {table_name(name): found for name, found in images.items() if found}
     request = translate.with_defaults(request, model)
     translate.check(model, request)
     translate.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs
 
 
-def translate_name(name: str) -> str:
+def table_name(name: str) -> str:
     return "images" if name == "image" else name
 
 
-def _images(told: Any) -> Iterator[InputImage]:
-    for one in told if isinstance(told, list) else [told] if told else []:
-        said: dict[str, Any] = {"data": one} if isinstance(one, str) else one
+def _input_images(content: Any) -> Iterator[InputImage]:
+    for item in content if isinstance(content, list) else [content] if content else []:
+        fields: dict[str, Any] = {"data": item} if isinstance(item, str) else item
         yield InputImage(
-            data=said["data"].encode(),
-            content_type=said.get("content_type", "image/png"),
-            width=said.get("width", 64),
-            height=said.get("height", 48),
+            data=fields["data"].encode(),
+            content_type=fields.get("content_type", "image/png"),
+            width=fields.get("width", 64),
+            height=fields.get("height", 48),
         )
 
 
 # --------------------------------------------------------------------------------------------------------------- sender
 
 
-class Script:
-    """Stands where the wire stands: checks what is sent against the recording and answers from it."""
+class ScriptedHttpClient:
+    """Takes the place of HttpClient: checks what is sent against the recording, and replies from it."""
 
     def __init__(self, exchanges: list[dict[str, Any]]) -> None:
         self.left = list(exchanges)
@@ -165,23 +165,23 @@ class Script:
         assert self.left, f"sent although nothing more was expected: {outgoing.method} {outgoing.url}"
         exchange = self.left.pop(0)
         expected = exchange["sent"]
-        sent = shown(outgoing)
+        sent = request_fields(outgoing)
         headers = sent.pop("headers")
         for name, value in expected.get("headers", {}).items():
             assert headers.get(name) == value, f"header {name}: {headers.get(name)!r}"
         # As text, because 5 and 5.0 are equal here and not the same to every server.
-        assert written(sent) == written({name: value for name, value in expected.items() if name != "headers"})
-        return reply(exchange["reply"])
+        assert as_json(sent) == as_json({name: value for name, value in expected.items() if name != "headers"})
+        return recorded_reply(exchange["reply"])
 
     @asynccontextmanager
-    async def stream(self, outgoing: HttpRequest, **_: Any) -> AsyncIterator["Flow"]:
-        answer = await self.send(outgoing)
-        yield Flow(answer.status, answer.headers, answer.body)
+    async def stream(self, outgoing: HttpRequest, **_: Any) -> AsyncIterator["RecordedStream"]:
+        reply = await self.send(outgoing)
+        yield RecordedStream(reply.status, reply.headers, reply.body)
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """A recorded answer that comes in pieces, cut where no event ends."""
+class RecordedStream:
+    """A recorded stream in pieces of 50 bytes, so that events are cut."""
 
     status: int
     headers: Mapping[str, str]
@@ -195,79 +195,79 @@ class Flow:
             yield self.body[start : start + 50]
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
-def shown(outgoing: HttpRequest) -> dict[str, Any]:
-    """A request as a recording writes it."""
+def request_fields(outgoing: HttpRequest) -> dict[str, Any]:
+    """A request in the form of a recording."""
     sent: dict[str, Any] = {"method": outgoing.method, "url": outgoing.url, "headers": dict(outgoing.headers)}
     if outgoing.form:
-        sent["form"] = [[name, part(value)] for name, value in outgoing.form]
+        sent["form"] = [[name, form_part(value)] for name, value in outgoing.form]
     elif outgoing.body:
         packed = outgoing.headers["content-type"] == "application/msgpack"
-        sent["body"] = textual(msgspec.msgpack.decode(outgoing.body)) if packed else json.loads(outgoing.body)
+        sent["body"] = bytes_to_base64(msgspec.msgpack.decode(outgoing.body)) if packed else json.loads(outgoing.body)
     return sent
 
 
-def part(value: str | Upload) -> Any:
+def form_part(value: str | Upload) -> Any:
     if isinstance(value, str):
         return value
     return {"filename": value.filename, "content_type": value.content_type, "data": value.data.decode()}
 
 
-def written(value: Any) -> str:
+def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def reply(told: Mapping[str, Any]) -> Reply:
-    if "json" in told:
-        body = json.dumps(told["json"]).encode()
-    elif "msgpack" in told:
-        body = msgspec.msgpack.encode(binary(told["msgpack"]))
-    elif "events" in told:
-        body = b"".join(event.encode() + b"\n\n" for event in told["events"])
+def recorded_reply(content: Mapping[str, Any]) -> Reply:
+    if "json" in content:
+        body = json.dumps(content["json"]).encode()
+    elif "msgpack" in content:
+        body = msgspec.msgpack.encode(base64_to_bytes(content["msgpack"]))
+    elif "events" in content:
+        body = b"".join(event.encode() + b"\n\n" for event in content["events"])
     else:
-        body = base64.b64decode(told["base64"]) if "base64" in told else told.get("text", "").encode()
-    return Reply(told.get("status", 200), told.get("headers", {}), body)
+        body = base64.b64decode(content["base64"]) if "base64" in content else content.get("text", "").encode()
+    return Reply(content.get("status", 200), content.get("headers", {}), body)
 
 
-def textual(value: Any) -> Any:
-    """Bytes, wherever they are, as JSON can say them."""
+def bytes_to_base64(value: Any) -> Any:
+    """The value with all bytes inside it as base64 objects, for JSON."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, dict):
-        return {name: textual(one) for name, one in value.items()}
-    return [textual(one) for one in value] if isinstance(value, list) else value
+        return {name: bytes_to_base64(one) for name, one in value.items()}
+    return [bytes_to_base64(one) for one in value] if isinstance(value, list) else value
 
 
-def binary(value: Any) -> Any:
+def base64_to_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"base64"}:
             return base64.b64decode(value["base64"])
-        return {name: binary(one) for name, one in value.items()}
-    return [binary(one) for one in value] if isinstance(value, list) else value
+        return {name: base64_to_bytes(one) for name, one in value.items()}
+    return [base64_to_bytes(one) for one in value] if isinstance(value, list) else value
 
 
 # -------------------------------------------------------------------------------------------------------------- playing
 
 
-def carrier(script: Script) -> Upstream:
-    """The gateway's own code from the canonical request on; only the sender is not the real one."""
-    local_servers = {slug: cast(LocalServer, script) for slug, provider in known().items() if provider.local}
+def scripted_upstream(script: ScriptedHttpClient) -> Upstream:
+    """The real Upstream with a scripted HTTP client."""
+    local_servers = {slug: cast(LocalServer, script) for slug, provider in known_providers().items() if provider.local}
     return Upstream(cast(HttpClient, script), local_servers, Settings())
 
 
-async def play(recording: Recording) -> dict[str, Any]:
-    """How the exchange ended, in the recording's own words."""
-    told, provider = recording.told, known()[recording.slug]
-    option = Candidate(provider, recording.model, told.get("key", KEY) if provider.key_env else "")
-    script = Script(told["exchanges"])
-    upstream = carrier(script)
+async def run_recording(recording: Recording) -> dict[str, Any]:
+    """Run a recording and return how it ended, in the form of its `result` or `error`."""
+    content, provider = recording.content, known_providers()[recording.slug]
+    option = Candidate(provider, recording.model, content.get("key", KEY) if provider.key_env else "")
+    script = ScriptedHttpClient(content["exchanges"])
+    upstream = scripted_upstream(script)
     try:
         if option.model.op.task == "chat":
-            ended = await _talked(upstream, option, told)
+            ended = await _run_chat(upstream, option, content)
         else:
-            ended = said(upstream, option, await _carried(upstream, option, told, script))
+            ended = result_fields(upstream, option, await _run_generation(upstream, option, content, script))
     except InvalidRequest as problem:
         ended = {"kind": "rejected", "message": problem.message}
     except AttemptFailed as problem:
@@ -279,20 +279,20 @@ async def play(recording: Recording) -> dict[str, Any]:
     return ended
 
 
-async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]) -> dict[str, Any]:
-    body = {"model": told["model"], **told["request"]}
+async def _run_chat(upstream: Upstream, option: Candidate, content: Mapping[str, Any]) -> dict[str, Any]:
+    body = {"model": content["model"], **content["request"]}
     caller = Caller("org_1", "key_1")
-    talk = read_chat_request(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
-    check_supported(talk, option.model)
-    fields = provider_body(talk, option.model)
+    request = read_chat_request(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
+    check_supported(request, option.model)
+    fields = provider_body(request, option.model)
     finish = option.model.op.settings.get("finish_reasons", {})
-    if not talk.stream:
-        answer = await upstream.send_chat(option, fields, 60)
-        if answer.json.get("error"):
-            raise upstream.failure_in_body(option, answer.body)
-        shown = json.loads(rename_finish_reasons(answer.body, finish))
-        return {"status": "completed", "json": shown, "usage": _usage(answer.json.get("usage"))}
-    relay = Relay(keeps_usage=talk.wants_usage, finish_reasons=finish)
+    if not request.stream:
+        reply = await upstream.send_chat(option, fields, 60)
+        if reply.json.get("error"):
+            raise upstream.failure_in_body(option, reply.body)
+        completion = json.loads(rename_finish_reasons(reply.body, finish))
+        return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
+    relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
     async with aclosing(await upstream.stream_chat(option, fields, 60, 60)) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
@@ -303,20 +303,22 @@ async def _talked(upstream: Upstream, option: Candidate, told: Mapping[str, Any]
     return {"status": "completed" if relay.done else "failed", "events": events, "usage": _usage(usage)}
 
 
-def _usage(told: Any) -> dict[str, Any] | None:
-    if told is None:
+def _usage(content: Any) -> dict[str, Any] | None:
+    if content is None:
         return None
-    usage = msgspec.convert(told, Usage)
+    usage = msgspec.convert(content, Usage)
     learned = {"input": usage.input, "output": usage.output, "cached": usage.cached}
     return learned | ({} if usage.cost_usd is None else {"cost_usd": str(usage.cost_usd)})
 
 
-async def _carried(upstream: Upstream, option: Candidate, told: Mapping[str, Any], script: Script) -> Result:
-    """Submit, then poll as `attempt` does: trouble with asking is no verdict as long as there is more to hear."""
-    request, inputs = request_of(told, option.model)
+async def _run_generation(
+    upstream: Upstream, option: Candidate, content: Mapping[str, Any], script: ScriptedHttpClient
+) -> Result:
+    """Submit, then poll as the gateway does: a failed poll is not a failed job while the recording has more polls."""
+    request, inputs = canonical_request(content, option.model)
     count = part_sizes(request.n, option.model.op.native_n)[0]
     result = await upstream.submit(option, request, count, inputs)
-    if told.get("cancel"):
+    if content.get("cancel"):
         taken = await upstream.cancel(option, result.ref)
         return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)
     ref = dict(result.ref)
@@ -332,7 +334,7 @@ async def _carried(upstream: Upstream, option: Candidate, told: Mapping[str, Any
     return result
 
 
-def said(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any]:
+def result_fields(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any]:
     plain: dict[str, Any] = {
         name: getattr(result, name)
         for name in ("status", "upstream_id", "message", "cost_usd", "progress", "poll_after_seconds")
@@ -343,7 +345,7 @@ def said(upstream: Upstream, option: Candidate, result: Result) -> dict[str, Any
 
 
 def _file(upstream: Upstream, option: Candidate, file: File) -> dict[str, Any]:
-    has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": textual(file.data)}
+    has = {"content_type": file.content_type, "revised_prompt": file.revised_prompt, "data": bytes_to_base64(file.data)}
     if file.data is None:
         source = upstream.download_source(option, file)
         has |= {"url": source.url, "private": bool(source.headers) or None}

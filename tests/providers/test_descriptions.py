@@ -113,7 +113,7 @@ OURS = [recording for recording in recordings() if recording.slug in PATHS]
 def test_exchanges_fit_the_description(slug: str) -> None:
     compared, found = 0, list[str]()
     for recording in (one for one in OURS if one.slug == slug):
-        for exchange in recording.told["exchanges"]:
+        for exchange in recording.content["exchanges"]:
             sent = exchange["sent"]
             if (known := operation(slug, sent["method"], sent["url"])) is None:
                 continue

@@ -21,7 +21,14 @@ from penstock.upstream import translate
 from penstock.upstream.catalog import Candidate, modes
 from penstock.upstream.client import AttemptFailed
 from penstock.values import InputImage
-from tests.providers.recordings import KEY, Script, carrier, known, shown, translate_name
+from tests.providers.recordings import (
+    KEY,
+    ScriptedHttpClient,
+    known_providers,
+    request_fields,
+    scripted_upstream,
+    table_name,
+)
 
 # Fields that steer the gateway; no provider hears of them.
 OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
@@ -31,8 +38,8 @@ OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm",
 EVIL = "https://evil.example"
 HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
 
-PROVIDERS = sorted(known())
-every_provider = pytest.mark.parametrize("provider", [known()[slug] for slug in PROVIDERS], ids=PROVIDERS)
+PROVIDERS = sorted(known_providers())
+every_provider = pytest.mark.parametrize("provider", [known_providers()[slug] for slug in PROVIDERS], ids=PROVIDERS)
 
 
 def media_options(provider: Provider) -> list[Candidate]:
@@ -86,14 +93,14 @@ def sent(option: Candidate, request: Request) -> HttpRequest:
 
 
 def test_every_file_is_discovered() -> None:
-    assert {one.slug for one in providers.discover()} >= known().keys() - {"compatible"}
+    assert {one.slug for one in providers.discover()} >= known_providers().keys() - {"compatible"}
 
 
 @every_option
 def test_table_speaks_of_every_standard_field(option: Candidate) -> None:
     op = option.model.op
     aliases = {name for name, row in TABLES[op.task].items() if row.alias_of}
-    standard = {translate_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
+    standard = {table_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
     assert standard - {row.name for row in op.params} == set()
 
 
@@ -108,13 +115,13 @@ def test_least_request_is_accepted_and_sent(option: Candidate) -> None:
     request = needed(option.model)
     translate.check(option.model, request)
     translate.check_inputs(option.model, {name: len(found) for name, found in images(option.model).items()})
-    assert shown(sent(option, request))["method"] == "POST"
+    assert request_fields(sent(option, request))["method"] == "POST"
 
 
 @every_option
 def test_every_size_can_be_translated(option: Candidate) -> None:
     for size in ("16x16", "8192x512", "1024x1024", "1792x1024", "9:16", "20:1"):
-        assert shown(sent(option, needed(option.model, size=size)))["method"] == "POST"
+        assert request_fields(sent(option, needed(option.model, size=size)))["method"] == "POST"
 
 
 @every_option
@@ -191,12 +198,12 @@ def test_callers_change_neither_address_nor_headers(option: Candidate) -> None:
 def test_extras_do_not_override_what_the_gateway_wrote(option: Candidate) -> None:
     """Among the fields as they are before they get the body's form, where extras join them."""
     option = replace(option, model=replace(option.model, op=replace(option.model.op, adjust_body=dict)))
-    plain = shown(sent(option, needed(option.model)))
-    written = plain.get("body") or dict(plain["form"])
+    plain = request_fields(sent(option, needed(option.model)))
+    as_json = plain.get("body") or dict(plain["form"])
     # A row for a field of the provider's own hands on what the caller says, once it has been checked.
     rows = {row.name for row in option.model.op.params} - TABLES[option.model.op.task].keys()
-    stolen = dict.fromkeys(written.keys() - rows, "stolen")
-    assert shown(sent(option, replace_extras(needed(option.model), stolen))) == plain
+    stolen = dict.fromkeys(as_json.keys() - rows, "stolen")
+    assert request_fields(sent(option, replace_extras(needed(option.model), stolen))) == plain
 
 
 def replace_extras(request: Request, extras: dict[str, Any]) -> Request:
@@ -219,11 +226,13 @@ async def followed(option: Candidate) -> None:
         op = replace(option.model.op, poll=template, fetch=None)
         target = replace(option, model=replace(option.model, op=op))
         with suppress(AttemptFailed):
-            await carrier(script).poll(target, {"id": bad} | dict.fromkeys(re.findall(r"{(\w+)}", template), bad))
+            await scripted_upstream(script).poll(
+                target, {"id": bad} | dict.fromkeys(re.findall(r"{(\w+)}", template), bad)
+            )
         assert all(urlsplit(url)[:2] == urlsplit(option.provider.base_url)[:2] for url in script.urls)
 
 
-class Recorder(Script):
+class Recorder(ScriptedHttpClient):
     """Remembers where it was sent, and has nothing to say."""
 
     def __init__(self) -> None:
@@ -237,7 +246,7 @@ class Recorder(Script):
 
 @every_option
 def test_credential_goes_only_to_files_at_home(option: Candidate) -> None:
-    upstream = carrier(Script([]))
+    upstream = scripted_upstream(ScriptedHttpClient([]))
     with pytest.raises(AttemptFailed):
         upstream.download_source(option, File(url=f"{EVIL}/x", private=True))
     assert upstream.download_source(option, File(url=f"{EVIL}/x")).headers == {}

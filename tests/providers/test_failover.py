@@ -336,7 +336,7 @@ def in_a_package(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     about = place / "acme_images-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-images\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\nacme = acme_images:PROVIDER\n")
+    (about / "entry_points.txt").write_text(f"[{providers.ENTRY_POINT_GROUP}]\nacme = acme_images:PROVIDER\n")
     monkeypatch.syspath_prepend(place)
 
 

@@ -1,4 +1,4 @@
-"""Every provider the gateway knows; a file in this folder, or an installed package, is enough to add one."""
+"""All providers that the gateway knows, one file or folder each; installed packages can add others."""
 
 import importlib
 import pkgutil
@@ -8,24 +8,27 @@ from importlib.metadata import entry_points
 
 from penstock.providers.spec import Provider
 
-GROUP = "penstock.providers"
+ENTRY_POINT_GROUP = "penstock.providers"
 
 
-@cache  # what is installed stays the same while a program runs
+@cache  # packages are not installed while the gateway runs
 def discover() -> tuple[Provider, ...]:
-    """Files of this folder that define PROVIDER, then entry points of installed packages."""
-    return *_beside(), *_installed()
+    """Find the modules of this package that define PROVIDER, then the entry points of installed packages.
+
+    Raises TypeError if an entry point is not a Provider.
+    """
+    return *_built_in(), *_installed()
 
 
-def _beside() -> Iterator[Provider]:
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
-        found = getattr(importlib.import_module(f"{__name__}.{module.name}"), "PROVIDER", None)
-        if isinstance(found, Provider):
-            yield found
+def _built_in() -> Iterator[Provider]:
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
+        provider = getattr(importlib.import_module(f"{__name__}.{module.name}"), "PROVIDER", None)
+        if isinstance(provider, Provider):
+            yield provider
 
 
 def _installed() -> Iterator[Provider]:
-    for point in entry_points(group=GROUP):
+    for point in entry_points(group=ENTRY_POINT_GROUP):
         provider = point.load()
         if not isinstance(provider, Provider):
             raise TypeError(f"{point.value} is not a Provider")

@@ -7,7 +7,7 @@ import pytest
 from penstock.providers.spec import File, Model, Operation, Provider, Reply, Result
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed
-from tests.providers.recordings import Script, carrier
+from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 
 def read(reply: Reply) -> Result:
@@ -41,7 +41,7 @@ async def poll_finished_job(status: int, body: Any) -> Result:
         {"sent": {"method": "GET", "url": jobs}, "reply": {"json": {"status": "completed"}}},
         {"sent": {"method": "GET", "url": f"{jobs}/result"}, "reply": {"status": status, "json": body}},
     ]
-    return await carrier(Script(script)).poll(CANDIDATE, {"id": "7"})
+    return await scripted_upstream(ScriptedHttpClient(script)).poll(CANDIDATE, {"id": "7"})
 
 
 async def test_the_result_has_the_files() -> None:

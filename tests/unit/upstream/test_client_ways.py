@@ -20,7 +20,7 @@ from penstock.schema import Request
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed
 from penstock.values import InputImage
-from tests.providers.recordings import Script, carrier
+from tests.providers.recordings import ScriptedHttpClient, scripted_upstream
 
 BASE_URL = "https://api.acme.example"
 IMAGE = InputImage(b"pixels", "image/png", 64, 48)
@@ -73,13 +73,13 @@ UPLOAD = ImageUpload(send="POST /uploads", form=upload_form, read=lambda reply: 
 
 
 async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
-    script = Script(
+    script = ScriptedHttpClient(
         [
             exchange("POST", "/uploads", {"json": {"name": "p-1"}}, form=UPLOADED),
             exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "image": "p-1", "seed": "drawn"}),
         ]
     )
-    result = await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
+    result = await scripted_upstream(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
     assert (result.ref["id"], script.left) == ("7", [])
 
 
@@ -92,23 +92,27 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
     ],
 )
 async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) -> None:
-    script = Script([exchange("POST", "/uploads", reply, form=UPLOADED)])
+    script = ScriptedHttpClient([exchange("POST", "/uploads", reply, form=UPLOADED)])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
+        await scripted_upstream(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
     assert caught.value.kind == kind
 
 
 async def test_a_random_seed_is_sent_unless_the_caller_gives_a_seed() -> None:
-    script = Script([exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "seed": 5})])
-    await carrier(script).submit(candidate(), request(seed=5), 1, {})
+    script = ScriptedHttpClient([exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "seed": 5})])
+    await scripted_upstream(script).submit(candidate(), request(seed=5), 1, {})
 
 
 # ------------------------------------------------------------------------------------------------------------ following
 
 
 async def test_jobs_are_polled_on_other_hosts_of_the_domain() -> None:
-    script = Script([exchange("GET", "https://eu.acme.example/jobs/7", {"json": {"id": "7", "status": "queued"}})])
-    assert (await carrier(script).poll(candidate(), {"place": "https://eu.acme.example/jobs/7"})).status == "queued"
+    script = ScriptedHttpClient(
+        [exchange("GET", "https://eu.acme.example/jobs/7", {"json": {"id": "7", "status": "queued"}})]
+    )
+    assert (
+        await scripted_upstream(script).poll(candidate(), {"place": "https://eu.acme.example/jobs/7"})
+    ).status == "queued"
 
 
 @pytest.mark.parametrize(
@@ -125,29 +129,29 @@ async def test_jobs_are_polled_on_other_hosts_of_the_domain() -> None:
 )
 async def test_jobs_are_not_polled_outside_the_domain(place: str) -> None:
     with pytest.raises(AttemptFailed, match="outside its own domain"):
-        await carrier(Script([])).poll(candidate(), {"place": place})
+        await scripted_upstream(ScriptedHttpClient([])).poll(candidate(), {"place": place})
 
 
 async def test_a_provider_without_a_domain_has_one_host() -> None:
     alone = candidate()
     alone = replace(alone, provider=replace(alone.provider, domain=None))
     with pytest.raises(AttemptFailed, match="outside its own domain"):
-        await carrier(Script([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
+        await scripted_upstream(ScriptedHttpClient([])).poll(alone, {"place": "https://eu.acme.example/jobs/7"})
 
 
 async def test_a_job_failure_in_the_body_of_an_http_error_is_read() -> None:
     failed_job = {"status": 503, "json": {"id": "7", "status": "failed", "why": "no luck"}}
-    script = Script([exchange("GET", "/jobs/7", failed_job)] * 2)
-    result = await carrier(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
+    script = ScriptedHttpClient([exchange("GET", "/jobs/7", failed_job)] * 2)
+    result = await scripted_upstream(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
     assert (result.status, result.message) == ("failed", "no luck")
     with pytest.raises(AttemptFailed):
-        await carrier(script).poll(candidate(), {"place": "/jobs/7"})
+        await scripted_upstream(script).poll(candidate(), {"place": "/jobs/7"})
 
 
 async def test_an_http_error_with_another_body_is_a_failed_call() -> None:
-    script = Script([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
+    script = ScriptedHttpClient([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
     with pytest.raises(AttemptFailed) as caught:
-        await carrier(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
+        await scripted_upstream(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
     assert caught.value.kind == "broken"
 
 
@@ -157,15 +161,15 @@ async def test_an_http_error_with_another_body_is_a_failed_call() -> None:
 @pytest.mark.parametrize(("second", "taken"), [(200, True), (500, False)])
 async def test_a_job_may_need_several_requests_to_cancel(second: int, taken: bool) -> None:
     body = {"delete": ["7"]}
-    script = Script(
+    script = ScriptedHttpClient(
         [
             exchange("POST", "/queue", {}, body=body),
             exchange("POST", "/interrupt", {"status": second}, body=body),
         ]
     )
     changes = {"cancel": ("POST /queue", "POST /interrupt"), "cancel_body": lambda ref: {"delete": [ref["id"]]}}
-    assert await carrier(script).cancel(candidate(**changes), {"id": "7"}) is taken
+    assert await scripted_upstream(script).cancel(candidate(**changes), {"id": "7"}) is taken
 
 
 async def test_a_job_that_cannot_be_cancelled() -> None:
-    assert not await carrier(Script([])).cancel(candidate(), {"id": "7"})
+    assert not await scripted_upstream(ScriptedHttpClient([])).cancel(candidate(), {"id": "7"})

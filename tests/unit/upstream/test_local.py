@@ -79,7 +79,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     about.mkdir(parents=True)
     (folder / "penstock_grey.py").write_text(PACKAGE)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock-grey\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{providers.GROUP}]\ngrey = penstock_grey:PROVIDER\n")
+    (about / "entry_points.txt").write_text(f"[{providers.ENTRY_POINT_GROUP}]\ngrey = penstock_grey:PROVIDER\n")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))  # where child processes look
     providers.discover.cache_clear()
