@@ -1,4 +1,4 @@
-"""Callbacks of providers: offered only in private, believed only as far as that there may be news."""
+"""Callbacks of providers: offered only over HTTPS, and believed only so far that the job is polled."""
 
 import json
 from base64 import b64encode
@@ -22,13 +22,13 @@ SECRET = "whsec_" + b64encode(b"s" * 32).decode()
 
 @pytest.fixture
 def told(ground: Ground) -> Ground:
-    """A ground whose lab takes our address in `callback_url`."""
+    """A test ground whose provider takes the callback URL in the field `callback_url`."""
     ground.words |= {"callback_field": "callback_url", "callback_key_env": "LAB_WEBHOOK_KEY"}
     return ground
 
 
 async def begun(running: RunningGateway, **body: Any) -> tuple[str, str]:
-    """A video under way, and the address that the vendor was given."""
+    """A video under way, and the callback URL that the provider was given."""
     running.lab.videos.next(faults.never_ends)
     video_id: str = (await running.video(**body)).json["id"]
 
@@ -59,8 +59,8 @@ async def polled(running: RunningGateway, count: int) -> None:
 # ----------------------------------------------------------------------------------------------------------- addresses
 
 
-async def test_a_callback_has_the_job_asked_about_at_once(told: Ground) -> None:
-    """Time stands still: without it nobody would look."""
+async def test_a_callback_polls_the_job_at_once(told: Ground) -> None:
+    """The clock does not move: without the callback the job would not be polled."""
     async with told.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
         assert check_media_url(address, "x") == address
@@ -75,7 +75,7 @@ async def test_a_callback_has_the_job_asked_about_at_once(told: Ground) -> None:
 
 
 @postgres_only
-async def test_a_callback_that_arrives_elsewhere(told: Ground) -> None:
+async def test_a_callback_that_arrives_at_another_process(told: Ground) -> None:
     async with (
         told.open(public_url=PUBLIC) as running,
         told.open(public_url=PUBLIC, labs=(running.lab, running.annex), worker=False) as other,
@@ -87,7 +87,7 @@ async def test_a_callback_that_arrives_elsewhere(told: Ground) -> None:
 
 
 @sqlite_only
-async def test_what_it_says_is_not_believed(told: Ground) -> None:
+async def test_the_content_of_a_callback_is_not_believed(told: Ground) -> None:
     async with told.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
         news = json.dumps({"status": "completed", "output": "https://evil.example/x.mp4"}).encode()
@@ -99,7 +99,7 @@ async def test_what_it_says_is_not_believed(told: Ground) -> None:
 
 @pytest.mark.parametrize("public_url", ["", "http://gateway.example"])
 @sqlite_only
-async def test_not_offered_where_others_could_read_it(told: Ground, public_url: str) -> None:
+async def test_no_callback_url_without_public_https(told: Ground, public_url: str) -> None:
     async with told.open(public_url=public_url) as running:
         await running.video()
         await running.lab.videos.reached(1)
@@ -107,7 +107,7 @@ async def test_not_offered_where_others_could_read_it(told: Ground, public_url: 
 
 
 @sqlite_only
-async def test_not_offered_to_who_does_not_know_how(open_gateway: OpenGateway) -> None:
+async def test_no_callback_url_for_a_provider_without_callbacks(open_gateway: OpenGateway) -> None:
     async with open_gateway(public_url=PUBLIC) as running:
         await running.video()
         await running.lab.videos.reached(1)
@@ -115,14 +115,14 @@ async def test_not_offered_to_who_does_not_know_how(open_gateway: OpenGateway) -
 
 
 @sqlite_only
-async def test_not_offered_for_what_is_answered_at_once(told: Ground) -> None:
+async def test_no_callback_url_for_an_immediate_result(told: Ground) -> None:
     async with told.open(public_url=PUBLIC) as running:
         await running.image()
         assert "callback_url" not in running.lab.images.received[0].fields
 
 
 @sqlite_only
-async def test_addresses_are_not_guessed(told: Ground) -> None:
+async def test_callback_urls_cannot_be_guessed(told: Ground) -> None:
     async with told.open(public_url=PUBLIC) as running:
         _, address = await begun(running)
         provider, token = parts(address)
@@ -140,7 +140,7 @@ async def test_addresses_are_not_guessed(told: Ground) -> None:
 
 @sqlite_only
 async def test_a_callback_after_the_end(told: Ground) -> None:
-    """Of one that succeeded it changes nothing; of one that was given up it hastens the question."""
+    """After a success it changes nothing; after a failure the job is checked at once."""
     async with told.open(public_url=PUBLIC, job_deadline_seconds=60) as running:
         running.lab.cancels.always(faults.rejected)
         video_id, address = await begun(running)
@@ -172,8 +172,8 @@ def signed(body: bytes, at_ms: int, secret: str = SECRET, message_id: str = "msg
 
 
 @sqlite_only
-async def test_who_signs_must(told: Ground) -> None:
-    """With the vendor's secret in the environment the token alone is not enough."""
+async def test_a_provider_that_signs_must_sign(told: Ground) -> None:
+    """With the provider's secret in the environment the token in the URL is not enough."""
     async with signing(told).open(public_url=PUBLIC) as running:
         _, address = await begun(running)
         receive, now = running.gateway.callbacks.receive, running.clock.now_ms()
@@ -190,8 +190,8 @@ async def test_who_signs_must(told: Ground) -> None:
 
 @pytest.mark.parametrize("body", ['{"id": "NAME"}', '{"type": "video.completed", "data": {"id": "NAME"}}'])
 @sqlite_only
-async def test_one_address_for_a_whole_account(told: Ground, body: str) -> None:
-    """As OpenAI has it: the signature is the proof, and the body says which job."""
+async def test_one_callback_url_for_a_whole_account(told: Ground, body: str) -> None:
+    """As with OpenAI: the signature proves the sender, and the body names the job."""
     async with signing(told).open(public_url=PUBLIC) as running:
         await begun(running)
         news = body.replace("NAME", running.lab.invoice[0].id).encode()
@@ -202,7 +202,7 @@ async def test_one_address_for_a_whole_account(told: Ground, body: str) -> None:
         assert len(running.lab.polls) == 1
 
 
-def test_the_library_agrees() -> None:
+def test_the_published_library_makes_valid_signatures() -> None:
     body = b'{"test": 2432232314}'
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     vector = {
@@ -219,13 +219,13 @@ def test_the_library_agrees() -> None:
 
 
 @pytest.mark.parametrize("timestamp", ["", "x", "-1", "1e9", "١٢٣", "9" * 5000])
-def test_odd_timestamps(timestamp: str) -> None:
+def test_invalid_timestamps_are_refused(timestamp: str) -> None:
     assert not is_signed(SECRET, {"webhook-id": "m", "webhook-timestamp": timestamp}, b"", 1_700_000_000)
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "whsec_", "whsec_abc", "whsec_" + b64encode(b"short").decode()])
 @sqlite_only
-async def test_a_secret_that_is_none(told: Ground, secret: str) -> None:
+async def test_a_malformed_secret_is_refused(told: Ground, secret: str) -> None:
     with pytest.raises(ValueError, match="callback secret of lab"):
         async with signing(told, secret).open():
             pass

@@ -1,4 +1,4 @@
-"""Videos shared among workers over Postgres: handed out, given back, never lost, never driven by two."""
+"""Videos shared among workers over Postgres: handed out, given back, never lost, never run by two workers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,13 +24,13 @@ JOBS = "SELECT queue_name, task_name, status::text AS status, args, worker_id FR
 async def door(
     open_gateway: OpenGateway, labs: tuple[ScriptedProvider, ScriptedProvider], **said: Any
 ) -> AsyncIterator[RunningGateway]:
-    """A process that accepts and leaves the rest to others."""
+    """A process that accepts videos and runs none."""
     async with open_gateway(labs=labs, worker=False, **said) as running:
         yield running
 
 
 async def soon(met: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
-    """Without letting time pass for the gateways: the queue keeps its own."""
+    """Wait without moving the gateways' clock: the queue uses real time."""
     async with asyncio.timeout(seconds):
         while True:
             if await met():
@@ -46,14 +46,14 @@ async def driving(running: RunningGateway, count: int = 1) -> None:
 
 
 async def begun(running: RunningGateway, **body: Any) -> str:
-    """A video that is accepted; nobody waits for it to be taken up."""
+    """Accept a video without waiting until it is claimed."""
     answer = await endpoints.start_video(running.gateway, running.call({"model": "film", "prompt": "a train", **body}))
     video_id: str = answer.json["id"]
     return video_id
 
 
 async def submitted(running: RunningGateway, video_id: str) -> None:
-    """Until the vendor has it, and we know under what name."""
+    """Wait until the provider has the job and its upstream id is stored."""
 
     async def met() -> bool:
         return [row["state"] for row in await running.attempts(video_id)] == ["submitted"]
@@ -61,7 +61,7 @@ async def submitted(running: RunningGateway, video_id: str) -> None:
     await soon(met)
 
 
-async def test_accepted_here_and_driven_there(open_gateway: OpenGateway) -> None:
+async def test_accepted_by_one_process_and_run_by_another(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs, door(open_gateway, labs) as running:
         video_id = await begun(running)
         (job,) = await running.rows(JOBS)
@@ -78,8 +78,8 @@ async def test_accepted_here_and_driven_there(open_gateway: OpenGateway) -> None
         assert running.gateway.jobs.running == 0
 
 
-async def test_picked_up_at_once(open_gateway: OpenGateway) -> None:
-    """By a worker that was waiting already; the clock stands still, so nobody found it by looking around."""
+async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> None:
+    """The worker is notified: the clock does not move, so it was not found by a periodic search."""
     async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.always(faults.never_ends)
         for number in range(1, 4):
@@ -88,14 +88,14 @@ async def test_picked_up_at_once(open_gateway: OpenGateway) -> None:
         assert running.gateway.jobs.running == 0
 
 
-async def test_what_is_not_accepted_is_not_queued(open_gateway: OpenGateway) -> None:
+async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs, door(open_gateway, labs) as running:
         answers = await asyncio.gather(*(begun(running, idempotency_key="k") for _ in range(10)))
         assert len(set(answers)) == 1
         assert len(await running.rows(JOBS)) == 1
 
 
-async def test_two_workers_share(open_gateway: OpenGateway) -> None:
+async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
     async with (
         neighbours() as labs,
         open_gateway(labs=labs, concurrent_jobs=3) as one,
@@ -111,7 +111,7 @@ async def test_two_workers_share(open_gateway: OpenGateway) -> None:
         assert len(waiting) == 1, "the seventh waits until somebody has a place"
 
 
-async def test_a_worker_that_stops_leaves_its_work_in_good_order(open_gateway: OpenGateway) -> None:
+async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs, door(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as first:
             video_id = await begun(running)
@@ -127,8 +127,8 @@ async def test_a_worker_that_stops_leaves_its_work_in_good_order(open_gateway: O
         assert len(labs[0].videos) == 1
 
 
-async def test_what_a_dead_worker_held(open_gateway: OpenGateway) -> None:
-    """Its heart stopped beating long ago, and its leases ran out."""
+async def test_videos_of_a_dead_worker_are_put_back(open_gateway: OpenGateway) -> None:
+    """Its last heartbeat is long ago, and its leases have expired."""
     async with neighbours() as labs, door(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as dead:
             video_id = await begun(running)
@@ -144,8 +144,8 @@ async def test_what_a_dead_worker_held(open_gateway: OpenGateway) -> None:
         assert len(labs[0].videos) == 1
 
 
-async def test_the_job_of_something_that_has_ended(open_gateway: OpenGateway) -> None:
-    """Its worker died between the end of the generation and that of the job."""
+async def test_the_queued_job_of_an_ended_video_is_removed(open_gateway: OpenGateway) -> None:
+    """Its worker died between the end of the generation and the end of the job."""
     async with neighbours() as labs, open_gateway(labs=labs) as running:
         video_id = (await running.video()).json["id"]
         await running.ended(video_id)
@@ -158,7 +158,7 @@ async def test_the_job_of_something_that_has_ended(open_gateway: OpenGateway) ->
         assert running.gateway.jobs.running == 0
 
 
-async def test_what_has_no_job_although_nobody_drives_it(open_gateway: OpenGateway) -> None:
+async def test_a_video_without_job_and_worker_is_queued_again(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs, door(open_gateway, labs) as running:
         video_id = await begun(running)
         await running.change("DELETE FROM procrastinate_jobs")
@@ -166,8 +166,8 @@ async def test_what_has_no_job_although_nobody_drives_it(open_gateway: OpenGatew
             assert (await worker.finished(video_id))["status"] == "completed"
 
 
-async def test_an_image_whose_server_died(open_gateway: OpenGateway) -> None:
-    """It was driven where it was accepted; now whoever is there takes it up, and does not send it again."""
+async def test_an_image_whose_process_died(open_gateway: OpenGateway) -> None:
+    """It ran where it was accepted; now another worker claims it, and does not send it again."""
     async with neighbours() as labs, open_gateway(labs=labs) as worker:
         labs[0].images.always(faults.stalled)
         async with door(open_gateway, labs, drain_seconds=0) as running:
@@ -181,7 +181,7 @@ async def test_an_image_whose_server_died(open_gateway: OpenGateway) -> None:
         assert len(labs[0].images) == 1
 
 
-async def test_a_job_that_is_there_twice(open_gateway: OpenGateway) -> None:
+async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
     async with neighbours() as labs, open_gateway(labs=labs) as worker:
         labs[0].videos.next(faults.never_ends)
         video_id = (await worker.video()).json["id"]
@@ -204,8 +204,8 @@ async def test_a_job_that_is_there_twice(open_gateway: OpenGateway) -> None:
         await soon(gone)
 
 
-async def test_a_cancel_that_arrives_elsewhere(open_gateway: OpenGateway) -> None:
-    """Told to the driver at once: its next poll would have been long in coming."""
+async def test_a_cancel_that_arrives_at_another_process(open_gateway: OpenGateway) -> None:
+    """The worker is notified at once; its next poll would be much later."""
     async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         video_id = await begun(running)
@@ -220,8 +220,8 @@ async def test_a_cancel_that_arrives_elsewhere(open_gateway: OpenGateway) -> Non
         await worker.idle()
 
 
-async def test_connections_that_break(open_gateway: OpenGateway) -> None:
-    """Those of the worker and of its listener; nothing that is driven is disturbed, and new work is heard of."""
+async def test_broken_connections_disturb_nothing(open_gateway: OpenGateway) -> None:
+    """Those of the worker and of its listener: running jobs go on, and new ones are noticed."""
     async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         first = await begun(running)
@@ -239,8 +239,8 @@ async def test_connections_that_break(open_gateway: OpenGateway) -> None:
         assert (row[0]["lease_token"], row[0]["crashes"]) == (token, 0)
 
 
-async def test_a_worker_whose_place_was_given_away(open_gateway: OpenGateway) -> None:
-    """Stopped for so long that others forgot it: it cannot fetch under its old name, and takes a new one."""
+async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGateway) -> None:
+    """Stopped for so long that others removed it: it cannot fetch under its old id and takes a new one."""
     async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         await begun(running)
@@ -253,8 +253,8 @@ async def test_a_worker_whose_place_was_given_away(open_gateway: OpenGateway) ->
         assert len(labs[0].videos) == 2
 
 
-async def test_a_clock_that_is_late(open_gateway: OpenGateway) -> None:
-    """What was just accepted is free, whatever the worker's own clock says."""
+async def test_a_worker_whose_clock_is_slow(open_gateway: OpenGateway) -> None:
+    """A video that was just accepted can be claimed, whatever the worker's clock says."""
     async with neighbours() as labs, door(open_gateway, labs) as running:
         late = ManualClock(running.clock.now_ms() - 3_600_000)
         async with open_gateway(labs=labs, clock=late) as worker:
