@@ -1,4 +1,4 @@
-"""The web UI's API on loopback, as its source has it: base64 in and out, images of 512 x 512 unless told."""
+"""AUTOMATIC1111's web UI on loopback, after its source: base64 in and out, images of 512 x 512 by default."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""ModelArk on loopback: images in OpenAI's shape, videos as tasks that only wait for so long to be called off."""
+"""ModelArk on loopback: OpenAI-compatible images, and videos as tasks that can be cancelled while they wait."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class ModelArk(FakeProvider):
 
     @route("DELETE /api/v3/contents/generations/tasks/{id}")
     def drop(self, call: Exchange) -> FakeResponse:
-        """What waits is cancelled, what runs is not, and what has ended is forgotten."""
+        """Cancel a waiting task, refuse for a running one, delete a finished one."""
         job = self.jobs[call.params["id"]]
         if job.fields["state"] == "running":
             return FakeResponse(trouble("InvalidAction.RunningTaskDeletion"), 409)

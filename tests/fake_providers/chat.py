@@ -1,4 +1,4 @@
-"""The simulated provider's conversation: it repeats what it was told."""
+"""OpenAI-compatible chat for fake providers: the response repeats the last message."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Providers on loopback that speak OpenAI's chat, each with what it does not take and its own way of saying so."""
+"""Chat providers on loopback, each with its unsupported fields and its form of errors."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -39,7 +39,7 @@ class Chats(FakeProvider):
 
 
 class Anthropic(Chats):
-    """Reads past what it does not know."""
+    """Ignores unknown fields."""
 
     roles = (*Chats.roles, "developer")
 
@@ -58,7 +58,7 @@ class Mistral(Chats):
 
 
 class DeepSeek(Chats):
-    """Says that it is still there while it thinks, and remembers how a conversation began."""
+    """Sends comments while it thinks, and reports cached tokens."""
 
     def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         response = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
@@ -74,7 +74,7 @@ class Groq(Chats):
 
 
 class Ollama(Chats):
-    """Without a key; knows what it has pulled."""
+    """Needs no key; has only the models that it has pulled."""
 
     credential = None
     unknown = ("tool_choice", "max_completion_tokens")
@@ -87,7 +87,7 @@ class Ollama(Chats):
 
 
 class VLLM(Chats):
-    """Errors as they were before they had an envelope."""
+    """Errors without the `error` object, as in older versions."""
 
     credential = None
     unknown = ("best_of",)
@@ -99,7 +99,7 @@ class VLLM(Chats):
 
 
 class LlamaCpp(Chats):
-    """Loads its model first."""
+    """Answers 503 until its model is loaded."""
 
     credential = None
     loading = False

@@ -1,4 +1,4 @@
-"""ComfyUI on loopback, as the source of 0.7 has it: it checks a graph's nodes, links and files before it queues it.
+"""ComfyUI on loopback, after the source of version 0.7: it checks a graph's nodes, links and files before it queues it.
 
 There is no client for these routes: comfy-sdk speaks to those under /api/v2, which not every server has.
 """
@@ -41,7 +41,7 @@ TAKES = {
 
 
 class Comfy(FakeProvider):
-    """Behind something that asks who is there, because it does not."""
+    """Behind a proxy that checks a credential; ComfyUI itself has none."""
 
     credential = ("authorization", f"Bearer {KEY}")
     usual = ("pending", "in_progress", "completed")
@@ -93,7 +93,7 @@ class Comfy(FakeProvider):
 
     @route("POST /interrupt")
     def interrupt(self, call: Exchange) -> FakeResponse:
-        """Without a name it would stop whatever runs, also what is somebody else's."""
+        """Requires the job's id; without it ComfyUI would stop any running job."""
         name = call.request.fields.get("prompt_id")
         for job in self.jobs.values():
             if job.fields["seen"] == "in_progress" and name in (None, job.id):

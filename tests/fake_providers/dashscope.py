@@ -1,4 +1,4 @@
-"""DashScope on loopback: tasks that are begun only by those who ask for them, and cancelled only while they wait."""
+"""DashScope on loopback: tasks need the header for asynchronous calls, and can be cancelled only while they wait."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""fal's queue on loopback: jobs that run through their states, and results that are the model's own answer or error."""
+"""fal's queue on loopback: jobs with states, and results that are the model's response or error."""
 
 from collections import deque
 from typing import Any
@@ -59,7 +59,7 @@ class Fal(FakeProvider):
         return FakeResponse({"status": "CANCELLATION_REQUESTED"}, 202)
 
     def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        """Addresses have the maker's and the app's name, and drop the rest of the path."""
+        """Job URLs have only the first two parts of the model's path."""
         owner, app = job.fields["model"].split("/")[:2]
         address = f"{self.url}/{owner}/{app}/requests/{job.id}"
         told = state if isinstance(state, dict) else {"status": state}

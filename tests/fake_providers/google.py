@@ -1,4 +1,4 @@
-"""Google on loopback: Gemini's messages with images in them, Omni's interactions with their files, and its chat."""
+"""Google on loopback: Gemini's messages with images, Omni's interactions with files, and chat."""
 
 import base64
 from collections import deque
@@ -24,7 +24,7 @@ TALKED = {
 
 
 class Google(FakeProvider):
-    """The native API; chat lives under /v1beta/openai, for another header."""
+    """The native API; chat is under /v1beta/openai and takes another header."""
 
     credential = ("x-goog-api-key", KEY)
     usual = ("queued", "in_progress", "completed")
@@ -100,7 +100,7 @@ class Google(FakeProvider):
 
 
 class Gemini(FakeProvider):
-    """OpenAI's chat; takes nothing that it does not know, and counts thinking in the total alone."""
+    """OpenAI-compatible chat that rejects unknown fields and counts thinking tokens only in the total."""
 
     credential = ("authorization", f"Bearer {KEY}")
     unknown = ("seed", "user", "frequency_penalty", "presence_penalty", "logprobs", "store")

@@ -27,7 +27,7 @@ def failed(words: str) -> dict[str, Any]:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """What a token says, if it was signed with the secret."""
+    """The claims of a token, if it was signed with the secret."""
     signed, _, signature = token.rpartition(".")
     expected = hmac.new(SECRET.encode(), signed.encode(), hashlib.sha256).digest()
     assert hmac.compare_digest(_plain(signature), expected)

@@ -1,4 +1,4 @@
-"""LocalAI and sd-server on loopback, as their sources have them: OpenAI's images, and paths that OpenAI never had."""
+"""LocalAI and sd-server on loopback, after their sources: OpenAI-compatible images, and paths of their own."""
 
 import base64
 import time
@@ -18,7 +18,7 @@ class LocalAI(FakeProvider):
 
     @route("POST /v1/images/edits")
     def edit(self, call: Exchange) -> FakeResponse:
-        """Only sd-server has it."""
+        """An endpoint of sd-server only."""
         return self._inline(call.request.fields)
 
     @route("POST /v1/images/inpainting")
@@ -38,7 +38,7 @@ class LocalAI(FakeProvider):
         return FakeResponse({"created": int(time.time()), "data": [{"b64_json": data}] * int(fields.get("n", 1))})
 
     def _linked(self) -> FakeResponse:
-        """The file lies on the same server, wherever that is."""
+        """A response with a URL on the same server."""
         return FakeResponse(
             {"id": "0c1", "created": int(time.time()), "data": [{"url": self.put(png(64, 64), "image/png")}]}
         )

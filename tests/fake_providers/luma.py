@@ -1,4 +1,4 @@
-"""Luma's Agents API on loopback: generations of videos and images, checked for what may not be combined."""
+"""Luma's Agents API on loopback: videos and images; fields that exclude each other are rejected."""
 
 from typing import Any
 

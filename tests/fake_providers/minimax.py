@@ -22,7 +22,7 @@ def problem(kind: str, message: str, status: int) -> dict[str, Any]:
 
 
 class MiniMax(FakeProvider):
-    """A job's states are of whichever API it was begun with."""
+    """The states of a job are those of the API version that it was submitted to."""
 
     usual = ("Preparing", "Processing", "Success")
 
@@ -30,7 +30,7 @@ class MiniMax(FakeProvider):
         return heard.path.startswith("/v1/") or heard.key == KEY
 
     def _begun(self, call: Exchange) -> FakeResponse | None:
-        """The first API says even who it does not know with status 200."""
+        """Version 1 reports even a wrong credential with status 200."""
         fields = call.request.fields
         if call.request.key != KEY:
             return FakeResponse({"task_id": "", "base_resp": base(1004, "login fail")})

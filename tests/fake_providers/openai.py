@@ -1,4 +1,4 @@
-"""OpenAI on loopback: GPT Image, which takes nothing it does not know and counts tokens, and chat."""
+"""OpenAI on loopback: GPT Image, which rejects unknown fields and reports tokens, and chat."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""OpenRouter on loopback: any chat model at a price of its own, images, and videos behind the key."""
+"""OpenRouter on loopback: any chat model with a reported cost, images, and videos that need the key."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""Replicate on loopback: predictions that run through their states, uploaded images, words for failures."""
+"""Replicate on loopback: predictions with states, uploaded images, failures with a message."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ class Replicate(FakeProvider):
         }
 
     def _made(self, job: Job) -> str | list[str]:
-        """Some models answer with a list, others with the one thing they made."""
+        """Some models return a list, others one URL."""
         if any(word in job.fields["model"] for word in VIDEOS):
             return self.put(mp4(), "video/mp4")
         if "num_outputs" in job.fields:

@@ -1,4 +1,4 @@
-"""Runway on loopback: tasks that cost credits, by the second or by the image, and can be called off."""
+"""Runway on loopback: tasks that cost credits per second or image and can be cancelled."""
 
 from typing import Any
 

@@ -63,7 +63,7 @@ class Stability(FakeProvider):
         return FakeResponse({"image": data, "finish_reason": "SUCCESS", "seed": 1}, headers={"x-request-id": "f4c3"})
 
     def _lacking(self, call: Exchange, service: str) -> FakeResponse | None:
-        """It takes forms, and answers in JSON only to whoever says so."""
+        """Whether the request is a form and accepts JSON."""
         if (
             call.request.headers.get("accept") != "application/json"
             or "multipart" not in call.request.headers["content-type"]

@@ -96,7 +96,7 @@ def test_two_videos_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) ->
     assert len(lab.invoice) == 2
 
 
-def test_talk(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_a_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     said = client.chat.completions.create(model="talk-1", messages=[{"role": "user", "content": "one two three"}])
     assert said.choices[0].message.content == "one two three"
     assert said.usage is not None
@@ -104,7 +104,7 @@ def test_talk(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     assert lab.bill_usd == Decimal("0.000009")
 
 
-def test_talk_in_pieces(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_a_streamed_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model="talk-1",
         messages=[{"role": "user", "content": "one two"}],
@@ -116,7 +116,7 @@ def test_talk_in_pieces(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     assert chunks[-1].usage is not None
 
 
-def test_talk_cut_short(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_a_chat_stream_that_is_cut(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     lab.chats.next(faults.cut_stream(2))
     stream = client.chat.completions.create(
         model="talk-1", messages=[{"role": "user", "content": "one two"}], stream=True
@@ -155,7 +155,7 @@ def test_the_key_is_echoed(lab: ScriptedProvider, client: openai.OpenAI) -> None
         client.images.generate(model="easel-1", prompt="a pear")
 
 
-def test_how_long_to_wait_is_said(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_the_response_says_how_long_to_wait(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     lab.images.next(faults.busy(7))
     with pytest.raises(openai.RateLimitError) as caught:
         client.images.generate(model="easel-1", prompt="a pear")

@@ -1,4 +1,4 @@
-"""Together AI on loopback: images in pixels of one's choice, and chat."""
+"""Together AI on loopback: images of any size, and chat."""
 
 import base64
 

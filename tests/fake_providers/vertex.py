@@ -1,4 +1,4 @@
-"""Vertex AI on loopback: operations that are asked after with POST, and videos that come along as base64."""
+"""Vertex AI on loopback: operations that are polled with POST and return videos as base64."""
 
 import base64
 from typing import Any
@@ -18,7 +18,7 @@ FILTERED = {
 
 
 def ended(code: int, message: str) -> dict[str, Any]:
-    """How an operation ends that comes to nothing."""
+    """The end of an operation that failed."""
     return {"error": {"code": code, "message": message}}
 
 

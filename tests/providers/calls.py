@@ -1,4 +1,4 @@
-"""A whole gateway in front of a simulated provider: what a provider's tests let callers do, and how it ended."""
+"""A gateway in front of a fake provider, and the calls that provider tests make."""
 
 import base64
 import io
@@ -23,7 +23,7 @@ LATER = {"prefer": "respond-async"}  # jobs are polled, and time has to pass for
 async def gateway_for(
     open_gateway: OpenGateway, slug: str, provider: FakeProvider, path: str = ""
 ) -> AsyncIterator[RunningGateway]:
-    """The provider is as it comes, but for its address; its credential is the lab's."""
+    """A gateway with one provider at the URL of a fake; its credential is the scripted provider's."""
     async with gateways_for(open_gateway, {slug: (provider, path)}) as running:
         yield running
 
@@ -32,7 +32,7 @@ async def gateway_for(
 async def gateways_for(
     open_gateway: OpenGateway, vendors: Mapping[str, tuple[FakeProvider, str]], **settings: Any
 ) -> AsyncIterator[RunningGateway]:
-    """Several providers at once, by slug."""
+    """A gateway with several providers at the URLs of fakes, by slug."""
     async with AsyncExitStack() as stack:
         for provider, _ in vendors.values():
             await stack.enter_async_context(serving(provider))
@@ -43,7 +43,7 @@ async def gateways_for(
 
 
 async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    """The record of an image that was asked for, once it has ended."""
+    """Create an image and return its request record when it has ended."""
     return await running.ended((await running.image(headers=LATER, **body))["id"])
 
 
@@ -54,20 +54,20 @@ async def edit_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
 
 
 def mask_seen(data: bytes) -> tuple[str, Any, Any]:
-    """How a provider got the mask: its mode, what is to be edited, and what is not."""
+    """A received mask: its mode, a pixel of the area to edit, and one of the rest."""
     with Image.open(io.BytesIO(data)) as image:
         return image.mode, image.getpixel((0, 0)), image.getpixel((image.width - 1, 0))
 
 
 async def create_video(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    """The video, once it has ended."""
+    """Create a video and return it when it has ended."""
     started = await running.video(**body)
     shown: dict[str, Any] = await running.finished(started.json["id"])
     return shown
 
 
 async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any]]:
-    """What a chat answered, as it came, and its record."""
+    """Complete a chat; return the response text and the request record."""
     wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = running.call(wish, endpoint="/compat/v1/chat/completions")
     answer = await endpoint.complete(running.gateway, call)
@@ -78,7 +78,7 @@ async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[s
 
 
 async def chat_record(running: RunningGateway, request_id: str) -> dict[str, Any]:
-    """The record of a chat, which is written beside the answer."""
+    """The request record of a chat, which is written after the response."""
 
     async def met() -> bool:
         return await running.gateway.requests.get(running.caller.org_id, request_id) is not None

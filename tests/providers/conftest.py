@@ -1,4 +1,4 @@
-"""Providers care for no database: their journeys run on SQLite alone."""
+"""Provider tests run on SQLite only, because providers do not use the database."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""AUTOMATIC1111's web UI: the client that most people use against the simulator, then the whole gateway."""
+"""AUTOMATIC1111's web UI: a common client against the fake provider, then the gateway."""
 
 import base64
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def test_client_redraws_and_enlarges(client: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------- the gateway
 
 
-async def test_images_on_ones_own_machine_cost_nothing(open_gateway: OpenGateway) -> None:
+async def test_self_hosted_images_cost_nothing(open_gateway: OpenGateway) -> None:
     web = WebUI()
     async with gateway_for(open_gateway, "a1111", web) as running:
         record = await create_image(running, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
@@ -115,7 +115,7 @@ async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, n
         ({"images": [], "parameters": {}, "info": ""}, 200, "success without a file"),
     ],
 )
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
     web = WebUI()
     web.next("draw", answers(answer, status))
     async with gateway_for(open_gateway, "a1111", web) as running:

@@ -1,4 +1,4 @@
-"""Black Forest Labs, which has no client of its own to prove the simulator: the whole gateway against its documents."""
+"""Black Forest Labs: the gateway against a fake made after the documentation; there is no client library."""
 
 import base64
 
@@ -11,7 +11,7 @@ from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
 
-async def test_images_cost_what_the_ticket_says(open_gateway: OpenGateway) -> None:
+async def test_images_cost_what_the_task_reports(open_gateway: OpenGateway) -> None:
     flux = Flux()
     async with gateway_for(open_gateway, "bfl", flux) as running:
         record = await create_image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
@@ -64,7 +64,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         (("Pending", {"status": "Ready", "result": {}}), "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_tasks_that_come_to_nothing(open_gateway: OpenGateway, fate: tuple[object, ...], code: str) -> None:
+async def test_tasks_that_fail(open_gateway: OpenGateway, fate: tuple[object, ...], code: str) -> None:
     flux = Flux()
     flux.next_states.append(fate)
     async with gateway_for(open_gateway, "bfl", flux) as running:
@@ -82,7 +82,7 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
         assert "Extra inputs are not permitted" in strict["error_message"]
 
 
-async def test_a_hiccup_while_asking_is_none_of_the_tasks(open_gateway: OpenGateway) -> None:
+async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     flux = Flux()
     flux.next("result", answers({"detail": "Bad gateway"}, 502), answers({"status": "Task not found"}, 404))
     async with gateway_for(open_gateway, "bfl", flux) as running:

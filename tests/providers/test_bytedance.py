@@ -1,4 +1,4 @@
-"""ByteDance: OpenAI's client, which its documents use for images, against the simulator, then the whole gateway."""
+"""ByteDance: OpenAI's client, which its documentation uses, against the fake provider, then the gateway."""
 
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
@@ -75,7 +75,7 @@ async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
 
 
-async def test_a_video_is_called_off_while_it_waits(open_gateway: OpenGateway) -> None:
+async def test_a_waiting_video_is_cancelled(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.next_states.append(("queued",))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
@@ -85,7 +85,7 @@ async def test_a_video_is_called_off_while_it_waits(open_gateway: OpenGateway) -
         assert (await running.ended(started.json["id"]))["status"] == "cancelled"
 
 
-async def test_a_video_that_runs_is_not_called_off(open_gateway: OpenGateway) -> None:
+async def test_a_running_video_is_not_cancelled(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.next_states.append(("running", "running", "running", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
@@ -96,7 +96,7 @@ async def test_a_video_that_runs_is_not_called_off(open_gateway: OpenGateway) ->
     assert ark.received("drop")
 
 
-async def test_a_video_that_has_just_ended_is_not_thrown_away(open_gateway: OpenGateway) -> None:
+async def test_a_finished_video_is_kept(open_gateway: OpenGateway) -> None:
     ark = ModelArk()
     ark.next_states.append(("queued", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
@@ -116,7 +116,7 @@ async def test_a_video_that_has_just_ended_is_not_thrown_away(open_gateway: Open
         ({"status": "succeeded", "content": None}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_videos_that_come_to_nothing(open_gateway: OpenGateway, fate: object, code: str) -> None:
+async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: str) -> None:
     ark = ModelArk()
     ark.next_states.append(("queued", fate))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
@@ -136,7 +136,7 @@ async def test_videos_that_come_to_nothing(open_gateway: OpenGateway, fate: obje
         (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )  # fmt: skip
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     ark = ModelArk()
     ark.next("images", answers(answer, status))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:

@@ -1,4 +1,4 @@
-"""Providers that only chat: OpenAI's client against each of them, then the whole gateway in front of all."""
+"""Chat providers: OpenAI's client against each fake provider, then the gateway in front of all."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ every_provider = pytest.mark.parametrize(
 
 
 @every_provider
-def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -> None:
+def test_client_completes_a_chat(slug: str, kind: type[Chats], model: str, upstream: str) -> None:
     with (
         serve_in_thread(kind()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
@@ -53,7 +53,7 @@ def test_client_talks(slug: str, kind: type[Chats], model: str, upstream: str) -
     ("kind", "field"),
     [(Mistral, {"seed": 7}), (Mistral, {"max_completion_tokens": 9}), (Groq, {"logprobs": True})],
 )
-def test_client_meets_their_limits(kind: type[Chats], field: dict[str, Any]) -> None:
+def test_client_gets_the_errors_for_unsupported_fields(kind: type[Chats], field: dict[str, Any]) -> None:
     with (
         serve_in_thread(kind()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
@@ -126,7 +126,7 @@ async def test_another_host_of_the_same_model(open_gateway: OpenGateway) -> None
     assert len(groq.received("chat")) == len(together.received("chat")) == 1
 
 
-async def test_only_hosts_that_can_do_it_are_asked(open_gateway: OpenGateway) -> None:
+async def test_only_providers_with_the_feature_are_used(open_gateway: OpenGateway) -> None:
     """One of them has no log probabilities, and the other has them in another form."""
     near = {"groq": (Groq(), "/v1"), "together": (Together(), "/v1")}
     async with gateways_for(open_gateway, near) as running:
@@ -172,7 +172,7 @@ AT_HOME = [("OLLAMA_URL", Ollama, "ollama/gpt-oss:20b"), ("VLLM_URL", VLLM, "vll
 
 
 @pytest.mark.parametrize(("env", "kind", "model"), AT_HOME)
-async def test_servers_of_ones_own(ground: Ground, env: str, kind: type[Chats], model: str) -> None:
+async def test_self_hosted_servers(ground: Ground, env: str, kind: type[Chats], model: str) -> None:
     """On when their address is known; they have whatever model they have, and charge nothing."""
     async with serving(kind()) as provider:
         ground.environ[env] = provider.url
@@ -187,7 +187,7 @@ async def test_servers_of_ones_own(ground: Ground, env: str, kind: type[Chats], 
     assert "authorization" not in provider.received("chat")[0].headers
 
 
-async def test_ollama_has_no_say_in_tools(ground: Ground) -> None:
+async def test_ollama_does_not_get_the_tool_choice(ground: Ground) -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
     async with serving(Ollama()) as provider:
         ground.environ["OLLAMA_URL"] = provider.url
@@ -211,7 +211,7 @@ async def test_model_that_is_being_loaded(ground: Ground) -> None:
             assert caught.value.headers["retry-after"] == "1", "a client may come back"
 
 
-async def test_words_of_an_older_server(ground: Ground) -> None:
+async def test_error_messages_of_an_older_server(ground: Ground) -> None:
     async with serving(VLLM()) as provider:
         ground.environ["VLLM_URL"] = provider.url
         async with ground.open() as running:

@@ -1,4 +1,4 @@
-"""Clients that are too large, or too particular about others, to be installed for every test: `make test-clients`."""
+"""Client libraries that are too large or conflict with others: installed only for `make test-clients`."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -33,7 +33,7 @@ def test_together_draws(together: Any) -> None:
         together.images.generate(prompt="nsfw", **asked)
 
 
-def test_together_talks(together: Any) -> None:
+def test_together_completes_a_chat(together: Any) -> None:
     told = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO])
     assert (told.choices[0].message.content, told.usage.total_tokens) == ("Say hello.", 4)
     *_, last = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO], stream=True)

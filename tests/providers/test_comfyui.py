@@ -1,4 +1,4 @@
-"""ComfyUI, which has no client of its own to prove the simulator: the whole gateway against what its source does."""
+"""ComfyUI: the gateway against a fake made after its source; there is no client library."""
 
 import pytest
 
@@ -26,7 +26,7 @@ async def test_images(open_gateway: OpenGateway) -> None:
     assert len(comfy.received("view")) == 2
 
 
-async def test_luck_differs_unless_it_is_asked_for(open_gateway: OpenGateway) -> None:
+async def test_seeds_differ_unless_the_caller_gives_one(open_gateway: OpenGateway) -> None:
     """The same graph with the same seed would only give the same image again."""
     comfy = Comfy()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
@@ -37,7 +37,7 @@ async def test_luck_differs_unless_it_is_asked_for(open_gateway: OpenGateway) ->
     assert asked == 7
 
 
-async def test_nothing_but_rows_reaches_the_graph(open_gateway: OpenGateway) -> None:
+async def test_only_fields_with_rows_reach_the_graph(open_gateway: OpenGateway) -> None:
     comfy = Comfy()
     stolen = {"graph": {"model": {"ckpt_name": "stolen"}}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
@@ -126,7 +126,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
         ({"status": "completed", "outputs": {}}, "success without a file"),
     ],
 )
-async def test_jobs_that_come_to_nothing(open_gateway: OpenGateway, fate: object, message: str) -> None:
+async def test_jobs_that_fail(open_gateway: OpenGateway, fate: object, message: str) -> None:
     comfy = Comfy()
     comfy.next_states.append(("pending", fate))
     async with gateway_for(open_gateway, "comfyui", comfy) as running:

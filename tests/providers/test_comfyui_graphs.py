@@ -1,4 +1,4 @@
-"""ComfyUI's graphs: whole, and filled in without touching the ones they are made from."""
+"""ComfyUI's graphs: their links are complete, and filling one in does not change the original."""
 
 import copy
 from typing import Any
@@ -35,11 +35,11 @@ def test_values_go_into_their_nodes() -> None:
     assert made["negative_prompt"] == graphs.SDXL["negative_prompt"]
 
 
-def test_nodes_that_nobody_knows_are_left_out() -> None:
+def test_unknown_nodes_are_ignored() -> None:
     assert fill(graphs.SDXL, {"evil": {"text": "x"}}).keys() == graphs.SDXL.keys()
 
 
-def test_a_mask_comes_between_canvas_and_sampler() -> None:
+def test_a_mask_is_put_before_the_sampler() -> None:
     made = fill(graphs.SDXL_EDIT, {"mask_image": {"image": "m.png"}, "input_image": {"image": "p.png"}})
     assert made["sampler"]["inputs"]["latent_image"] == ("masked", 0)
     assert made["masked"]["inputs"] == {"samples": ("latent", 0), "mask": ("mask_image", 1)}
@@ -59,7 +59,7 @@ def test_seconds_are_counted_in_frames(seconds: int, frames: int) -> None:
     assert (canvas["length"], (canvas["length"] - 1) % 4, "seconds" in canvas) == (frames, 0, False)
 
 
-def test_templates_stay_as_they_are() -> None:
+def test_filling_does_not_change_the_templates() -> None:
     values: dict[str, dict[str, Any]] = {
         "latent": {"seconds": 2},
         "mask_image": {"image": "m"},

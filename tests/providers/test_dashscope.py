@@ -1,4 +1,4 @@
-"""DashScope: its own client against simulated tasks, then the whole gateway against the same."""
+"""DashScope: its own client against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -164,7 +164,7 @@ async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, 
         assert (video["status"], video["error"]["code"]) == ("failed", code)
 
 
-async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
+async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     provider = DashScope()
     provider.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
     async with gateway_for(open_gateway, "dashscope", provider) as running:
@@ -172,7 +172,7 @@ async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> N
     assert len(provider.received("create")) == 1
 
 
-async def test_task_that_was_lost_is_not_begun_anew(open_gateway: OpenGateway) -> None:
+async def test_a_lost_task_is_not_submitted_again(open_gateway: OpenGateway) -> None:
     provider = DashScope()
     provider.next_states.append(("PENDING", "UNKNOWN"))
     async with gateway_for(open_gateway, "dashscope", provider) as running:

@@ -1,4 +1,4 @@
-"""What holds for every provider: complete tables, sourced prices, credentials at home, callers who steer nothing."""
+"""Rules for every provider: complete tables, prices with a source, credentials sent only to its own hosts."""
 
 import asyncio
 import re
@@ -97,7 +97,7 @@ def test_every_file_is_discovered() -> None:
 
 
 @every_option
-def test_table_speaks_of_every_standard_field(option: Candidate) -> None:
+def test_tables_have_a_row_for_every_standard_field(option: Candidate) -> None:
     op = option.model.op
     aliases = {name for name, row in TABLES[op.task].items() if row.alias_of}
     standard = {table_name(name) for name in TABLES[op.task].keys() - OURS - FRAME - aliases} | {"frame"}
@@ -105,7 +105,7 @@ def test_table_speaks_of_every_standard_field(option: Candidate) -> None:
 
 
 @every_option
-def test_table_speaks_of_each_field_once(option: Candidate) -> None:
+def test_tables_have_one_row_for_each_field(option: Candidate) -> None:
     names = [row.name for row in option.model.op.params if row.handling != "fixed"]
     assert sorted(names) == sorted(set(names))
 
@@ -125,7 +125,7 @@ def test_every_size_can_be_translated(option: Candidate) -> None:
 
 
 @every_option
-def test_videos_say_from_the_start_how_long_and_large_they_will_be(option: Candidate) -> None:
+def test_video_tables_have_a_default_duration_and_size(option: Candidate) -> None:
     request = needed(option.model)
     assert option.model.op.task != "video" or (request.seconds and request.frame and request.frame.size)
 

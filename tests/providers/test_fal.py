@@ -1,4 +1,4 @@
-"""fal: its own client against the simulated queue, then the whole gateway against the same."""
+"""fal: its own client against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ def test_client_cancels_what_is_not_done(fal: Fal, client: fal_client.SyncClient
 
 
 @pytest.mark.parametrize(("result", "status"), [(UNSAFE, 422), (INVALID, 422), (CRASHED, 500)])
-def test_client_meets_errors_where_results_are(
+def test_client_gets_errors_with_the_result(
     fal: Fal, client: fal_client.SyncClient, result: FakeResponse, status: int
 ) -> None:
     fal.results.append(result)
@@ -123,7 +123,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     }  # fmt: skip
 
 
-async def test_price_of_what_is_made_and_not_of_what_was_said(open_gateway: OpenGateway) -> None:
+async def test_the_price_depends_on_what_is_sent(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "fal", Fal()) as running:
         video = await create_video(running, model="veo-3.1", seconds=5, resolution="1080p")
         assert str(video["metadata"]["cost"]) == "2.4", "6 seconds, the next that it can make"
@@ -160,7 +160,7 @@ async def test_platform_gives_up(open_gateway: OpenGateway) -> None:
     assert not fal.received("result")
 
 
-async def test_result_that_cannot_be_had_yet(open_gateway: OpenGateway) -> None:
+async def test_a_result_that_cannot_be_fetched_yet(open_gateway: OpenGateway) -> None:
     fal = Fal()
     fal.results.extend(
         [FakeResponse({"detail": "Bad gateway"}, 502), FakeResponse({"detail": "Too many requests"}, 429)]

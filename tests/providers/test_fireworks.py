@@ -1,4 +1,4 @@
-"""Fireworks AI: OpenAI's client, for which it offers itself, against the simulated provider; then the whole gateway."""
+"""Fireworks AI: OpenAI's client against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def client() -> Iterator[openai.OpenAI]:
         yield client
 
 
-def test_client_talks(client: openai.OpenAI) -> None:
+def test_client_completes_a_chat(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model="accounts/fireworks/models/glm-5p3", messages=[{"role": "user", "content": "Say hello."}], stream=True
     )
@@ -34,7 +34,7 @@ def test_client_talks(client: openai.OpenAI) -> None:
     assert chunks[-1].usage
 
 
-def test_client_asks_after_a_job(client: openai.OpenAI) -> None:
+def test_client_polls_a_job(client: openai.OpenAI) -> None:
     begun: Any = client.post(KONTEXT, body={"prompt": "a fox"}, cast_to=object)
     asked = {"id": begun["request_id"]}
     seen: list[Any] = [client.post(f"{KONTEXT}/get_result", body=asked, cast_to=object) for _ in range(2)]
@@ -81,7 +81,7 @@ async def test_images_as_jobs(open_gateway: OpenGateway) -> None:
         ("Task not found", "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_jobs_that_make_nothing(open_gateway: OpenGateway, state: str, code: str) -> None:
+async def test_jobs_without_output(open_gateway: OpenGateway, state: str, code: str) -> None:
     fireworks = Fireworks()
     fireworks.next_states.append(("named", "Pending", state))
     async with gateway_for(open_gateway, "fireworks", fireworks, AT) as running:

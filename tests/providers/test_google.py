@@ -1,4 +1,4 @@
-"""Google: its own client against the simulated provider, then the whole gateway against the same."""
+"""Google: its own client against the fake provider, then the gateway."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def test_client_is_refused_under_success(google: Google, client: genai.Client, a
 WIDE = types.GenerateContentConfig(image_config=types.ImageConfig(aspect_ratio="16:9"))
 
 
-def test_client_videos(google: Google, client: genai.Client) -> None:
+def test_client_creates_videos(google: Google, client: genai.Client) -> None:
     form: Any = {"type": "video", "aspect_ratio": "16:9", "duration": "8s", "resolution": "720p", "delivery": "uri"}
     begun: Any = client.interactions.create(
         model="gemini-omni-1.1-flash", input="a fox", background=True, store=True, response_format=form
@@ -89,7 +89,7 @@ def test_client_without_key(google: Google) -> None:
         client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox")
 
 
-def test_openai_client_talks() -> None:
+def test_openai_client_completes_a_chat() -> None:
     with (
         serve_in_thread(Gemini()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1beta/openai", max_retries=0) as client,

@@ -1,4 +1,4 @@
-"""Ideogram, which has no client of its own to prove the simulator: the whole gateway against its documents."""
+"""Ideogram: the gateway against a fake made after the documentation; there is no client library."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_more_than_one_call_can_make(open_gateway: OpenGateway) -> None:
     assert sorted(one.fields["num_images"] for one in ideogram.received("make")) == ["2", "8"]
 
 
-async def test_words_are_expanded_and_shown(open_gateway: OpenGateway) -> None:
+async def test_the_enhanced_prompt_is_shown(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "ideogram", Ideogram()) as running:
         made = await running.image(model="ideogram-v4", size="2048x2048")
         assert [one["revised_prompt"] for one in made["data"]] == ["a pear, in detail"]
@@ -65,7 +65,7 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
         ({"error": "Too many requests in flight."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     ideogram = Ideogram()
     ideogram.next("make", answers(answer, status))
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:

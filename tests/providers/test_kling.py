@@ -1,4 +1,4 @@
-"""Kling publishes no client of its own; its paths, fields and tokens are those that its documentation shows."""
+"""Kling: the gateway against a fake made after the documentation; there is no client library."""
 
 import time
 from typing import Any
@@ -29,7 +29,7 @@ def test_plain_key_is_sent_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("key", "status"), [(KEY, 200), (f"{ACCESS}:{SECRET}", 200), (f"Another:{SECRET}", 401), ("wrong", 401)]
 )
-def test_provider_knows_both(key: str, status: int) -> None:
+def test_the_provider_accepts_both_credentials(key: str, status: int) -> None:
     with serve_in_thread(Kling()) as provider:
         made = httpx.post(
             f"{provider.url}/v1/videos/text2video", json={"prompt": "a fox"}, headers=dict(kling.auth(key))

@@ -1,4 +1,4 @@
-"""LocalAI and sd-server: OpenAI's client against the simulator, then the whole gateway."""
+"""LocalAI and sd-server: OpenAI's client against the fake provider, then the gateway."""
 
 import pytest
 from openai import AuthenticationError, OpenAI
@@ -83,7 +83,7 @@ async def test_upscaling_by_two_or_four(open_gateway: OpenGateway) -> None:
         ({"created": 1, "data": []}, 200, "success without a file"),
     ],
 )
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
     local = LocalAI()
     local.next("generate", answers(answer, status))
     async with gateway_for(open_gateway, "localai", local) as running:

@@ -1,4 +1,4 @@
-"""LTX publishes no client; its paths, fields and errors are those that its documentation shows."""
+"""LTX: the gateway against a fake made after the documentation; there is no client library."""
 
 import base64
 from typing import Any
@@ -54,7 +54,7 @@ async def test_videos_of_images(open_gateway: OpenGateway, images: list[str], si
     assert {call.path.rsplit("/", 1)[0] for call in provider.received("show")} == {"/v2/image-to-video"}
 
 
-async def test_retired_models_say_what_replaces_them(open_gateway: OpenGateway) -> None:
+async def test_errors_for_retired_models_name_the_replacement(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "ltx", Ltx()) as running:
         with pytest.raises(Exception, match=r"`ltx-2` was retired; use `ltx-2\.3-fast`"):
             await running.video(model="ltx-2", seconds=6)

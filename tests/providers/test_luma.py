@@ -1,4 +1,4 @@
-"""Luma: its own client against simulated generations, then the whole gateway against the same."""
+"""Luma: its own client against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -116,7 +116,7 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
         assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_what_cannot_be_called_off_is_paid_for(open_gateway: OpenGateway) -> None:
+async def test_a_job_that_cannot_be_cancelled_is_paid_for(open_gateway: OpenGateway) -> None:
     """Luma has no way to cancel: best effort ends here, and what it makes is delivered."""
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:

@@ -1,4 +1,4 @@
-"""MiniMax publishes no client for videos; its paths, fields and codes are those that its documentation shows."""
+"""MiniMax: the gateway against a fake made after the documentation; there is no client library for videos."""
 
 from typing import Any
 
@@ -138,7 +138,7 @@ async def test_h3_refused_at_the_door(open_gateway: OpenGateway, kind: str, stat
         assert (await create_video(running, model="minimax/h3", seconds=5))["error"]["code"] == ours
 
 
-async def test_trouble_with_asking_is_no_verdict(open_gateway: OpenGateway) -> None:
+async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     """Under status 200, as everything that the first API has to say."""
     provider = MiniMax()
     busy = answers({"base_resp": base(1002, "rate limit")})

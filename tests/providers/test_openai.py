@@ -1,4 +1,4 @@
-"""OpenAI: its own client against the simulated provider, then the whole gateway against the same."""
+"""OpenAI: its own client against the fake provider, then the gateway."""
 
 import base64
 import io
@@ -54,12 +54,12 @@ def test_client_edits(provider: OpenAI, client: openai.OpenAI) -> None:
     assert provider.received("edit")[0].fields["image"] == [png(64, 48)] * 2
 
 
-def test_client_is_told_what_is_not_known(client: openai.OpenAI) -> None:
+def test_client_gets_an_error_for_unknown_fields(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="Unknown parameter: 'response_format'"):
         client.images.generate(model="gpt-image-2", prompt="a fox", response_format="url")
 
 
-def test_client_talks(client: openai.OpenAI) -> None:
+def test_client_completes_a_chat(client: openai.OpenAI) -> None:
     told = client.chat.completions.create(
         model="gpt-5.4", messages=[{"role": "user", "content": "Say hello."}], max_completion_tokens=9
     )
@@ -100,7 +100,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
     assert heard == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
 
 
-async def test_refusal_stops_and_costs_nothing(open_gateway: OpenGateway) -> None:
+async def test_a_refusal_is_final_and_costs_nothing(open_gateway: OpenGateway) -> None:
     provider = OpenAI()
     provider.next("generate", answers(BLOCKED.json, BLOCKED.status))
     async with gateway_for(open_gateway, "openai", provider, "/v1") as running:

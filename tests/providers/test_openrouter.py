@@ -1,4 +1,4 @@
-"""OpenRouter: OpenAI's client and its own against the simulated router, then the gateway, whose router it is too."""
+"""OpenRouter: OpenAI's client and its own against the fake provider, then the gateway."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def client(router: OpenRouter) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def test_client_talks(client: openai.OpenAI) -> None:
+def test_client_completes_a_chat(client: openai.OpenAI) -> None:
     told = client.chat.completions.create(model="z-ai/glm-5.3", messages=[{"role": "user", "content": "Say hello."}])
     assert told.choices[0].message.content == "Say hello."
     assert told.usage
@@ -58,7 +58,7 @@ def test_client_listens_past_comments(client: openai.OpenAI) -> None:
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Say hello."
 
 
-def test_client_is_told_of_errors_in_streams(router: OpenRouter, client: openai.OpenAI) -> None:
+def test_client_gets_errors_in_streams(router: OpenRouter, client: openai.OpenAI) -> None:
     router.error = {"code": 502, "message": "Provider disconnected"}
     stream = client.chat.completions.create(
         model="z-ai/glm-5.3", messages=[{"role": "user", "content": "Say hello."}], stream=True
@@ -73,7 +73,7 @@ def own_client(router: OpenRouter) -> Iterator[openrouter.OpenRouter]:
         yield client
 
 
-def test_own_client_draws(own_client: openrouter.OpenRouter) -> None:
+def test_own_client_creates_images(own_client: openrouter.OpenRouter) -> None:
     made = own_client.images.generate(
         model="bytedance-seed/seedream-4.5", prompt="a fox", aspect_ratio="16:9", resolution="2K"
     )
@@ -81,7 +81,7 @@ def test_own_client_draws(own_client: openrouter.OpenRouter) -> None:
     assert (len(made.data), made.data[0].media_type, made.usage and made.usage.cost) == (1, "image/png", 0.04)
 
 
-def test_own_client_videos(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
+def test_own_client_creates_videos(router: OpenRouter, own_client: openrouter.OpenRouter) -> None:
     videos = own_client.video_generation
     image: Any = {"type": "image_url", "image_url": {"url": IMAGE_URI}, "frame_type": "first_frame"}
     job = videos.generate(model="google/veo-3.1", prompt="a fox", duration=8, frame_images=[image])
@@ -183,7 +183,7 @@ async def test_streams(open_gateway: OpenGateway) -> None:
         assert str(record["cost"]) == "0.00014"
 
 
-async def test_caller_steers_the_router_but_not_its_price(open_gateway: OpenGateway) -> None:
+async def test_callers_may_set_routing_but_not_the_highest_price(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     wish = {"call": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:

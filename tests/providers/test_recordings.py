@@ -1,4 +1,4 @@
-"""Every recorded exchange, through the gateway's own translation and reading."""
+"""Run every recorded exchange through the gateway's own code for requests and responses."""
 
 import pytest
 

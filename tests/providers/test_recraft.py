@@ -1,4 +1,4 @@
-"""Recraft: OpenAI's client, which its documentation is written with, against the simulator, then the whole gateway."""
+"""Recraft: OpenAI's client, which its documentation uses, against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ def test_client_uses_tools(client: OpenAI) -> None:
     assert (enlarged["credits"], bool(enlarged["image"]["url"])) == (4, True)
 
 
-def test_client_meets_errors(client: OpenAI) -> None:
+def test_client_gets_errors(client: OpenAI) -> None:
     with pytest.raises(BadRequestError, match="strength is required"):
         posted(client, "/images/imageToImage", {"image": png(8, 8)}, prompt="winter")
     with pytest.raises(AuthenticationError):
@@ -98,7 +98,7 @@ async def test_upscaling(open_gateway: OpenGateway) -> None:
         ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     recraft = Recraft()
     recraft.next("generate", answers(answer, status))
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:

@@ -1,4 +1,4 @@
-"""Replicate: its own client against simulated predictions, then the whole gateway against the same."""
+"""Replicate: its own client against the fake provider, then the gateway."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""Runway: its own client against simulated tasks, then the whole gateway against the same."""
+"""Runway: its own client against the fake provider, then the gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +46,7 @@ def test_client_moves_and_paints(runway: Runway, client: runwayml.RunwayML) -> N
     assert moving.id != still.id
 
 
-def test_client_calls_off_a_task(runway: Runway, client: runwayml.RunwayML) -> None:
+def test_client_cancels_a_task(runway: Runway, client: runwayml.RunwayML) -> None:
     task = client.text_to_video.create(model="gen4.5", prompt_text="a fox", ratio="1280:720", duration=5)
     client.tasks.delete(task.id)
     assert client.tasks.retrieve(task.id).status == "CANCELLED"
@@ -98,7 +98,7 @@ async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:
     }  # fmt: skip
 
 
-async def test_images_cost_what_the_task_says(open_gateway: OpenGateway) -> None:
+async def test_images_cost_what_the_task_reports(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.next_states.append(("PENDING", {"status": "SUCCEEDED", "cost": {"credits": 5}}))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:

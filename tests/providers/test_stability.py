@@ -1,4 +1,4 @@
-"""Stability, whose published client speaks an older protocol: the whole gateway against what its documents show."""
+"""Stability AI: the gateway against a fake made after the documentation; its client library is for an older API."""
 
 import pytest
 
@@ -33,7 +33,7 @@ async def test_a_mask_is_white_where_to_edit(open_gateway: OpenGateway) -> None:
     assert (sent["image"], mask_seen(sent["mask"])) == (png(64, 48), ("L", 255, 0))
 
 
-async def test_edits_without_a_mask_say_how_far_to_go(open_gateway: OpenGateway) -> None:
+async def test_edits_without_a_mask_have_a_strength(open_gateway: OpenGateway) -> None:
     stability = Stability()
     async with gateway_for(open_gateway, "stability", stability) as running:
         assert (await edit_image(running, model="sd3.5-large"))["status"] == "completed"
@@ -41,7 +41,7 @@ async def test_edits_without_a_mask_say_how_far_to_go(open_gateway: OpenGateway)
     assert (sent["mode"], sent["strength"]) == ("image-to-image", "0.7")
 
 
-async def test_upscaling_by_four_and_nothing_else(open_gateway: OpenGateway) -> None:
+async def test_upscaling_only_by_four(open_gateway: OpenGateway) -> None:
     stability = Stability()
     async with gateway_for(open_gateway, "stability", stability) as running:
         record = await edit_image(running, model="stability/fast-upscale", prompt=None, scale_factor=4)
@@ -76,7 +76,7 @@ async def test_a_filtered_result_of_a_job(open_gateway: OpenGateway) -> None:
         ({"id": "a1", "name": "rate_limit_exceeded", "errors": ["Slow down."]}, 429, "UPSTREAM_ERROR"),
     ],
 )
-async def test_images_that_come_to_nothing(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
     stability = Stability()
     stability.next("generate", answers(answer, status))
     async with gateway_for(open_gateway, "stability", stability) as running:

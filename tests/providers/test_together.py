@@ -1,4 +1,4 @@
-"""Together AI: OpenAI's client, for which it offers itself, against the simulated provider; then the whole gateway."""
+"""Together AI: OpenAI's client against the fake provider, then the gateway."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def test_client_paints(client: openai.OpenAI) -> None:
         client.images.generate(model="m", prompt="nsfw", extra_body=size)
 
 
-def test_client_talks(client: openai.OpenAI) -> None:
+def test_client_completes_a_chat(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model="zai-org/GLM-5.3", messages=[{"role": "user", "content": "Say hello."}], stream=True
     )

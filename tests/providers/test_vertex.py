@@ -1,4 +1,4 @@
-"""Vertex AI: Google's own client against simulated operations, then the whole gateway against the same."""
+"""Vertex AI: Google's own client against the fake provider, then the gateway."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ def opened(provider: Vertex, token: str = KEY) -> genai.Client:
     return genai.Client(vertexai=True, project="acme", location="us-central1", credentials=who, http_options=there)
 
 
-def test_client_videos(vertex: Vertex) -> None:
+def test_client_creates_videos(vertex: Vertex) -> None:
     image = types.Image(image_bytes=png(64, 48), mime_type="image/png")
     config = types.GenerateVideosConfig(
         number_of_videos=1, duration_seconds=8, aspect_ratio="9:16", resolution="1080p", negative_prompt="rain",
@@ -174,7 +174,7 @@ async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None
         assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_nobody_has_videos_put_elsewhere(open_gateway: OpenGateway) -> None:
+async def test_callers_cannot_have_videos_stored_elsewhere(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "vertex", Vertex(), PLACE) as running:
         for extra in ("storageUri", "sampleCount", "pubsubTopic", "parameters", "instances"):
             with pytest.raises(Exception, match=extra):

@@ -1,4 +1,4 @@
-"""Vidu publishes no client; its paths, fields and states are those that its documentation shows."""
+"""Vidu: the gateway against a fake made after the documentation; there is no client library."""
 
 from typing import Any
 

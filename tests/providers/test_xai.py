@@ -1,4 +1,4 @@
-"""xAI: OpenAI's client, which its documentation hands out, against the simulated provider; then the whole gateway."""
+"""xAI: OpenAI's client, which its documentation uses, against the fake provider, then the gateway."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_client_paints(client: openai.OpenAI) -> None:
     assert [bool(one.b64_json) for one in made.data] == [True, True]
 
 
-def test_client_videos(client: openai.OpenAI) -> None:
+def test_client_creates_videos(client: openai.OpenAI) -> None:
     wish = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
     begun: Any = client.post("/videos/generations", body=wish, cast_to=object)
     seen: list[Any] = [client.get(f"/videos/{begun['request_id']}", cast_to=object) for _ in range(3)]
@@ -50,14 +50,14 @@ def test_client_videos(client: openai.OpenAI) -> None:
     assert seen[-1]["usage"] == {"cost_in_usd_ticks": 5_600_000_000}
 
 
-def test_client_talks(client: openai.OpenAI) -> None:
+def test_client_completes_a_chat(client: openai.OpenAI) -> None:
     told = client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Say hello."}])
     assert told.choices[0].message.content == "Say hello."
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Hi."}], stop=["."])
 
 
-def test_its_own_library_knows_the_words() -> None:
+def test_its_own_library_has_the_same_states() -> None:
     """It speaks another protocol, with the same shapes and resolutions."""
     for model in PROVIDER.models:
         if (row := model.op.param("frame")) is None or row.convert is None:
@@ -159,7 +159,7 @@ async def test_chats_cost_what_is_reported(open_gateway: OpenGateway) -> None:
             await create_chat(running, model="x-ai/grok-4.7", stop=["."])
 
 
-async def test_chat_refused_in_words(open_gateway: OpenGateway) -> None:
+async def test_a_chat_refused_with_a_message(open_gateway: OpenGateway) -> None:
     xai = XAI()
     words = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
     xai.next("chat", answers({"code": "permission-denied", "error": words}, 403))

@@ -1,4 +1,4 @@
-"""Conversions that provider tables share: shapes, sizes, durations, images, words."""
+"""Conversions that provider tables share: aspect ratios, sizes, durations, images, other values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def test_d6_a_size_the_model_has_is_kept(size: str) -> None:
     assert convert.closest(*OPENAI, *RATIOS)(Frame.parse(size)) in (size, *(OPENAI if size == "1:1" else ()))
 
 
-def test_words_for_shapes() -> None:
+def test_labels_for_aspect_ratios() -> None:
     by = convert.closest_label({"1:1": "square", "16:9": "landscape", "9:16": "portrait"})
     assert [by(frame(size)) for size in ("1024x1024", "1792x1024", "720x1280")] == ["square", "landscape", "portrait"]
 
@@ -162,7 +162,7 @@ def test_a_proportion_alone_names_no_resolution() -> None:
 
 
 @pytest.mark.parametrize(("asked", "made"), [(1, 4), (4, 4), (4.1, 8), (8, 8), (9, 12), (12, 12), (60, 12)])
-def test_a_legal_duration_is_not_shorter_than_asked_if_it_can_be(asked: float, made: int) -> None:
+def test_an_allowed_duration_is_not_shorter_than_wanted_if_possible(asked: float, made: int) -> None:
     assert convert.allowed_seconds(12, 4, 8)(asked) == made
 
 
@@ -215,7 +215,7 @@ def test_two_fields_of_one_value() -> None:
     assert shape(frame("1:1")) == ("1:1", "720p")
 
 
-def test_words() -> None:
+def test_lookup() -> None:
     switch = convert.on_off(True, False)
     assert [switch("on"), switch("off")] == [True, False]
     level = convert.lookup({"high": "HIGH", "minimal": "LOW"})

@@ -1,4 +1,4 @@
-"""OpenAI's shapes, for whoever speaks them: readers and errors."""
+"""The OpenAI-compatible API: reading responses and errors."""
 
 import json
 from typing import Any
@@ -78,6 +78,6 @@ def test_errors(said: Any, text: str | None, kind: str | None) -> None:
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [("1500", 1.5), ("", None), ("soon", None), ("-5", None)])
-def test_when_to_ask_again(hint: str, seconds: float | None) -> None:
+def test_the_pause_before_the_next_poll(hint: str, seconds: float | None) -> None:
     reply = Reply(200, {"openai-poll-after-ms": hint}, b'{"id": "v", "status": "queued"}')
     assert read_video(reply).poll_after_seconds == seconds

@@ -1,4 +1,4 @@
-"""The vocabulary: rows say what they mean, tables can be completed, replies and results know their own kind."""
+"""The vocabulary for provider files: rows, complete tables, replies and results."""
 
 import msgspec
 import pytest
@@ -59,7 +59,7 @@ def test_rows(row: Param, handling: str, to: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("task", ["image", "edit", "upscale", "video"])
-def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
+def test_a_complete_table_has_one_row_for_every_standard_field(task: Task) -> None:
     """Fields that steer the gateway, and those that tables know by another name, aside."""
     elsewhere = set(
         "model webhook_url media_retention idempotency_key metadata session_id size aspect_ratio resolution".split()
@@ -71,7 +71,7 @@ def test_a_whole_table_speaks_of_every_standard_field_once(task: Task) -> None:
     assert standard - set(names) == needed.get(task, {"prompt", "seconds"})
 
 
-def test_a_whole_table_keeps_what_was_said() -> None:
+def test_a_complete_table_keeps_the_given_rows() -> None:
     mask = passthrough("mask")
     table = {row.name: row for row in complete_table("edit", mask, emulated("n", "num_images", high=4))}
     assert table["mask"] is mask
