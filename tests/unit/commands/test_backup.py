@@ -8,7 +8,7 @@ from tests.command_line import done, penstock
 def test_a_backup_is_a_usable_data_folder(tmp_path: Path) -> None:
     data, copy = tmp_path / "data", tmp_path / "kept" / "copy"
     made = done("keys", "create", "--data", data, "--name", "first").lines[0][0]
-    assert "Media files are not part" in done("backup", copy, "--data", data).out
+    assert "Media files are not included" in done("backup", copy, "--data", data).out
     assert (copy.stat().st_mode & 0o777, (copy / "secret.key").stat().st_mode & 0o777) == (0o700, 0o600)
     assert done("keys", "list", "--data", copy).lines == done("keys", "list", "--data", data).lines
     assert made not in (copy / "penstock.db").read_bytes().decode("latin-1")
