@@ -36,11 +36,11 @@ ELSEWHERE = {"purge.files_gone", "migrate.mid"}  # not between a promise and its
 UNKNOWN = frozenset({"UPSTREAM_OUTCOME_UNKNOWN"})
 
 
-def test_every_place_has_its_kill() -> None:
+def test_every_failpoint_is_killed_at() -> None:
     assert {*PLACES, "accept.before_tx", *ELSEWHERE} == failpoints.NAMES
 
 
-async def test_killed_at_every_place(tmp_path: Path, database: str) -> None:
+async def test_killed_at_every_failpoint(tmp_path: Path, database: str) -> None:
     """One installation survives all kills; each process goes on with what the last one left."""
     promised: list[str] = []
     async with rigged(tmp_path, database) as rig:
@@ -57,7 +57,7 @@ async def test_killed_at_every_place(tmp_path: Path, database: str) -> None:
         assert said.startswith(f"{outcomes['UPSTREAM_OUTCOME_UNKNOWN']} orphans: ")
 
 
-async def test_a_promise_is_kept_and_nothing_else(tmp_path: Path, database: str) -> None:
+async def test_killed_before_and_after_the_commit_of_an_acceptance(tmp_path: Path, database: str) -> None:
     """Killed before the commit there is nothing: no video, no hold, nothing sent. Right after it there is a video, even
     though nobody heard of it.
     """
@@ -75,7 +75,7 @@ async def test_a_promise_is_kept_and_nothing_else(tmp_path: Path, database: str)
 
 
 @pytest.mark.slow
-async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) -> None:
+async def test_killed_after_the_response_was_sent(tmp_path: Path, database: str) -> None:
     async with rigged(tmp_path, database) as rig:
         async with rig.serve() as served:
             (video_id,) = await rig.promise(served)
@@ -86,7 +86,7 @@ async def test_killed_when_the_answer_has_left(tmp_path: Path, database: str) ->
 
 
 @pytest.mark.slow
-async def test_one_video_that_kills_whoever_works_on_it(tmp_path: Path, database: str) -> None:
+async def test_a_video_that_crashes_each_worker_fails_alone(tmp_path: Path, database: str) -> None:
     """It fails after five processes; the other videos, which ran each time, do not."""
     async with rigged(tmp_path, database) as rig:
         rig.lab.states = ("queued", "in_progress 10")

@@ -37,7 +37,7 @@ def finish(rig: Rig) -> None:
 # ------------------------------------------------------------------------------------------------------- told to stop
 
 
-async def test_told_to_stop_under_load(tmp_path: Path, database: str) -> None:
+async def test_sigterm_under_load(tmp_path: Path, database: str) -> None:
     """No new work is accepted, submissions under way arrive, exit 0; no video is lost, made twice or unknown."""
     async with rigged(tmp_path, database) as rig:
         rig.lab.states = ("queued", "in_progress 10")
@@ -72,7 +72,7 @@ async def _is_drained(served: Running) -> bool:
 
 @pytest.mark.slow
 @postgres_only
-async def test_another_takes_over_at_once(tmp_path: Path, database: str) -> None:
+async def test_another_worker_takes_over_at_once(tmp_path: Path, database: str) -> None:
     """A regular stop gives leases back: the next worker does not wait for their end, an hour later."""
     async with rigged(tmp_path, database) as rig, rig.serve(**ACCEPTS_ONLY) as served:
         rig.lab.states = ("queued", "in_progress 10")
@@ -116,7 +116,7 @@ async def test_a_worker_is_killed(tmp_path: Path, database: str) -> None:
 
 @pytest.mark.slow
 @postgres_only
-async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> None:
+async def test_a_worker_that_was_taken_for_dead(tmp_path: Path, database: str) -> None:
     """Stopped until its leases expired, while another worker finished its videos; afterwards it changes nothing."""
     async with (
         rigged(tmp_path, database) as rig,
@@ -145,7 +145,7 @@ async def test_a_worker_that_was_thought_dead(tmp_path: Path, database: str) -> 
 
 
 @postgres_only
-async def test_what_was_decided_when_the_lease_was_lost(tmp_path: Path, database: str) -> None:
+async def test_an_end_after_the_lease_was_lost_changes_nothing(tmp_path: Path, database: str) -> None:
     """Stopped between download and end, while another worker takes over and is stopped too. The video is unfinished as
     before, so only the token in its write shows that the first worker is too late.
     """
@@ -188,7 +188,7 @@ async def idle(rig: Rig) -> bool:
 
 @pytest.mark.slow
 @postgres_only
-async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
+async def test_one_idempotency_key_at_two_servers(tmp_path: Path, database: str) -> None:
     async with rigged(tmp_path, database) as rig, rig.serve() as one, rig.serve() as other:
 
         async def create(number: int) -> str:
@@ -205,7 +205,7 @@ async def test_one_key_at_two_doors(tmp_path: Path, database: str) -> None:
 
 
 @pytest.mark.slow
-async def test_cancels_against_completion(tmp_path: Path, database: str) -> None:
+async def test_cancels_at_any_moment_give_one_end(tmp_path: Path, database: str) -> None:
     """Twenty parallel DELETEs of each video at some moment: one outcome, one event, the right charge."""
     chance = random.Random(4)
     async with rigged(tmp_path, database) as rig, rig.serve() as served:
