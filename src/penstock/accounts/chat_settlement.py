@@ -12,6 +12,7 @@ import structlog
 
 from penstock.accounts import limits, transfers
 from penstock.accounts.orgs import list_orgs
+from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import (
     RequestEnd,
     add_ended_requests,
@@ -54,6 +55,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
     reservation: Reservation
     end: RequestEnd
+    payload: Payload | None = None  # where the settings ask to store it
 
     @property
     def org_id(self) -> str:
@@ -172,14 +174,14 @@ class ChatSettlement:
 
     # --------------------------------------------------------------------------------------------------------- batches
 
-    def settle_later(self, reservation: Reservation, end: RequestEnd) -> None:
-        """Free the reservation, and record and charge the call with the next batch."""
+    def settle_later(self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None) -> None:
+        """Free the reservation, and record and charge the call, and store its payload, with the next batch."""
         caller = reservation.call.caller
         if not reservation.in_store and caller.prepaid:
             balance = self._balances[caller.org_id]
             balance.reserved -= reservation.amount
             balance.available -= end.cost
-        self.ended_calls.append(EndedCall(reservation, end))
+        self.ended_calls.append(EndedCall(reservation, end, payload))
         self._wake.set()
 
     def set_response_size(self, org_id: str, request_id: str, size_bytes: int) -> None:
@@ -281,6 +283,9 @@ class ChatSettlement:
             if ended.reservation.in_store:
                 await self._end_held(tx, ended, now)
         await self._add_unheld(tx, [ended for ended in batch if not ended.reservation.in_store], now)
+        for ended in batch:
+            if ended.payload:
+                await add_payload(tx, ended.org_id, ended.reservation.call.id, ended.payload)
 
     async def _end_held(self, tx: Transaction, ended: EndedCall, now: int) -> None:
         """End a request that is in the store, and capture or release its hold."""

@@ -6,15 +6,17 @@ from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.values import Retention
 
+MESSAGE_NOT_STORED = "The message is not stored."
 # With `payloads = "none"` everything is removed this long after the end, so that a waiting caller is answered first.
 _GRACE_MS = 2_000
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """The stored bodies of one chat call."""
+    """The bodies of one chat call, to be stored until they expire."""
 
     request: bytes
     response: bytes
+    expires_at_ms: int
 
 
 def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
@@ -24,17 +26,18 @@ def expiry_ms(settings: Settings, ended_at_ms: int) -> int:
     return ended_at_ms + Retention.parse(settings.payload_retention).seconds * 1000
 
 
-async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Payload, expires_at_ms: int) -> None:
+async def add_payload(tx: Transaction, org_id: str, request_id: str, payload: Payload) -> None:
+    """Store the bodies of a chat call whose request is in the store; does nothing when they are stored already."""
     await tx.run(
         "add_payload",
         org_id=org_id,
         request_id=request_id,
         request=payload.request,
         response=payload.response,
-        expires_at_ms=expires_at_ms,
+        expires_at_ms=payload.expires_at_ms,
     )
 
 
 async def get_payload(store: Store, org_id: str, request_id: str) -> Payload | None:
     row = await store.one("get_payload", org_id=org_id, request_id=request_id)
-    return None if row is None else Payload(row["request"], row["response"])
+    return None if row is None else Payload(**row)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.accounts.chat_settlement import Reservation
+from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
@@ -76,9 +77,12 @@ class _ReservedCall:
         provider: str = NO_PROVIDER,
         cost: Nanos = ZERO,
         response_bytes: int = 0,
+        response: bytes = b"",
         problem: Problem | None = None,
     ) -> None:
-        """Record how the call ended and charge its cost, at most what was reserved."""
+        """Record how the call ended and charge its cost, at most what was reserved. The `response` is stored together
+        with the request where the settings ask for it.
+        """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         end = RequestEnd(
             status,
@@ -86,10 +90,24 @@ class _ReservedCall:
             duration_ms,
             response_bytes,
             problem.code if problem else None,
-            problem.message if problem else None,
+            self._stored_message(problem) if problem else None,
         )
-        self.gateway.chat_settlement.settle_later(self.reservation, end)
+        self.gateway.chat_settlement.settle_later(self.reservation, end, self._payload(response))
         self.gateway.metrics.count_generation(provider, "chat", status, end.cost)
+
+    @property
+    def stores_payload(self) -> bool:
+        return self.gateway.settings.payloads == "all"
+
+    def _payload(self, response: bytes) -> Payload | None:
+        if not self.stores_payload:
+            return None
+        expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
+        return Payload(self.reservation.call.body, response, expires_at_ms)
+
+    def _stored_message(self, problem: Problem) -> str:
+        """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
+        return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else problem.message
 
 
 async def _forward(reserved: _ReservedCall, route: Route) -> Response:
@@ -153,7 +171,7 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
         usage = estimated_usage(chat, output_bytes=sum(len(bytes(choice)) for choice in completion.choices))
     body = rename_finish_reasons(reply.body, _finish_reasons(candidate))
     cost = actual_cost(candidate.model, usage)
-    reserved.settle("completed", provider=provider.slug, cost=cost, response_bytes=len(body))
+    reserved.settle("completed", provider=provider.slug, cost=cost, response_bytes=len(body), response=body)
     return Response(body=body)
 
 
@@ -201,12 +219,15 @@ async def _relay_events(
     provider = candidate.provider
     status = "cancelled"
     problem: Problem | None = Cancelled("The caller disconnected.")
+    stored = bytearray(first) if reserved.stores_payload else None
     try:
         yield first
         fault = None
         try:
             async for data in source:
                 if events := relay.feed(data):
+                    if stored is not None:
+                        stored += events
                     yield events
                 if relay.done:
                     break
@@ -226,7 +247,14 @@ async def _relay_events(
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
         cost = ZERO if status == "upstream_failure" else _stream_cost(reserved.chat, candidate, relay)
-        reserved.settle(status, provider=provider.slug, cost=cost, response_bytes=relay.size_bytes, problem=problem)
+        reserved.settle(
+            status,
+            provider=provider.slug,
+            cost=cost,
+            response_bytes=relay.size_bytes,
+            response=bytes(stored or b""),
+            problem=problem,
+        )
         await source.aclose()
 
 

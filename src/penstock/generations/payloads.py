@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.payloads import get_payload
+from penstock.accounts.payloads import MESSAGE_NOT_STORED, get_payload
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.generations.finish import failure_event_body
@@ -13,7 +13,6 @@ from penstock.schema import Call, GenerationResult, Request, Response
 from penstock.store.base import Transaction
 
 _BATCH = 200
-_REMOVED = "The message is no longer stored."
 # Fields of a request that hold no text of the caller's; the object of an image or a video still needs them.
 _KEPT_VALUES = frozenset(
     "n size aspect_ratio resolution seconds quality style response_format output_format output_compression "
@@ -52,13 +51,13 @@ async def _strip(tx: Transaction, row: GenerationRow) -> None:
         request=None if request is None else msgspec.json.encode(_without_texts(request)),
         plan=plan_without_texts(row),
         result=None if result is None else msgspec.json.encode(_result_without_texts(result)),
-        error_message=_REMOVED if row.error_message else None,
+        error_message=MESSAGE_NOT_STORED if row.error_message else None,
     )
     await tx.run("strip_attempts", request_id=row.id)
     await tx.run("strip_media", request_id=row.id)
-    await tx.run("strip_request", id=row.id, org_id=row.org_id, error_message=_REMOVED)
+    await tx.run("strip_request", id=row.id, org_id=row.org_id, error_message=MESSAGE_NOT_STORED)
     if row.status == "failed":
-        body = failure_event_body(row, _REMOVED)
+        body = failure_event_body(row, MESSAGE_NOT_STORED)
         await tx.run("purge_message", request_id=row.id, org_id=row.org_id, body=body)
 
 

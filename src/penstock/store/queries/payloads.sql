@@ -1,11 +1,12 @@
 -- name: add_payload
--- Store the bodies of a chat call.
+-- Store the bodies of a chat call, unless they are stored already.
 INSERT INTO payloads (org_id, request_id, request, response, expires_at_ms)
-VALUES (:org_id, :request_id, :request, :response, :expires_at_ms);
+VALUES (:org_id, :request_id, :request, :response, :expires_at_ms)
+ON CONFLICT (org_id, request_id) DO NOTHING;
 
 -- name: get_payload
 -- The stored bodies of a chat call.
-SELECT request, response FROM payloads WHERE org_id = :org_id AND request_id = :request_id;
+SELECT request, response, expires_at_ms FROM payloads WHERE org_id = :org_id AND request_id = :request_id;
 
 -- name: delete_payload
 -- Remove the stored bodies of one chat call.

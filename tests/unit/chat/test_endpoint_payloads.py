@@ -1,0 +1,84 @@
+"""What is stored of chat calls, by the setting `payloads`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.chat.endpoint import complete
+from penstock.errors import Problem
+from penstock.generations.payloads import delete_expired, retrieve_payloads
+from tests.fake_providers import faults
+from tests.gateway import OpenGateway, RunningGateway, files_with
+
+CANARY = "zxcanary-0147258369"
+
+
+async def chat(running: RunningGateway, **more: Any) -> str:
+    """Complete a chat, read all of its response, and return the id of its request."""
+    body = {"model": "lab/talk", "messages": [{"role": "user", "content": CANARY}], "max_tokens": 20, **more}
+    call = running.call(body, endpoint="/compat/v1/chat/completions")
+    response = await complete(running.gateway, call)
+    if response.chunks is not None:
+        async for _ in response.chunks:
+            pass
+    return call.id
+
+
+async def traces(running: RunningGateway) -> list[str]:
+    await running.gateway.chat_settlement.catch_up()
+    found = await running.tables_with(CANARY)
+    if running.gateway.store.dialect == "sqlite":
+        found += files_with(running.gateway.settings.data, CANARY)
+    return found
+
+
+async def stored(running: RunningGateway, request_id: str) -> Any:
+    await running.gateway.chat_settlement.catch_up()
+    return (await retrieve_payloads(running.gateway, running.call(request_id=request_id))).json
+
+
+async def test_chats_are_stored_only_when_all_payloads_are(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="media") as running:
+        for stream in (False, True):
+            shown = await stored(running, await chat(running, stream=stream))
+            assert (shown["request"], shown["response"]) == (None, None)
+        assert await traces(running) == []
+
+
+async def test_a_stored_chat_has_its_request_and_its_response(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all") as running:
+        whole = await stored(running, await chat(running))
+        assert whole["request"]["messages"] == [{"role": "user", "content": CANARY}]
+        assert whole["response"]["choices"][0]["message"]["content"] == CANARY
+        streamed = await stored(running, await chat(running, stream=True))
+        events = [line for line in streamed["response"].split("\n\n") if line]
+        assert events[-1] == "data: [DONE]"
+        assert json.loads(events[0].removeprefix("data: "))["object"] == "chat.completion.chunk"
+
+
+async def test_a_stored_chat_expires(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all", payload_retention="1h") as running:
+        request_id = await chat(running)
+        assert await traces(running)
+        running.clock.advance(3_601)
+        await delete_expired(running.gateway)
+        assert await traces(running) == []
+        assert (await stored(running, request_id))["response"] is None
+
+
+async def test_a_purged_chat_is_gone(open_gateway: OpenGateway) -> None:
+    async with open_gateway(payloads="all") as running:
+        request_id = await chat(running)
+        assert await traces(running)
+        await running.purge(request_id)
+        assert await traces(running) == []
+
+
+@pytest.mark.parametrize("payloads", ["none", "media"])
+async def test_a_failure_that_quotes_the_prompt(open_gateway: OpenGateway, payloads: str) -> None:
+    async with open_gateway(payloads=payloads) as running:
+        running.lab.chats.next(faults.error(400, f"I will not repeat {CANARY}.", "moderation_blocked"))
+        with pytest.raises(Problem, match=CANARY):
+            await chat(running)
+        assert bool(await traces(running)) == (payloads == "media")
