@@ -32,7 +32,7 @@ class ModelArk(FakeProvider):
     def create(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
         images = [one for one in fields["content"] if one["type"] == "image_url"]
-        if len(images) > 1 and not all(one.get("role") for one in images):
+        if len(images) > 1 and not all(image.get("role") for image in images):
             return FakeResponse(trouble("InvalidParameter", "role must be specified"), 400)
         job = self.begin(dict(fields), prefix="cgt-20261115-")
         job.fields["state"] = job.next_state()

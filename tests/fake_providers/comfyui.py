@@ -121,7 +121,7 @@ class Comfy(FakeProvider):
                 errors.append("Invalid image file")
             elif value in self.lacks:
                 errors.append("Value not in list")
-        return [{"type": "invalid", "message": one, "details": f"not in {sorted(self.images)}"} for one in errors]
+        return [{"type": "invalid", "message": error, "details": f"not in {sorted(self.images)}"} for error in errors]
 
     def _outputs(self, job: Job) -> dict[str, Any]:
         graph = job.fields["graph"]

@@ -21,7 +21,7 @@ BAD_OUTPUT = {
 }
 BAD_ASSET = {
     "status": "FAILED",
-    "failure": "The picture is damaged.",
+    "failure": "The image is damaged.",
     "failureCode": "ASSET.INVALID",
     "cost": {"credits": 0},
 }

@@ -32,7 +32,7 @@ def client(lab: ScriptedProvider) -> Iterator[openai.OpenAI]:
 def test_images(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     made = client.images.generate(model="easel-1", prompt="a pear", n=2, size="512x512")
     assert made.data is not None
-    images = [Image.open(io.BytesIO(base64.b64decode(one.b64_json or ""))) for one in made.data]
+    images = [Image.open(io.BytesIO(base64.b64decode(item.b64_json or ""))) for item in made.data]
     assert [image.size for image in images] == [(512, 512), (512, 512)]
     assert [(line.kind, line.usd, line.prompt) for line in lab.invoice] == [("image", Decimal("0.08"), "a pear")]
 
@@ -61,7 +61,7 @@ def test_video(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     assert (video.status, video.seconds) == ("queued", "8")
     assert [client.videos.retrieve(video.id).status for _ in range(3)] == ["in_progress", "completed", "completed"]
     assert client.videos.download_content(video.id).read() == mp4()
-    assert [one.id for one in client.videos.list().data] == [video.id]
+    assert [item.id for item in client.videos.list().data] == [video.id]
     assert lab.bill_usd == Decimal("0.80")
     assert client.videos.delete(video.id).deleted
     assert lab.bill_usd == Decimal("0.80"), "it was finished, and is charged for"

@@ -15,7 +15,7 @@ from tests.fake_providers.server import FakeProvider, Job, route
 TICKS = 10**10  # of a dollar
 BLOCKED = {"status": "done", "video": {"url": "", "respect_moderation": False}}
 REFUSED = {"status": "failed", "block_reason": "The prompt asks for what is not allowed."}
-FAILED = {"status": "failed", "error": {"code": "internal", "message": "The film could not be made."}}
+FAILED = {"status": "failed", "error": {"code": "internal", "message": "The video could not be made."}}
 
 
 class XAI(FakeProvider):

@@ -88,7 +88,7 @@ class Recording:
     @property
     def model(self) -> Model:
         """The first of that name, and of that `upstream` if the recording says so, that takes so many images."""
-        named = [one for one in known_providers()[self.slug].models if one.id == self.content["model"]]
+        named = [model for model in known_providers()[self.slug].models if model.id == self.content["model"]]
         found = [one for one in named if self.content.get("upstream", one.upstream) == one.upstream]
         return next(one for one in found if len(found) == 1 or self._fits(one))
 

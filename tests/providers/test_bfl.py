@@ -16,10 +16,10 @@ async def test_images_cost_what_the_task_reports(open_gateway: OpenGateway) -> N
     async with gateway_for(open_gateway, "bfl", flux) as running:
         record = await create_image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
         assert (record["status"], str(record["cost"])) == ("completed", "0.06")
-    assert [one.fields for one in flux.received("submit")] == [
+    assert [request.fields for request in flux.received("submit")] == [
         {"prompt": "a pear", "width": 128, "height": 64, "output_format": "png", "prompt_upsampling": True}
-    ] * 2, "one task makes one picture"
-    assert all("x-key" not in one.headers for one in flux.received("files")), (
+    ] * 2, "one task makes one image"
+    assert all("x-key" not in request.headers for request in flux.received("files")), (
         "samples are open to whoever has the address"
     )
 

@@ -20,7 +20,7 @@ def test_openai_client_makes_images() -> None:
     ):
         wish = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
         made = client.images.generate(**wish, size="2048x2048", response_format="url")  # type: ignore[call-overload]
-        assert [bool(one.url) for one in made.data or ()] == [True]
+        assert [bool(item.url) for item in made.data or ()] == [True]
         with pytest.raises(BadRequestError, match="`size` is not valid"):
             client.images.generate(**wish, size="1024x1024")  # type: ignore[call-overload]
         with pytest.raises(AuthenticationError):
@@ -32,7 +32,7 @@ async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         record = await create_image(running, model="seedream-4.5", n=2, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
-    assert [one.fields for one in ark.received("images")] == [
+    assert [request.fields for request in ark.received("images")] == [
         {
             "prompt": "a pear", "size": "1920x1920", "watermark": False, "response_format": "url",
             "model": "seedream-4-5-251128",
@@ -71,7 +71,7 @@ async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
         assert video["status"] == "completed"
     sent = ark.received("create")[0].fields
     assert [one.get("role") for one in sent["content"]] == [None, "first_frame", "last_frame"]
-    assert sent["ratio"] == "adaptive", "nothing else is taken together with pictures"
+    assert sent["ratio"] == "adaptive", "no other ratio is accepted together with images"
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
 
 

@@ -28,7 +28,7 @@ VENDORS = [
     ("groq", Groq, "openai/gpt-oss-20b", "openai/gpt-oss-20b"),
 ]
 every_provider = pytest.mark.parametrize(
-    ("slug", "kind", "model", "upstream"), VENDORS, ids=[one[0] for one in VENDORS]
+    ("slug", "kind", "model", "upstream"), VENDORS, ids=[case[0] for case in VENDORS]
 )
 
 # -------------------------------------------------------------------------------------------------------------- client

@@ -28,7 +28,7 @@ def together() -> Iterator[Any]:
 def test_together_draws(together: Any) -> None:
     asked = {"model": "black-forest-labs/FLUX.2-pro", "width": 64, "height": 48, "response_format": "base64"}
     made = together.images.generate(prompt="a fox", n=2, **asked)
-    assert [one.type for one in made.data] == ["b64_json"] * 2
+    assert [item.type for item in made.data] == ["b64_json"] * 2
     with pytest.raises(import_module("together").UnprocessableEntityError, match="NSFW"):
         together.images.generate(prompt="nsfw", **asked)
 

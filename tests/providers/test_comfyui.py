@@ -9,7 +9,7 @@ from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_vide
 
 
 def graphs(comfy: Comfy) -> list[dict[str, dict[str, dict[str, object]]]]:
-    return [one.fields["prompt"] for one in comfy.received("queue")]
+    return [request.fields["prompt"] for request in comfy.received("queue")]
 
 
 async def test_images(open_gateway: OpenGateway) -> None:
@@ -100,7 +100,7 @@ async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
 
 async def asked_about(running: RunningGateway, comfy: Comfy, count: int) -> None:
     async def met() -> bool:
-        return len({one.path for one in comfy.received("show")}) >= count
+        return len({request.path for request in comfy.received("show")}) >= count
 
     await running.until(met)
 

@@ -119,7 +119,7 @@ def test_exchanges_fit_the_description(slug: str) -> None:
                 continue
             if "body" in sent and "requestBody" in known:
                 compared += 1
-                found += (f"{recording}: {one}" for one in breaches(slug, known["requestBody"], sent["body"]))
+                found += (f"{recording}: {breach}" for breach in breaches(slug, known["requestBody"], sent["body"]))
             status = str(exchange["reply"].get("status", 200))
             if status in known["responses"] and status < "300" and "json" in exchange["reply"]:
                 compared += 1

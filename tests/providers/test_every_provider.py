@@ -93,7 +93,7 @@ def sent(option: Candidate, request: Request) -> HttpRequest:
 
 
 def test_every_file_is_discovered() -> None:
-    assert {one.slug for one in providers.discover()} >= known_providers().keys() - {"compatible"}
+    assert {provider.slug for provider in providers.discover()} >= known_providers().keys() - {"compatible"}
 
 
 @every_option

@@ -74,8 +74,8 @@ async def test_a_failed_image_goes_to_the_second_provider(open_gateway: OpenGate
         metadata = response["metadata"]
         assert (metadata["executed_model"], str(metadata["cost"])) == ("fal/fal-ai/flux-2-flex", "0.05")
         assert metadata["model"] == IMAGE
-        assert [one["outcome"] for one in metadata["attempts"]][1:] == ["made"]
-        assert [one["provider"] for one in metadata["attempts"]] == ["bfl", "fal"]
+        assert [attempt["outcome"] for attempt in metadata["attempts"]][1:] == ["made"]
+        assert [attempt["provider"] for attempt in metadata["attempts"]] == ["bfl", "fal"]
         await check_billed(running, response["id"], 50_000_000)
     assert (len(first.received("submit")), len(second.received("submit"))) == (1, 1)
 
@@ -260,7 +260,10 @@ async def test_an_unhealthy_provider_is_tried_if_the_others_fail(open_gateway: O
         later = await start(running, first, "create", 2)
         ended = [await running.finished(video) for video in (waiting, later)]
         assert [one["metadata"]["provider"] for one in ended] == ["fal", "vidu"]
-        assert {one["provider"]: one["candidate"] for one in await running.attempts(later)} == {"fal": 0, "vidu": 1}
+        assert {attempt["provider"]: attempt["candidate"] for attempt in await running.attempts(later)} == {
+            "fal": 0,
+            "vidu": 1,
+        }
 
 
 # ------------------------------------------------------------------------------------------------------- a new provider
@@ -364,7 +367,7 @@ async def test_a_new_provider_is_one_file(
     acme, flux, fal = Acme(), Flux(), Fal()
     flux.next("submit", wrong(500))
     async with gateways_for(open_gateway, {"acme": (acme, ""), "bfl": (flux, ""), "fal": (fal, "")}) as running:
-        assert "acme/anvil" in [one["id"] for one in running.gateway.catalog.list()]
+        assert "acme/anvil" in [model["id"] for model in running.gateway.catalog.list()]
         anvil = await image(running, model="acme/anvil", size="70x64")
         assert (anvil["metadata"]["executed_model"], str(anvil["metadata"]["cost"])) == ("acme/anvil-9", "0.07")
         assert acme.received("draw")[0].fields == {"prompt": "a pear", "size": "64*64", "brush": "anvil-9"}

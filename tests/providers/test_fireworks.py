@@ -69,7 +69,7 @@ async def test_images_as_jobs(open_gateway: OpenGateway) -> None:
         "prompt": "add a hat", "input_image": IMAGE_URI, "aspect_ratio": "16:9", "prompt_upsampling": False,
         "output_format": "png",
     }  # fmt: skip
-    assert {one.fields["id"] for one in fireworks.received("result")} == {"r-000001"}
+    assert {request.fields["id"] for request in fireworks.received("result")} == {"r-000001"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ async def test_images_by_quality(open_gateway: OpenGateway, quality: str, speed:
     assert ideogram.received("make")[0].fields == {
         "prompt": "a pear", "num_images": "2", "aspect_ratio": "16x10", "rendering_speed": speed,
     }  # fmt: skip
-    assert all("api-key" not in one.headers for one in ideogram.received("files"))
+    assert all("api-key" not in request.headers for request in ideogram.received("files"))
 
 
 async def test_more_than_one_call_can_make(open_gateway: OpenGateway) -> None:
@@ -26,13 +26,13 @@ async def test_more_than_one_call_can_make(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
         record = await create_image(running, model="ideogram-v3", n=10)
         assert (record["status"], str(record["cost"])) == ("completed", "0.6")
-    assert sorted(one.fields["num_images"] for one in ideogram.received("make")) == ["2", "8"]
+    assert sorted(request.fields["num_images"] for request in ideogram.received("make")) == ["2", "8"]
 
 
 async def test_the_enhanced_prompt_is_shown(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "ideogram", Ideogram()) as running:
         made = await running.image(model="ideogram-v4", size="2048x2048")
-        assert [one["revised_prompt"] for one in made["data"]] == ["a pear, in detail"]
+        assert [item["revised_prompt"] for item in made["data"]] == ["a pear, in detail"]
         assert made["metadata"]["executed_model"] == "ideogram/ideogram-v4/generate"
 
 

@@ -17,9 +17,9 @@ def test_openai_client() -> None:
         OpenAI(base_url=f"{local.url}/v1", api_key=KEY, max_retries=0) as client,
     ):
         made = client.images.generate(model="stablediffusion", prompt="a fox", n=2, response_format="b64_json")
-        assert [bool(one.b64_json) for one in made.data or ()] == [True, True]
+        assert [bool(item.b64_json) for item in made.data or ()] == [True, True]
         edited = client.images.edit(model="sd-cpp-local", prompt="a hat", image=("a.png", png(8, 8)))
-        assert [bool(one.b64_json) for one in edited.data or ()] == [True]
+        assert [bool(item.b64_json) for item in edited.data or ()] == [True]
         with pytest.raises(AuthenticationError):
             client.with_options(api_key="nobody").images.generate(model="stablediffusion", prompt="a fox")
 

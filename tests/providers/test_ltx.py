@@ -42,7 +42,7 @@ async def test_videos(
 async def test_videos_of_images(open_gateway: OpenGateway, images: list[str], size: str) -> None:
     provider = Ltx()
     async with gateway_for(open_gateway, "ltx", provider) as running:
-        references = [{"image_url": one} for one in images]
+        references = [{"image_url": image} for image in images]
         video = await create_video(
             running, model="ltx-2.5-pro", seconds=5, resolution="1080p", input_reference=references
         )

@@ -60,7 +60,7 @@ async def test_h3(open_gateway: OpenGateway, count: int, roles: list[str]) -> No
     words, *images = heard.pop("content")
     assert heard == {"duration": 5, "ratio": "9:16", "resolution": "2K", "model": "MiniMax-H3"}
     assert words == {"type": "text", "text": "a train"}
-    assert [(one["role"], one["image_url"]["url"]) for one in images] == [(role, IMAGE_URI) for role in roles]
+    assert [(image["role"], image["image_url"]["url"]) for image in images] == [(role, IMAGE_URI) for role in roles]
 
 
 async def test_what_would_cost_extra_is_refused(open_gateway: OpenGateway) -> None:

@@ -135,9 +135,9 @@ async def test_same_name_goes_straight_to_a_provider_that_is_set_up(open_gateway
         for model in ("openai/gpt-5.4", "router/openai/gpt-5.4", "google/gemini-3.8-flash", "z-ai/glm-5.3"):
             await create_chat(running, model=model)
         await create_chat(running, model="openrouter/openai/gpt-5.4")
-    assert [one.fields["model"] for one in provider.received("chat")] == ["gpt-5.4"] * 2
-    assert [one.fields["model"] for one in gemini.received("chat")] == ["gemini-3.8-flash"]
-    assert [one.fields["model"] for one in router.received("chat")] == ["z-ai/glm-5.3", "openai/gpt-5.4"]
+    assert [request.fields["model"] for request in provider.received("chat")] == ["gpt-5.4"] * 2
+    assert [request.fields["model"] for request in gemini.received("chat")] == ["gemini-3.8-flash"]
+    assert [request.fields["model"] for request in router.received("chat")] == ["z-ai/glm-5.3", "openai/gpt-5.4"]
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.44", "router/openai/gpt-5.44"])
@@ -232,7 +232,7 @@ async def test_images(open_gateway: OpenGateway) -> None:
         record = await create_image(running, model="seedream-4.5", n=2, size="2048x1152")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
         assert (await edit_image(running, model="seedream-4.5", size="1:1"))["status"] == "completed"
-    first, _, third = (one.fields for one in router.received("images"))
+    first, _, third = (request.fields for request in router.received("images"))
     assert first == {
         "model": "bytedance-seed/seedream-4.5", "prompt": "a pear", "aspect_ratio": "16:9", "resolution": "1K",
     }  # fmt: skip

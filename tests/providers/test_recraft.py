@@ -33,7 +33,7 @@ def posted(client: OpenAI, path: str, files: dict[str, bytes], **body: Any) -> A
 
 def test_client_makes_images(client: OpenAI) -> None:
     made = client.images.generate(prompt="race car on a track", model="recraftv3", n=2)
-    assert [bool(one.url) for one in made.data or ()] == [True, True]
+    assert [bool(item.url) for item in made.data or ()] == [True, True]
 
 
 def test_client_uses_tools(client: OpenAI) -> None:

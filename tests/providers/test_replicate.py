@@ -130,7 +130,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     ("fate", "code"),
     [
         (failed("The input or output was flagged as sensitive. Please try again. (E005)"), "CONTENT_POLICY_VIOLATION"),
-        (failed("Input validation error: the picture cannot be read"), "ALL_PROVIDERS_EXHAUSTED"),
+        (failed("Input validation error: the image cannot be read"), "ALL_PROVIDERS_EXHAUSTED"),
         (failed("Prediction interrupted; please retry (code: PA)"), "ALL_PROVIDERS_EXHAUSTED"),
         ({"status": "aborted"}, "ALL_PROVIDERS_EXHAUSTED"),
         ({"status": "succeeded", "output": []}, "ALL_PROVIDERS_EXHAUSTED"),
@@ -164,4 +164,4 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "replicate", provider, "/v1") as running:
         assert (await create_image(running, model="flux-schnell"))["status"] == "upstream_failure"
         assert (await edit_image(running, model="nano-banana"))["status"] == "upstream_failure"
-    assert len(provider.received("create")) == 1, "nothing is begun without its picture"
+    assert len(provider.received("create")) == 1, "nothing is submitted without its image"

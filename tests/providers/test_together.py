@@ -26,7 +26,7 @@ def test_client_paints(client: openai.OpenAI) -> None:
     size = {"width": 128, "height": 64, "response_format": "base64", "steps": 4}
     made = client.images.generate(model="black-forest-labs/FLUX.1-schnell", prompt="a fox", n=2, extra_body=size)
     assert made.data
-    assert [bool(one.b64_json) for one in made.data] == [True, True]
+    assert [bool(item.b64_json) for item in made.data] == [True, True]
     with pytest.raises(openai.UnprocessableEntityError, match="NSFW"):
         client.images.generate(model="m", prompt="nsfw", extra_body=size)
 
@@ -46,7 +46,7 @@ async def test_images(open_gateway: OpenGateway) -> None:
         record = await create_image(running, model="flux-schnell", n=5, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.014155776"), "5 of 1.048576 megapixels"
         assert (await edit_image(running, model="flux-kontext-pro", size="1:1"))["status"] == "completed"
-    first, second, third = (one.fields for one in together.received("generate"))
+    first, second, third = (request.fields for request in together.received("generate"))
     assert first == {
         "model": "black-forest-labs/FLUX.1-schnell", "prompt": "a pear", "n": 4, "width": 1024, "height": 1024,
         "steps": 4, "response_format": "base64", "output_format": "png",

@@ -39,7 +39,7 @@ def test_client_paints(client: openai.OpenAI) -> None:
         model="grok-imagine-image-2.0", prompt="a fox", n=2, response_format="b64_json", extra_body=more
     )
     assert made.data
-    assert [bool(one.b64_json) for one in made.data] == [True, True]
+    assert [bool(item.b64_json) for item in made.data] == [True, True]
 
 
 def test_client_creates_videos(client: openai.OpenAI) -> None:
@@ -119,7 +119,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         await create_video(
             running, model="grok-imagine-video", seconds=5, input_reference=[{"image_url": IMAGE_URI}] * 2
         )
-    words, image, images = (one.fields for one in xai.received("video"))
+    words, image, images = (request.fields for request in xai.received("video"))
     assert words == {
         "model": "grok-imagine-video", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16", "resolution": "720p",
     }  # fmt: skip

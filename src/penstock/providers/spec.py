@@ -225,7 +225,7 @@ class Operation:
     read: Callable[[Reply], Result]
     poll: str | None = None
     poll_body: Callable[[Mapping[str, str]], Any] | None = None  # from the job's ref to a JSON body
-    # Reads the replies to `poll`, where they cannot be told from the reply to the submission; None: `read` does.
+    # Reads the replies to `poll`, if they cannot be distinguished from the reply to the submission; None: `read` does.
     read_poll: Callable[[Reply], Result] | None = None
     fetch: str | None = None  # a final GET, where status and result have different URLs
     cancel: str | tuple[str, ...] | None = None  # several where waiting and running jobs have different endpoints

@@ -65,7 +65,7 @@ async def test_a_failed_video(open_gateway: OpenGateway) -> None:
         running.lab.videos.next(faults.fails)
         shown = await running.finished((await running.video()).json["id"])
         assert shown["error"]["code"] == "ALL_PROVIDERS_EXHAUSTED"
-        assert "The film could not be made." in shown["error"]["message"]
+        assert "The video could not be made." in shown["error"]["message"]
         assert (shown["output"], shown["completed_at"]) == (None, None)
         assert not {"cost", "cost_estimate"} & set(shown["metadata"])
 

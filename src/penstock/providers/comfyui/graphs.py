@@ -107,6 +107,6 @@ WAN = {
         scheduler="simple",
     ),
     "video": node("CreateVideo", images=("pixels", 0), fps=float(FRAMES_PER_SECOND)),
-    # There is no preview of videos: they stay in the server's output folder until somebody deletes them.
+    # There is no preview of videos: they stay in the server's output folder until they are deleted.
     "result": node("SaveVideo", video=("video", 0), filename_prefix="video/penstock", format="mp4", codec="h264"),
 }
