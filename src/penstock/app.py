@@ -91,15 +91,15 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         jobs = Jobs(store, clock, settings)
-        settling = ChatSettlement(store, clock)
+        chat_settlement = ChatSettlement(store, clock)
         yield Gateway(
             settings=settings,
             clock=clock,
             started_ms=clock.now_ms(),
             store=store,
             keys=Keys(store, vault, clock),
-            requests=Requests(store, clock, settling.catch_up),
-            balances=Balances(store, settling.catch_up),
+            requests=Requests(store, clock, chat_settlement.catch_up),
+            balances=Balances(store, chat_settlement.catch_up),
             catalog=catalog,
             health=Health(clock),
             upstream=Upstream(http_client, local_servers, settings),
@@ -109,7 +109,7 @@ async def build_gateway(
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
             deliveries=Deliveries(store, http_client, vault, clock, settings),
-            chat_settlement=settling,
+            chat_settlement=chat_settlement,
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,
         )

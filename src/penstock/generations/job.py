@@ -97,7 +97,7 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
 
 def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
     """The candidate of an accepted plan with its prices at acceptance; None when it is no longer configured."""
-    candidate = gateway.catalog.option(planned, task)
+    candidate = gateway.catalog.find_candidate(planned, task)
     if candidate is None:
         return None
     prices = restore_prices(planned.prices)

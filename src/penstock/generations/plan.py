@@ -62,7 +62,7 @@ async def make_plan(
 def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
     """The response to a dry run: the price, with nothing run and nothing held."""
     first = planned.plan.candidates[0]
-    candidate = gateway.catalog.option(first, planned.request.task)
+    candidate = gateway.catalog.find_candidate(first, planned.request.task)
     assert candidate is not None, "it was planned a moment ago"
     return respond.estimate(planned.request.model, first.provider, quote(candidate.model, planned.request))
 

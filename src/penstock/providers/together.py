@@ -72,7 +72,7 @@ def image_model(name: str, upstream: str, steps: int, usd: str) -> Model:
 
 def edit_model(name: str, upstream: str, usd: str) -> Model:
     op = replace(IMAGE, task="edit", params=complete_table("edit", *IMAGE_ROWS, INPUT_IMAGE))
-    price = Price(unit="image", usd=usd, note="the maker's list, 2026-11")
+    price = Price(unit="image", usd=usd, note="Together's price list, 2026-11")
     return Model(id=name, upstream=upstream, op=op, prices=(price,), priority=10)
 
 

@@ -195,12 +195,20 @@ class Catalog:
                     return Candidate(provider, model)
         raise InvalidRequest(f"No provider of this gateway can mock {_TASK_WORDS.get(wanted, wanted)}.")
 
-    def option(self, choice: PlannedCandidate, task: str) -> Candidate | None:
-        """The option that an earlier plan names, if it is still there. One model may make, edit and move pictures."""
-        names = (choice.provider, choice.model, choice.upstream)
-        found = [one for one in self._candidates if (one.provider.slug, one.model.id, one.model.upstream) == names]
-        fitting = [one for one in found if one.model.op.task == task]
-        return next((one for one in fitting if choice.send in ("", one.model.op.send)), None)
+    def find_candidate(self, planned: PlannedCandidate, task: str) -> Candidate | None:
+        """The candidate that a stored plan names; None when it is no longer configured. One model may have several
+        operations, so the task and the path decide between them.
+        """
+        for candidate in self._candidates:
+            model = candidate.model
+            is_named = (candidate.provider.slug, model.id, model.upstream) == (
+                planned.provider,
+                planned.model,
+                planned.upstream,
+            )
+            if is_named and model.op.task == task and planned.send in ("", model.op.send):
+                return candidate
+        return None
 
     def _raise_unusable(self, model: str, candidates: Sequence[Candidate], tasks: Sequence[str]) -> None:
         if candidates:

@@ -290,8 +290,8 @@ def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
 
 def test_a_planned_candidate_is_found_again_while_it_exists() -> None:
     choice = PlannedCandidate("one", "fox", "fox-v1")
-    assert catalog().option(choice, "image") == route(catalog(), "one/fox").first
-    assert catalog(environ={}).option(choice, "image") is None
+    assert catalog().find_candidate(choice, "image") == route(catalog(), "one/fox").first
+    assert catalog(environ={}).find_candidate(choice, "image") is None
 
 
 def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
@@ -300,14 +300,14 @@ def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
     from_image = replace(from_image, op=replace(from_image.op, send="POST /moves"))
     found = catalog(provider("one", model("fox", "image", "v1"), model("fox", "edit", "v1"), from_text, from_image))
     for task in ("image", "edit"):
-        candidate = found.option(PlannedCandidate("one", "fox", "v1"), task)
+        candidate = found.find_candidate(PlannedCandidate("one", "fox", "v1"), task)
         assert candidate is not None
         assert candidate.model.op.task == task
     for one in (from_text, from_image):
-        candidate = found.option(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
+        candidate = found.find_candidate(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
         assert candidate is not None
         assert candidate.model == one
-    assert found.option(PlannedCandidate("one", "fox", "v1"), "upscale") is None
+    assert found.find_candidate(PlannedCandidate("one", "fox", "v1"), "upscale") is None
 
 
 def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
