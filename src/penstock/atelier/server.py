@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,11 @@ TASKS = {
     "clip": ChildTask(
         "penstock.atelier.renderers.clip:render_video", cpu_seconds=300, wall_seconds=600, reports=True, long=True
     ),
+    "echo": ChildTask("penstock.atelier.renderers.echo:answer_in_child", cpu_seconds=5, wall_seconds=40),
 }
+# A chat call up to this size is answered on the event loop in about a millisecond, sooner than a child process can be
+# asked. Lists of probabilities are much longer than the text, so a call that wants them goes to a child.
+_SMALL_CHAT_BYTES = 2048
 # Words in a prompt that make a video fail, so that callers can try their error handling.
 MARKERS = {
     "[fail]": ("broken", "The video failed because its prompt contains [fail]."),
@@ -152,16 +156,15 @@ class AtelierServer:
         except msgspec.ValidationError as problem:
             return _reply({"message": str(problem)}, 400)
         if endpoint == "echo":
-            completion = echo.completion(msgspec.json.decode(request.body))
-            return Reply(200, {"content-type": "application/json"}, msgspec.json.encode(completion))
+            (completion,) = [piece async for piece in self._chat(request.body, stream=False)]
+            return Reply(200, {"content-type": "application/json"}, completion)
         return _reply({"message": f"There is no endpoint /{endpoint}."}, 404)
 
     async def stream(self, request: HttpRequest) -> AsyncGenerator[bytes, None]:
         """A chat completion as server-sent events."""
-        for chunk in echo.chunks(msgspec.json.decode(request.body)):
-            yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+        async for event in self._chat(request.body, stream=True):
+            yield event
             await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network
-        yield b"data: [DONE]\n\n"
 
     async def close(self) -> None:
         """Stop every video that is being rendered."""
@@ -178,6 +181,21 @@ class AtelierServer:
                 return _reply({"message": problem.message}, 400)
             return _reply({"message": _RENDERER_FAILED}, 500)
         return _reply({"id": _new_id("image"), "images": images})
+
+    async def _chat(self, body: bytes, *, stream: bool) -> AsyncIterator[bytes]:
+        """The events of a stream, or the whole response as the only piece; the work takes place in a child process,
+        except for a small call. Raises WorkFailed.
+        """
+        fields = msgspec.json.decode(body) if len(body) <= _SMALL_CHAT_BYTES else None
+        if fields is None or fields.get("logprobs"):
+            answer = await self._run("echo", {"body": body, "stream": stream})
+            for piece in answer["pieces"]:
+                yield piece
+        elif stream:
+            for event in echo.encode_events(fields):
+                yield event
+        else:
+            yield echo.encode_completion(fields)
 
     # --------------------------------------------------------------------------------------------------------- videos
 

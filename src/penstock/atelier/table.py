@@ -1,6 +1,7 @@
 """Atelier: the built-in provider, whose images, videos and chat are rendered on this machine, without a key."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -55,6 +56,20 @@ def error_text(reply: Reply) -> str | None:
 
 def _data(image: InputImage) -> bytes:
     return image.data
+
+
+def _without_images(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages with nothing but the type of each image, which is all that the echo uses of it."""
+    return [
+        {**message, "content": [_without_url(part) for part in message["content"]]}
+        if isinstance(message.get("content"), list)
+        else message
+        for message in messages
+    ]
+
+
+def _without_url(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "image_url"} if part["type"] == "image_url" else part
 
 
 _PROMPT = passthrough("prompt", required=True, max_length=32_000)
@@ -121,7 +136,14 @@ CLIP = Operation(
         *ignored("negative_prompt"),
     ),
 )
-ECHO = replace(CHAT, send="POST /echo", safe_to_resubmit=True, takes_extras=False)
+ECHO = replace(
+    CHAT,
+    send="POST /echo",
+    safe_to_resubmit=True,
+    takes_extras=False,
+    max_body_bytes=64 * 1024,
+    params=(converted("messages", to="messages", convert=_without_images),),
+)
 _NOTE = "The gateway's own price, so that costs show before another provider is set up."
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)
 

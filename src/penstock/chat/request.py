@@ -80,6 +80,8 @@ def read_chat_request(call: Call) -> ChatRequest:
 
 def check_supported(chat: ChatRequest, model: Model) -> None:
     """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
+    if model.op.max_body_bytes is not None and _json_size(provider_body(chat, model)) > model.op.max_body_bytes:
+        raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
     if chat.extras:
         translate.check_extras(model.op, chat.extras)
     for row in model.op.params:

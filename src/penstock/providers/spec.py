@@ -237,6 +237,7 @@ class Operation:
     model_field: str | None = "model"  # where the model's name goes if it is not in the path
     modes: tuple[str, ...] = ()  # empty: derived from the task
     takes_extras: bool = True  # fields without a row are sent unchanged; False: they are refused
+    max_body_bytes: int | None = None  # of the JSON that is sent; a chat call with more is refused
     priced_extras: frozenset[str] = frozenset()  # fields without a row that would change the price; refused
     safe_to_resubmit: bool = False  # submitting twice makes one job or costs nothing: retry after an unknown outcome
     poll_seconds: float = 5.0  # first pause between polls, if the provider does not give one

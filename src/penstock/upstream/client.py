@@ -233,7 +233,7 @@ class Upstream:
         """
         outgoing = translate.http_request(target.provider, target.model, fields, target.key)
         if server := self._local_servers.get(target.provider.slug):
-            return server.stream(outgoing)
+            return local.stream(server, outgoing)
         try:
             stream = self._http.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
             response = await stream.__aenter__()

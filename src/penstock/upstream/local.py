@@ -1,12 +1,14 @@
 """Providers that answer inside this process: start their servers and send requests to them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.net.errors import MaybeSent
 from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Provider, Reply, RunTask
 
 log = structlog.get_logger()
@@ -38,6 +40,17 @@ async def send(server: LocalServer, request: HttpRequest) -> Reply:
     except Exception:
         log.exception("local provider failed", url=request.url)
         return Reply(500)
+
+
+async def stream(server: LocalServer, request: HttpRequest) -> AsyncGenerator[bytes, None]:
+    """Stream the response of a local server. An exception in it is logged, and becomes MaybeSent."""
+    try:
+        async with aclosing(server.stream(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    except Exception as error:
+        log.exception("local provider failed", url=request.url)
+        raise MaybeSent("the local provider failed") from error
 
 
 def _runner(provider: Provider, pool: WorkerPool) -> RunTask:

@@ -8,9 +8,36 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+MAX_OUTPUT_TOKENS = 4096
 _TOKEN = re.compile(r"\s*\S+|\s+")
 _SAMPLES: Mapping[str, Any] = {"string": "echo", "integer": 1, "number": 1.5, "boolean": True, "null": None}
 _DEEPEST = 8
+
+
+# ------------------------------------------------------------------------------------------------------ encoded answers
+
+
+def encode_completion(body: Mapping[str, Any]) -> bytes:
+    """The whole response as JSON."""
+    return msgspec.json.encode(completion(body))
+
+
+def encode_events(body: Mapping[str, Any]) -> Iterator[bytes]:
+    """The same response as server-sent events."""
+    for chunk in chunks(body):
+        yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def answer_in_child(body: bytes, stream: bool) -> dict[str, list[bytes]]:
+    """The task of a child process: the encoded events of a stream, or the whole response as the only piece."""
+    fields = msgspec.json.decode(body)
+    return {"pieces": list(encode_events(fields)) if stream else [encode_completion(fields)]}
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
 
 
 def completion(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +77,7 @@ def _head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{mark}", "object": kind, "created": int(time.time()), "model": "atelier/echo"}
 
 
-# ------------------------------------------------------------------------------------------------------------- answers
+# -------------------------------------------------------------------------------------------------------------- message
 
 
 def _reply(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
@@ -66,9 +93,10 @@ def _reply(body: Mapping[str, Any]) -> tuple[list[str], dict[str, Any], str]:
         return _TOKEN.findall(arguments), {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
     text = _cut_at_stops(_reply_text(body), body.get("stop"))
     pieces = _TOKEN.findall(text)
-    max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
+    wanted = body.get("max_tokens") or body.get("max_completion_tokens") or MAX_OUTPUT_TOKENS
+    max_tokens = min(wanted, MAX_OUTPUT_TOKENS)
     reason = "stop"
-    if max_tokens and len(pieces) > max_tokens:
+    if len(pieces) > max_tokens:
         pieces = pieces[:max_tokens]
         reason = "length"
     return pieces, {"role": "assistant", "content": "".join(pieces)}, reason
@@ -97,29 +125,31 @@ def _function_mentioned(body: Mapping[str, Any], functions: Sequence[Mapping[str
 
 
 def _sample(schema: Any, depth: int) -> Any:
-    """A value that fits a JSON Schema, as far as simple ones go."""
-    if not isinstance(schema, Mapping):  # `true` is a schema too
+    """A value that fits a JSON Schema, as far as simple ones go; None for anything that is not a schema."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:  # `true` is a schema too
         return None
-    if schema.get("enum"):
-        return schema["enum"][0]
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return choices[0]
     if "const" in schema:
         return schema["const"]
-    kind = schema.get("type", "object")
-    kind = kind[0] if isinstance(kind, list) else kind
-    if depth > _DEEPEST:
-        return None
+    kinds = schema.get("type", "object")
+    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
     if kind == "object":
-        return {name: _sample(inner, depth + 1) for name, inner in (schema.get("properties") or {}).items()}
+        properties = schema.get("properties")
+        named = properties if isinstance(properties, Mapping) else {}
+        return {name: _sample(inner, depth + 1) for name, inner in named.items()}
     if kind == "array":
         return [_sample(schema.get("items") or {"type": "string"}, depth + 1)]
-    return _SAMPLES.get(kind)
+    return _SAMPLES.get(kind) if isinstance(kind, str) else None
 
 
 def _reply_text(body: Mapping[str, Any]) -> str:
     text = _last_input(body)
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
-        return json.dumps(_sample((form.get("json_schema") or {}).get("schema") or {}, 0))
+        wrapped = form.get("json_schema")
+        return json.dumps(_sample(wrapped.get("schema") if isinstance(wrapped, Mapping) else None, 0))
     return json.dumps({"echo": text}) if form.get("type") == "json_object" else text
 
 

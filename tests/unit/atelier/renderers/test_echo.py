@@ -107,6 +107,23 @@ def test_a_schema_within_itself_has_an_end() -> None:
     assert echo._sample(schema, 0)["inner"] is not None
 
 
+KEYWORDS = some.sampled_from(["type", "enum", "const", "properties", "items", "json_schema", "schema", "parameters"])
+ANY_JSON = some.recursive(
+    some.none() | some.booleans() | some.integers(-9, 9) | some.sampled_from(["object", "array", "string", "x"]),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(KEYWORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(ANY_JSON)
+def test_a_malformed_schema_is_answered_like_any_other(schema: Any) -> None:
+    form = {"type": "json_schema", "json_schema": schema}
+    json.loads(choice(response_format=form)["message"]["content"])
+    json.loads(choice(response_format={"type": "json_schema", "json_schema": {"schema": schema}})["message"]["content"])
+    call = choice(tools=[tool("look", any=schema, type="object", properties=schema)], tool_choice="required")
+    json.loads(call["message"]["tool_calls"][0]["function"]["arguments"])
+
+
 LOOK = tool("look", type="object", properties={"at": {"type": "string"}})
 TALK = tool("talk")
 MENTIONS = [{"role": "user", "content": "please talk to me"}]
