@@ -16,7 +16,7 @@ def text(width: int, height: int) -> str:
     return base64.b64encode(png(width, height)).decode()
 
 
-class WebUI(FakeProvider):
+class Automatic1111(FakeProvider):
     credential = ("authorization", AUTHORIZED)
 
     @route("POST /sdapi/v1/txt2img")

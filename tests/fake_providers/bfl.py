@@ -14,7 +14,7 @@ MODERATED = {"status": "Request Moderated", "details": {"Moderation Reasons": ["
 STRICT = {"prompt", "images", "aspect_ratio", "resolution", "safety_tolerance", "grounding", "version"}
 
 
-class Flux(FakeProvider):
+class BlackForestLabs(FakeProvider):
     credential = ("x-key", KEY)
     usual = ("Pending", "Generating", "Ready")
 
@@ -22,8 +22,8 @@ class Flux(FakeProvider):
     def submit(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
         if call.params["model"] == "flux-3-image" and (odd := sorted(fields.keys() - STRICT)):
-            told = {"type": "extra_forbidden", "loc": ["body", odd[0]], "msg": "Extra inputs are not permitted"}
-            return FakeResponse({"detail": [told]}, 422)
+            details = {"type": "extra_forbidden", "loc": ["body", odd[0]], "msg": "Extra inputs are not permitted"}
+            return FakeResponse({"detail": [details]}, 422)
         job = self.begin({**fields, "path": call.params["model"]}, prefix="b5a2-")
         return FakeResponse(
             {"id": job.id, "polling_url": f"{self.url}/v1/get_result?id={job.id}", "cost": self._cost(fields)}

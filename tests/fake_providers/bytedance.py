@@ -13,7 +13,7 @@ def trouble(code: str, message: str = "No.") -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "param": "", "type": "BadRequest"}}
 
 
-class ModelArk(FakeProvider):
+class ByteDance(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
     usual = ("queued", "running", "succeeded")
 
@@ -42,7 +42,9 @@ class ModelArk(FakeProvider):
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         return (
-            FakeResponse(self._shown(job, job.next_state())) if job else FakeResponse(trouble("ResourceNotFound"), 404)
+            FakeResponse(self._job_fields(job, job.next_state()))
+            if job
+            else FakeResponse(trouble("ResourceNotFound"), 404)
         )
 
     @route("DELETE /api/v3/contents/generations/tasks/{id}")
@@ -57,18 +59,18 @@ class ModelArk(FakeProvider):
             del self.jobs[job.id]
         return FakeResponse({})
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
-        job.fields["state"] = told["status"]
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"status": state}
+        job.fields["state"] = details["status"]
         made = {}
-        if told["status"] == "succeeded" and "content" not in told:
+        if details["status"] == "succeeded" and "content" not in details:
             frames = 24 * job.fields["duration"] + 1
             made = {
                 "content": {"video_url": self.put(mp4(), "video/mp4")},
                 "usage": {"completion_tokens": frames * 1280 * 720 // 1024, "total_tokens": frames * 900},
             }
         known = {"model": job.fields["model"], "resolution": job.fields.get("resolution"), "created_at": 1763175600}
-        return {"id": job.id, "updated_at": 1763175660, "error": None, **known, **made, **told}
+        return {"id": job.id, "updated_at": 1763175660, "error": None, **known, **made, **details}
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse(trouble("AuthenticationError", "The API key is invalid."), 401)

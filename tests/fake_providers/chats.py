@@ -9,7 +9,7 @@ from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import FakeProvider, route
 
 
-class Chats(FakeProvider):
+class FakeChatProvider(FakeProvider):
     credential: ClassVar[tuple[str, str] | None] = ("authorization", f"Bearer {KEY}")
     unknown: tuple[str, ...] = ()  # fields that it answers with an error
     roles: tuple[str, ...] = ("system", "user", "assistant", "tool")
@@ -34,17 +34,22 @@ class Chats(FakeProvider):
         return chat.answer(fields, self.new_id("chatcmpl-"))[0]
 
     def _refusal(self, name: str) -> FakeResponse:
-        told = {"message": f"`{name}` is not supported", "type": "invalid_request_error", "param": name, "code": None}
-        return FakeResponse({"error": told}, 400)
+        details = {
+            "message": f"`{name}` is not supported",
+            "type": "invalid_request_error",
+            "param": name,
+            "code": None,
+        }
+        return FakeResponse({"error": details}, 400)
 
 
-class Anthropic(Chats):
+class Anthropic(FakeChatProvider):
     """Ignores unknown fields."""
 
-    roles = (*Chats.roles, "developer")
+    roles = (*FakeChatProvider.roles, "developer")
 
 
-class Mistral(Chats):
+class Mistral(FakeChatProvider):
     unknown = ("seed", "user", "stream_options", "max_completion_tokens", "logit_bias")
     named = False
 
@@ -57,7 +62,7 @@ class Mistral(Chats):
         return FakeResponse({"detail": [wrong]}, 422)
 
 
-class DeepSeek(Chats):
+class DeepSeek(FakeChatProvider):
     """Sends comments while it thinks, and reports cached tokens."""
 
     def _talk(self, fields: dict[str, Any]) -> FakeResponse:
@@ -67,13 +72,13 @@ class DeepSeek(Chats):
         )
 
 
-class Groq(Chats):
+class Groq(FakeChatProvider):
     unknown = ("logprobs", "top_logprobs", "logit_bias")
-    roles = (*Chats.roles, "developer")
+    roles = (*FakeChatProvider.roles, "developer")
     named = False
 
 
-class Ollama(Chats):
+class Ollama(FakeChatProvider):
     """Needs no key; has only the models that it has pulled."""
 
     credential = None
@@ -81,12 +86,12 @@ class Ollama(Chats):
 
     def _talk(self, fields: dict[str, Any]) -> FakeResponse:
         if fields["model"] != "gpt-oss:20b":
-            told = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
-            return FakeResponse({"error": {**told, "code": None}}, 404)
+            details = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
+            return FakeResponse({"error": {**details, "code": None}}, 404)
         return super()._talk(fields)
 
 
-class VLLM(Chats):
+class VLLM(FakeChatProvider):
     """Errors without the `error` object, as in older versions."""
 
     credential = None
@@ -98,7 +103,7 @@ class VLLM(Chats):
         )
 
 
-class LlamaCpp(Chats):
+class LlamaCpp(FakeChatProvider):
     """Answers 503 until its model is loaded."""
 
     credential = None

@@ -40,7 +40,7 @@ TAKES = {
 }  # fmt: skip
 
 
-class Comfy(FakeProvider):
+class ComfyUI(FakeProvider):
     """Behind a proxy that checks a credential; ComfyUI itself has none."""
 
     credential = ("authorization", f"Bearer {KEY}")
@@ -64,11 +64,11 @@ class Comfy(FakeProvider):
         graph = call.request.fields["prompt"]
         wrong = {name: errors for name, node in graph.items() if (errors := self._wrong(node, graph))}
         if wrong:
-            told = {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"}
+            details = {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"}
             nodes = {
                 name: {"errors": errors, "class_type": graph[name]["class_type"]} for name, errors in wrong.items()
             }
-            return FakeResponse({"error": {**told, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
+            return FakeResponse({"error": {**details, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
         job = self.begin({"graph": graph, "seen": "pending"}, prefix="3f9c1c1e-")
         job.fields["seen"] = job.next_state()
         return FakeResponse({"prompt_id": job.id, "number": len(self.jobs), "node_errors": {}})
@@ -79,10 +79,10 @@ class Comfy(FakeProvider):
         if job is None:
             return FakeResponse({"error": "Job not found"}, 404)
         state: Any = job.next_state()
-        told = state if isinstance(state, dict) else {"status": state}
-        job.fields["seen"] = told["status"]
-        made = {"outputs": self._outputs(job)} if told["status"] == "completed" and "outputs" not in told else {}
-        return FakeResponse({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **told})
+        details = state if isinstance(state, dict) else {"status": state}
+        job.fields["seen"] = details["status"]
+        made = {"outputs": self._outputs(job)} if details["status"] == "completed" and "outputs" not in details else {}
+        return FakeResponse({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **details})
 
     @route("POST /queue")
     def forget(self, call: Exchange) -> FakeResponse:

@@ -28,7 +28,7 @@ class DashScope(FakeProvider):
         if set(fields) != {"model", "input", "parameters"} or "x" in str(fields["parameters"].get("size")):
             return FakeResponse(problem("InvalidParameter", "size must be like 1280*720."), 400)
         job = self.begin(fields, prefix="0385dc79-")
-        return FakeResponse({"output": self._shown(job, job.next_state()), "request_id": "4909100c"})
+        return FakeResponse({"output": self._job_fields(job, job.next_state()), "request_id": "4909100c"})
 
     @route("GET /api/v1/tasks/{id}")
     def show(self, call: Exchange) -> FakeResponse:
@@ -37,7 +37,7 @@ class DashScope(FakeProvider):
             return FakeResponse(
                 {"output": {"task_id": call.params["id"], "task_status": "UNKNOWN"}, "request_id": "4909100c"}
             )
-        output = self._shown(job, job.next_state())
+        output = self._job_fields(job, job.next_state())
         used = {"duration": self.made_seconds or job.fields["parameters"]["duration"], "SR": 720, "video_count": 1}
         return FakeResponse(
             {"output": output, "request_id": "4909100c"} | ({"usage": used} if "video_url" in output else {})
@@ -51,12 +51,12 @@ class DashScope(FakeProvider):
         job.cancel("CANCELED")
         return FakeResponse({"request_id": "45ac7f13"})
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"task_status": state}
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"task_status": state}
         made = (
             {"video_url": self.put(mp4(), "video/mp4"), "actual_prompt": "A red train."} if state == "SUCCEEDED" else {}
         )
-        return {"task_id": job.id, **made, **told}
+        return {"task_id": job.id, **made, **details}
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse(problem("InvalidApiKey", "Invalid API-key provided."), 401)

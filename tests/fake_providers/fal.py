@@ -33,14 +33,14 @@ class Fal(FakeProvider):
     @route("POST /{model*}")
     def submit(self, call: Exchange) -> FakeResponse:
         job = self.begin({**call.request.fields, "model": call.params["model"]}, prefix="0f1e2d3c-")
-        return FakeResponse(self._shown(job, job.next_state()))
+        return FakeResponse(self._job_fields(job, job.next_state()))
 
     @route("GET /{owner}/{app}/requests/{id}/status")
     def status(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
         if job is None:
             return self.missing()
-        shown = self._shown(job, job.next_state())
+        shown = self._job_fields(job, job.next_state())
         return FakeResponse(shown, 200 if shown["status"] == "COMPLETED" else 202)
 
     @route("GET /{owner}/{app}/requests/{id}")
@@ -58,11 +58,11 @@ class Fal(FakeProvider):
         job.cancel({"status": "COMPLETED", "error": "Request cancelled.", "error_type": "client_cancelled"})
         return FakeResponse({"status": "CANCELLATION_REQUESTED"}, 202)
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
         """Job URLs have only the first two parts of the model's path."""
         owner, app = job.fields["model"].split("/")[:2]
         address = f"{self.url}/{owner}/{app}/requests/{job.id}"
-        told = state if isinstance(state, dict) else {"status": state}
+        details = state if isinstance(state, dict) else {"status": state}
         return {
             "request_id": job.id,
             "response_url": address,
@@ -71,20 +71,20 @@ class Fal(FakeProvider):
             "queue_position": 0,
             "logs": None,
             "metrics": {},
-            **told,
+            **details,
         }
 
     def _made(self, job: Job) -> dict[str, Any]:
-        wish = job.fields
-        if "-to-video" in wish["model"] or "veo" in wish["model"]:
+        body = job.fields
+        if "-to-video" in body["model"] or "veo" in body["model"]:
             return {"video": {"url": self.put(mp4(), "video/mp4"), "content_type": "video/mp4"}}
-        size = wish.get("image_size") or {"width": 96, "height": 64}
+        size = body.get("image_size") or {"width": 96, "height": 64}
         shown = {"content_type": "image/png", **size}
-        if "upscale" in wish["model"]:
+        if "upscale" in body["model"]:
             return {"image": {"url": self.put(png(96, 64), "image/png"), **shown}}
-        count = wish.get("num_images", 1)
+        count = body.get("num_images", 1)
         images = [{"url": self.put(png(size["width"], size["height"]), "image/png"), **shown} for _ in range(count)]
-        return {"images": images, "has_nsfw_concepts": [False] * count, "prompt": wish["prompt"], "seed": 7}
+        return {"images": images, "has_nsfw_concepts": [False] * count, "prompt": body["prompt"], "seed": 7}
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse({"detail": "Cannot access application. Authentication is required."}, 401)

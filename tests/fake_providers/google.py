@@ -58,28 +58,33 @@ class Google(FakeProvider):
     @route("POST /v1beta/interactions")
     def create(self, call: Exchange) -> FakeResponse:
         job = self.begin(call.request.fields, prefix="int")
-        return FakeResponse(self._shown(job, job.next_state()))
+        return FakeResponse(self._job_fields(job, job.next_state()))
 
     @route("GET /v1beta/interactions/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
     @route("POST /v1beta/interactions/{id}/cancel")
     def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         job.cancel("cancelled")
-        return FakeResponse(self._shown(job, "cancelled"))
+        return FakeResponse(self._job_fields(job, "cancelled"))
 
     @route("GET /v1beta/files/{name}:download")
     def download(self, call: Exchange) -> FakeResponse:
         video = self.videos.get(call.params["name"])
         return FakeResponse(file=video, content_type="video/mp4") if video else self.missing()
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
-        shown: dict[str, Any] = {"id": job.id, "model": job.fields["model"], "created": "2026-11-15T00:00:00Z", **told}
-        if told["status"] == "completed" and "steps" not in told:
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"status": state}
+        shown: dict[str, Any] = {
+            "id": job.id,
+            "model": job.fields["model"],
+            "created": "2026-11-15T00:00:00Z",
+            **details,
+        }
+        if details["status"] == "completed" and "steps" not in details:
             shown["steps"] = [{"type": "model_output", "content": [self._video()]}]
             shown["usage"] = {"total_input_tokens": 20, "total_output_tokens": 46_336, "total_thought_tokens": 0}
         return shown

@@ -33,8 +33,8 @@ def claims_of(token: str) -> dict[str, Any]:
     assert hmac.compare_digest(_plain(signature), expected)
     head, body = (json.loads(_plain(part)) for part in signed.split("."))
     assert head == {"alg": "HS256", "typ": "JWT"}
-    told: dict[str, Any] = body
-    return told
+    details: dict[str, Any] = body
+    return details
 
 
 def _plain(text: str) -> bytes:
@@ -67,16 +67,16 @@ class Kling(FakeProvider):
         job = self.jobs.get(call.params["id"])
         if job is None or job.fields["path"] != call.params["path"]:
             return FakeResponse(problem(1203, "Task not found"), 404)
-        return FakeResponse(self._shown(job, job.next_state()))
+        return FakeResponse(self._job_fields(job, job.next_state()))
 
     def _created(self, fields: dict[str, Any], path: str) -> FakeResponse:
         job = self.begin({**fields, "path": path}, prefix="84183102")
-        return FakeResponse(self._shown(job, job.next_state()))
+        return FakeResponse(self._job_fields(job, job.next_state()))
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"task_status": state}
-        task = {"task_id": job.id, "task_info": {}, "created_at": 1763173200000, "updated_at": 1763173260000, **told}
-        if told["task_status"] == "succeed" and "task_result" not in told:
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"task_status": state}
+        task = {"task_id": job.id, "task_info": {}, "created_at": 1763173200000, "updated_at": 1763173260000, **details}
+        if details["task_status"] == "succeed" and "task_result" not in details:
             video = {"id": "v1", "url": self.put(mp4(), "video/mp4"), "duration": "5.1"}
             task |= {"task_result": {"videos": [video]}, "final_unit_deduction": "0.6"}
         return {**problem(0, "SUCCEED"), "data": task}

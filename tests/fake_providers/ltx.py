@@ -39,9 +39,9 @@ class Ltx(FakeProvider):
         if job is None or job.fields["path"] != call.params["path"]:
             return self.missing()
         state = job.next_state()
-        told = state if isinstance(state, dict) else {"status": state}
+        details = state if isinstance(state, dict) else {"status": state}
         made = {"result": {"video_url": self.put(mp4(), "video/mp4")}} if state == "completed" else {}
-        return FakeResponse({"id": job.id, "created_at": "2026-11-15T03:00:00Z", **made, **told})
+        return FakeResponse({"id": job.id, "created_at": "2026-11-15T03:00:00Z", **made, **details})
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse(problem("authentication_error", "Invalid API key"), 401)

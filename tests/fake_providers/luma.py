@@ -23,18 +23,18 @@ class Luma(FakeProvider):
         if len(video.get("keyframes", ())) != len(video.get("keyframe_indexes", ())):
             return FakeResponse({"detail": "keyframes and keyframe_indexes must match."}, 422)
         job = self.begin(call.request.fields, prefix="5e0b4a7c-")
-        return FakeResponse(self._shown(job, job.next_state()), 201)
+        return FakeResponse(self._job_fields(job, job.next_state()), 201)
 
     @route("GET /v1/generations/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"state": state}
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"state": state}
         is_video = job.fields["type"] == "video"
         output = None
-        if told["state"] == "completed":
+        if details["state"] == "completed":
             file = self.put(mp4(), "video/mp4") if is_video else self.put(png(128, 64), "image/png")
             output = [{"type": "video" if is_video else "image", "url": file}]
         return {
@@ -46,7 +46,7 @@ class Luma(FakeProvider):
             "output": output,
             "failure_code": None,
             "failure_reason": None,
-            **told,
+            **details,
         }
 
     def unauthorized(self) -> FakeResponse:

@@ -47,9 +47,9 @@ class MiniMax(FakeProvider):
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.request.path.partition("?task_id=")[2]]
         state = job.next_state()
-        told = state if isinstance(state, dict) else {"status": state}
+        details = state if isinstance(state, dict) else {"status": state}
         file = {"file_id": f"2{job.id}", "video_width": 1366, "video_height": 768} if state == "Success" else {}
-        return FakeResponse({"task_id": job.id, "file_id": "", "base_resp": GOOD, **file, **told})
+        return FakeResponse({"task_id": job.id, "file_id": "", "base_resp": GOOD, **file, **details})
 
     @route("GET /v1/files/retrieve")
     def retrieve(self, call: Exchange) -> FakeResponse:
@@ -80,9 +80,9 @@ class MiniMax(FakeProvider):
         return FakeResponse({"task_id": job.id, "status": "cancelled"})
 
     def _task(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
+        details = state if isinstance(state, dict) else {"status": state}
         content = {"content": {"url": self.put(mp4(), "video/mp4")}} if state == "succeeded" else {}
-        return {"id": job.id, "created_at": 1763173200, **content, **told}
+        return {"id": job.id, "created_at": 1763173200, **content, **details}
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse(problem("authorized_error", "invalid api key (2049)", 401), 401)

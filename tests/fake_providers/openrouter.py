@@ -36,8 +36,8 @@ class OpenRouter(FakeProvider):
         response, _ = chat.answer(fields, self.new_id("gen-"), more={"cost": COST_USD, "is_byok": False})
         if not fields.get("stream"):
             return FakeResponse({"error": self.error}) if self.error else response
-        waiting, told = b": OPENROUTER PROCESSING", list(response.events)
-        return FakeResponse(events=[waiting, waiting, *(self._broken_off(told) if self.error else told)])
+        waiting, details = b": OPENROUTER PROCESSING", list(response.events)
+        return FakeResponse(events=[waiting, waiting, *(self._broken_off(details) if self.error else details)])
 
     def _broken_off(self, events: list[bytes]) -> list[bytes]:
         last = {"id": "gen-1", "object": "chat.completion.chunk", "error": self.error}
@@ -56,21 +56,21 @@ class OpenRouter(FakeProvider):
     @route("POST /api/v1/videos")
     def video(self, call: Exchange) -> FakeResponse:
         job = self.begin(call.request.fields, prefix="gen-vid-")
-        return FakeResponse(self._shown(job, job.next_state()), 202)
+        return FakeResponse(self._job_fields(job, job.next_state()), 202)
 
     @route("GET /api/v1/videos/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
     @route("GET /api/v1/videos/{id}/content")
     def content(self, call: Exchange) -> FakeResponse:
         return FakeResponse(file=mp4(), content_type="video/mp4") if call.params["id"] in self.jobs else self.missing()
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"status": state}
         address = f"{self.url}/api/v1/videos/{job.id}"
-        shown = {"id": job.id, "polling_url": address, **told}
+        shown = {"id": job.id, "polling_url": address, **details}
         if state == "completed":
             shown |= {"unsigned_urls": [f"{address}/content?index=0"], "usage": {"cost": 0.42, "is_byok": False}}
         return shown

@@ -49,37 +49,37 @@ class Replicate(FakeProvider):
                 {"title": "Input validation failed", "detail": "- input: is required", "status": 422}, 422
             )
         job = self.begin({**fields["input"], "model": f"{call.params['owner']}/{call.params['name']}"}, prefix="q7r0w3")
-        return FakeResponse(self._shown(job, job.next_state()), 201)
+        return FakeResponse(self._job_fields(job, job.next_state()), 201)
 
     @route("GET /v1/predictions/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
     @route("POST /v1/predictions/{id}/cancel")
     def cancel(self, call: Exchange) -> FakeResponse:
         job = self.jobs[call.params["id"]]
         job.cancel("canceled")
-        return FakeResponse(self._shown(job, "canceled"))
+        return FakeResponse(self._job_fields(job, "canceled"))
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"status": state}
         address = f"{self.url}/v1/predictions/{job.id}"
         return {
             "id": job.id,
             "model": job.fields["model"],
             "version": "hidden",
             "input": {name: value for name, value in job.fields.items() if name != "model"},
-            "logs": " 40%|####      | 2/5" if told["status"] == "processing" else "",
-            "output": self._made(job) if told["status"] == "succeeded" else None,
+            "logs": " 40%|####      | 2/5" if details["status"] == "processing" else "",
+            "output": self._made(job) if details["status"] == "succeeded" else None,
             "error": None,
-            "metrics": {"predict_time": 2.5} if told["status"] == "succeeded" else {},
+            "metrics": {"predict_time": 2.5} if details["status"] == "succeeded" else {},
             "data_removed": False,
             "created_at": "2026-11-15T02:20:00.000Z",
             "started_at": None,
             "completed_at": None,
             "urls": {"get": address, "cancel": f"{address}/cancel"},
-            **told,
+            **details,
         }
 
     def _made(self, job: Job) -> str | list[str]:

@@ -47,7 +47,7 @@ class Runway(FakeProvider):
     @route("GET /v1/tasks/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
     @route("DELETE /v1/tasks/{id}")
     def delete(self, call: Exchange) -> FakeResponse:
@@ -66,18 +66,18 @@ class Runway(FakeProvider):
     def _credits(self, job: Job) -> int:
         return int(CREDITS[job.fields["model"]] * job.fields.get("duration", 1))
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
-        told = state if isinstance(state, dict) else {"status": state}
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
+        details = state if isinstance(state, dict) else {"status": state}
         shown: dict[str, Any] = {"id": job.id, "createdAt": "2026-11-15T02:20:00.000Z"}
-        if told["status"] in ("SUCCEEDED", "FAILED", "CANCELLED"):
+        if details["status"] in ("SUCCEEDED", "FAILED", "CANCELLED"):
             shown["cost"] = {"credits": self._credits(job)}
         else:
             shown["estimatedCost"] = {"credits": self._credits(job)}
-        if told["status"] == "RUNNING":
+        if details["status"] == "RUNNING":
             shown["progress"] = 0.4
-        if told["status"] == "SUCCEEDED":
+        if details["status"] == "SUCCEEDED":
             shown["output"] = [self._made(job)]
-        return {**shown, **told}
+        return {**shown, **details}
 
     def _made(self, job: Job) -> str:
         if "image" in job.fields["model"]:

@@ -50,8 +50,8 @@ def test_images_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> None
 def test_edits(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     image, mask = png(64, 64), png(64, 64, "white")
     client.images.edit(model="easel-1", prompt="add a hat", image=[("a.png", image)], mask=("m.png", mask))
-    heard = lab.edits.received[0].fields
-    assert (heard["image"], heard["mask"], heard["prompt"]) == ([image], mask, "add a hat")
+    received = lab.edits.received[0].fields
+    assert (received["image"], received["mask"], received["prompt"]) == ([image], mask, "add a hat")
     with pytest.raises(openai.BadRequestError):
         client.images.edit(model="easel-1", prompt="add a hat", image=[])
 
@@ -97,10 +97,10 @@ def test_two_videos_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) ->
 
 
 def test_a_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    said = client.chat.completions.create(model="talk-1", messages=[{"role": "user", "content": "one two three"}])
-    assert said.choices[0].message.content == "one two three"
-    assert said.usage is not None
-    assert said.usage.total_tokens == 6
+    response = client.chat.completions.create(model="talk-1", messages=[{"role": "user", "content": "one two three"}])
+    assert response.choices[0].message.content == "one two three"
+    assert response.usage is not None
+    assert response.usage.total_tokens == 6
     assert lab.bill_usd == Decimal("0.000009")
 
 

@@ -32,5 +32,5 @@ class Together(FakeProvider):
 
 
 def error(status: int, message: str) -> FakeResponse:
-    told = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-    return FakeResponse({"id": "nQ8", "error": told}, status)
+    details = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return FakeResponse({"id": "nQ8", "error": details}, status)

@@ -28,8 +28,8 @@ class Vertex(FakeProvider):
 
     @route(f"POST {MODEL}:predictLongRunning")
     def create(self, call: Exchange) -> FakeResponse:
-        told = call.request.fields["parameters"]
-        if told.get("resolution") != "720p" and told.get("durationSeconds") != 8:
+        details = call.request.fields["parameters"]
+        if details.get("resolution") != "720p" and details.get("durationSeconds") != 8:
             return error(400, "Unsupported output video duration for this resolution.", "INVALID_ARGUMENT")
         job = self.begin({**call.request.fields, "model": call.params["model"]})
         return FakeResponse({"name": name_of(job)})

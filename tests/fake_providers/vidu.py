@@ -46,9 +46,9 @@ class Vidu(FakeProvider):
     @route("GET /ent/v2/tasks/{id}/creations")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
-        return FakeResponse(self._shown(job, job.next_state())) if job else self.missing()
+        return FakeResponse(self._job_fields(job, job.next_state())) if job else self.missing()
 
-    def _shown(self, job: Job, state: Any) -> dict[str, Any]:
+    def _job_fields(self, job: Job, state: Any) -> dict[str, Any]:
         made = [{"id": "c1", "url": self.put(mp4(), "video/mp4"), "cover_url": ""}] if state == "success" else []
         return {"err_code": "", "credits": self.credits, "creations": made, **self._state(state)}
 

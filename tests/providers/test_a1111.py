@@ -9,7 +9,7 @@ import webuiapi  # type: ignore[import-untyped]
 from PIL import Image
 
 from penstock.errors import InvalidRequest
-from tests.fake_providers.a1111 import WebUI
+from tests.fake_providers.a1111 import Automatic1111
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
@@ -17,18 +17,18 @@ from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image,
 # --------------------------------------------------------------------------------------------------------------- client
 
 
-class Locked(WebUI):
+class Locked(Automatic1111):
     credential = ("authorization", "Basic " + base64.b64encode(b"painter:secret").decode())
 
 
 @pytest.fixture
-def web() -> Iterator[WebUI]:
+def web() -> Iterator[Automatic1111]:
     with serve_in_thread(Locked()) as provider:
         yield provider
 
 
 @pytest.fixture
-def client(web: WebUI) -> Any:
+def client(web: Automatic1111) -> Any:
     return webuiapi.WebUIApi(baseurl=f"{web.url}/sdapi/v1", username="painter", password="secret")
 
 
@@ -50,7 +50,7 @@ def test_client_redraws_and_enlarges(client: Any) -> None:
 
 
 async def test_self_hosted_images_cost_nothing(open_gateway: OpenGateway) -> None:
-    web = WebUI()
+    web = Automatic1111()
     async with gateway_for(open_gateway, "a1111", web) as running:
         record = await create_image(running, model="a1111/loaded", n=6, size="120x64", negative_prompt="rain")
         assert (record["status"], str(record["cost"])) == ("completed", "0")
@@ -63,20 +63,20 @@ async def test_self_hosted_images_cost_nothing(open_gateway: OpenGateway) -> Non
 
 
 async def test_a_broke_caller_is_served(open_gateway: OpenGateway) -> None:
-    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
+    async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
         poor = await running.another("0")
         made = await running.image(caller=poor, model="a1111/loaded")
         assert str(made["metadata"]["cost"]) == "0"
 
 
 async def test_models_are_listed_with_their_price(open_gateway: OpenGateway) -> None:
-    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
+    async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
         shown = running.gateway.catalog.describe("a1111/loaded")
         assert {(one["task"], one["usd"]) for one in shown["pricing"]} == {("image", "0"), ("edit", "0")}
 
 
 async def test_edits_are_as_large_as_the_image(open_gateway: OpenGateway) -> None:
-    web = WebUI()
+    web = Automatic1111()
     async with gateway_for(open_gateway, "a1111", web) as running:
         assert (await edit_image(running, model="a1111/loaded", mask=MASK_URI))["status"] == "completed"
     sent = web.received("redraw")[0].fields
@@ -86,7 +86,7 @@ async def test_edits_are_as_large_as_the_image(open_gateway: OpenGateway) -> Non
 
 
 async def test_enlarging(open_gateway: OpenGateway) -> None:
-    web = WebUI()
+    web = Automatic1111()
     async with gateway_for(open_gateway, "a1111", web) as running:
         record = await edit_image(running, model="a1111/upscale", prompt=None, scale_factor=3)
         assert record["status"] == "completed"
@@ -98,7 +98,7 @@ async def test_enlarging(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize("name", ["override_settings", "script_name", "alwayson_scripts", "save_images", "n_iter"])
 async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, name: str) -> None:
-    async with gateway_for(open_gateway, "a1111", WebUI()) as running:
+    async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
         with pytest.raises(InvalidRequest, match=name):
             await create_image(running, model="a1111/loaded", **{name: "x"})
 
@@ -116,7 +116,7 @@ async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, n
     ],
 )
 async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
-    web = WebUI()
+    web = Automatic1111()
     web.next("draw", answers(answer, status))
     async with gateway_for(open_gateway, "a1111", web) as running:
         record = await create_image(running, model="a1111/loaded")

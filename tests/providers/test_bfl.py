@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from tests.fake_providers.bfl import MODERATED, Flux
+from tests.fake_providers.bfl import MODERATED, BlackForestLabs
 from tests.fake_providers.scripted import mp4
 from tests.fake_providers.server import answers
 from tests.gateway import OpenGateway
@@ -12,7 +12,7 @@ from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_vide
 
 
 async def test_images_cost_what_the_task_reports(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     async with gateway_for(open_gateway, "bfl", flux) as running:
         record = await create_image(running, model="flux-2-pro", n=2, size="120x60", prompt_enhancement="on")
         assert (record["status"], str(record["cost"])) == ("completed", "0.06")
@@ -25,7 +25,7 @@ async def test_images_cost_what_the_task_reports(open_gateway: OpenGateway) -> N
 
 
 async def test_the_price_is_held_before(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     flux.next_states.append(("Pending",))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         started = await running.video(model="flux-3-video", seconds=6, resolution="1080p")
@@ -34,7 +34,7 @@ async def test_the_price_is_held_before(open_gateway: OpenGateway) -> None:
 
 
 async def test_edits_and_a_mask_in_white(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     async with gateway_for(open_gateway, "bfl", flux) as running:
         assert (await edit_image(running, model="flux-3-image", size="16:9"))["status"] == "completed"
         assert (await edit_image(running, model="flux-fill-pro", mask=MASK_URI))["status"] == "completed"
@@ -46,7 +46,7 @@ async def test_edits_and_a_mask_in_white(open_gateway: OpenGateway) -> None:
 
 
 async def test_videos(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     async with gateway_for(open_gateway, "bfl", flux) as running:
         video = await create_video(running, model="flux-3-video", input_reference=[{"image_url": IMAGE_URI}])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
@@ -65,7 +65,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_tasks_that_fail(open_gateway: OpenGateway, fate: tuple[object, ...], code: str) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     flux.next_states.append(fate)
     async with gateway_for(open_gateway, "bfl", flux) as running:
         record = await create_image(running, model="flux-kontext-pro")
@@ -74,7 +74,7 @@ async def test_tasks_that_fail(open_gateway: OpenGateway, fate: tuple[object, ..
 
 
 async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     flux.next("submit", answers({"detail": "Too many active tasks"}, 429, retry_after="5"))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         assert (await create_image(running, model="flux-2-klein-4b"))["status"] == "upstream_failure"
@@ -83,7 +83,7 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
-    flux = Flux()
+    flux = BlackForestLabs()
     flux.next("result", answers({"detail": "Bad gateway"}, 502), answers({"status": "Task not found"}, 404))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         assert (await create_image(running, model="flux-2-flex"))["status"] == "completed"

@@ -3,7 +3,7 @@
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
-from tests.fake_providers.bytedance import ModelArk, trouble
+from tests.fake_providers.bytedance import ByteDance, trouble
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import answers, serve_in_thread
 from tests.gateway import OpenGateway
@@ -15,20 +15,20 @@ PATH = "/api/v3"
 
 def test_openai_client_makes_images() -> None:
     with (
-        serve_in_thread(ModelArk()) as ark,
+        serve_in_thread(ByteDance()) as ark,
         OpenAI(base_url=ark.url + PATH, api_key=KEY, max_retries=0) as client,
     ):
-        wish = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
-        made = client.images.generate(**wish, size="2048x2048", response_format="url")  # type: ignore[call-overload]
+        body = {"model": "seedream-4-5-251128", "prompt": "a fox", "extra_body": {"watermark": False}}
+        made = client.images.generate(**body, size="2048x2048", response_format="url")  # type: ignore[call-overload]
         assert [bool(item.url) for item in made.data or ()] == [True]
         with pytest.raises(BadRequestError, match="`size` is not valid"):
-            client.images.generate(**wish, size="1024x1024")  # type: ignore[call-overload]
+            client.images.generate(**body, size="1024x1024")  # type: ignore[call-overload]
         with pytest.raises(AuthenticationError):
             client.with_options(api_key="nobody").images.generate(model="seedream-4-5-251128", prompt="a fox")
 
 
 async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         record = await create_image(running, model="seedream-4.5", n=2, size="1024x1024")
         assert (record["status"], str(record["cost"])) == ("completed", "0.08")
@@ -42,7 +42,7 @@ async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway
 
 @pytest.mark.parametrize(("images", "usd"), [(1, "0.045"), (3, "0.051")])
 async def test_the_first_image_goes_in_free(open_gateway: OpenGateway, images: int, usd: str) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         record = await edit_image(running, model="seedream-5-pro", image=[IMAGE_URI] * images)
         assert (record["status"], str(record["cost"])) == ("completed", usd)
@@ -50,7 +50,7 @@ async def test_the_first_image_goes_in_free(open_gateway: OpenGateway, images: i
 
 
 async def test_videos_cost_the_tokens_they_took(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2", seconds=5)
         assert (await running.money())[1] == 767_090_000, "a little more than it can come to is held"
@@ -62,7 +62,7 @@ async def test_videos_cost_the_tokens_they_took(open_gateway: OpenGateway) -> No
 
 
 async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         ends = [{"image_url": IMAGE_URI}] * 2
         video = await create_video(
@@ -76,7 +76,7 @@ async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_waiting_video_is_cancelled(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     ark.next_states.append(("queued",))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-fast")
@@ -86,7 +86,7 @@ async def test_a_waiting_video_is_cancelled(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_running_video_is_not_cancelled(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     ark.next_states.append(("running", "running", "running", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-mini")
@@ -97,7 +97,7 @@ async def test_a_running_video_is_not_cancelled(open_gateway: OpenGateway) -> No
 
 
 async def test_a_finished_video_is_kept(open_gateway: OpenGateway) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     ark.next_states.append(("queued", "succeeded"))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2-mini")
@@ -117,7 +117,7 @@ async def test_a_finished_video_is_kept(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: str) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     ark.next_states.append(("queued", fate))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         video = await create_video(running, model="seedance-2")
@@ -137,7 +137,7 @@ async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: s
     ],
 )  # fmt: skip
 async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
-    ark = ModelArk()
+    ark = ByteDance()
     ark.next("images", answers(answer, status))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         record = await create_image(running, model="seedream-5")

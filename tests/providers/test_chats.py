@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from penstock.errors import InvalidRequest, Problem
-from tests.fake_providers.chats import VLLM, Anthropic, Chats, DeepSeek, Groq, LlamaCpp, Mistral, Ollama
+from tests.fake_providers.chats import VLLM, Anthropic, DeepSeek, FakeChatProvider, Groq, LlamaCpp, Mistral, Ollama
 from tests.fake_providers.openrouter import OpenRouter
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import FakeCall, answers, serve_in_thread, serving
@@ -35,25 +35,25 @@ every_provider = pytest.mark.parametrize(
 
 
 @every_provider
-def test_client_completes_a_chat(slug: str, kind: type[Chats], model: str, upstream: str) -> None:
+def test_client_completes_a_chat(slug: str, kind: type[FakeChatProvider], model: str, upstream: str) -> None:
     with (
         serve_in_thread(kind()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
     ):
-        told = client.chat.completions.create(model=upstream, messages=[{"role": "user", "content": "Say hello."}])
-        assert told.choices[0].message.content == "Say hello."
+        details = client.chat.completions.create(model=upstream, messages=[{"role": "user", "content": "Say hello."}])
+        assert details.choices[0].message.content == "Say hello."
         stream = client.chat.completions.create(
             model=upstream, messages=[{"role": "user", "content": "Say hello."}], stream=True
         )
-        said = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
-        assert "".join(said) == "Say hello."
+        response = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+        assert "".join(response) == "Say hello."
 
 
 @pytest.mark.parametrize(
     ("kind", "field"),
     [(Mistral, {"seed": 7}), (Mistral, {"max_completion_tokens": 9}), (Groq, {"logprobs": True})],
 )
-def test_client_gets_the_errors_for_unsupported_fields(kind: type[Chats], field: dict[str, Any]) -> None:
+def test_client_gets_the_errors_for_unsupported_fields(kind: type[FakeChatProvider], field: dict[str, Any]) -> None:
     with (
         serve_in_thread(kind()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1", max_retries=0) as client,
@@ -69,7 +69,7 @@ def test_client_gets_the_errors_for_unsupported_fields(kind: type[Chats], field:
 @every_provider
 @pytest.mark.parametrize("stream", [False, True])
 async def test_everything_openai_sends_is_understood(
-    open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str, upstream: str, stream: bool
+    open_gateway: OpenGateway, slug: str, kind: type[FakeChatProvider], model: str, upstream: str, stream: bool
 ) -> None:
     provider = kind()
     async with gateway_for(open_gateway, slug, provider, "/v1") as running:
@@ -81,9 +81,9 @@ async def test_everything_openai_sends_is_understood(
             assert text.endswith("data: [DONE]\n\n")
         else:
             assert json.loads(text)["choices"][0]["message"]["content"] == "Blue?"
-    heard = provider.received("chat")[0].fields
-    assert heard["model"] == upstream
-    assert 64 in (heard.get("max_tokens"), heard.get("max_completion_tokens"))
+    received = provider.received("chat")[0].fields
+    assert received["model"] == upstream
+    assert 64 in (received.get("max_tokens"), received.get("max_completion_tokens"))
 
 
 async def test_what_is_remembered_costs_less(open_gateway: OpenGateway) -> None:
@@ -95,14 +95,16 @@ async def test_what_is_remembered_costs_less(open_gateway: OpenGateway) -> None:
 
 async def test_long_conversations_cost_more(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "anthropic", Anthropic(), "/v1") as running:
-        said = [{"role": "user", "content": " ".join(["blue"] * 100_001)}]
-        _, record = await create_chat(running, model="anthropic/claude-haiku-5.5", messages=said, max_tokens=100_001)
+        response = [{"role": "user", "content": " ".join(["blue"] * 100_001)}]
+        _, record = await create_chat(
+            running, model="anthropic/claude-haiku-5.5", messages=response, max_tokens=100_001
+        )
         assert str(record["cost"]) == "0.300003", "100001 tokens each way at 0.5 and 2.5 dollars a million"
 
 
 @pytest.mark.parametrize(("slug", "kind", "model"), [("groq", Groq, "openai/gpt-oss-20b"), VENDORS[0][:3]])
 async def test_probabilities_are_refused_at_the_door(
-    open_gateway: OpenGateway, slug: str, kind: type[Chats], model: str
+    open_gateway: OpenGateway, slug: str, kind: type[FakeChatProvider], model: str
 ) -> None:
     provider = kind()
     async with gateway_for(open_gateway, slug, provider, "/v1") as running:
@@ -172,7 +174,7 @@ AT_HOME = [("OLLAMA_URL", Ollama, "ollama/gpt-oss:20b"), ("VLLM_URL", VLLM, "vll
 
 
 @pytest.mark.parametrize(("env", "kind", "model"), AT_HOME)
-async def test_self_hosted_servers(ground: Ground, env: str, kind: type[Chats], model: str) -> None:
+async def test_self_hosted_servers(ground: Ground, env: str, kind: type[FakeChatProvider], model: str) -> None:
     """On when their address is known; they have whatever model they have, and charge nothing."""
     async with serving(kind()) as provider:
         ground.environ[env] = provider.url

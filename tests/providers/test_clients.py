@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_providers.bytedance import ModelArk
+from tests.fake_providers.bytedance import ByteDance
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import serve_in_thread
 from tests.fake_providers.together import Together
@@ -34,8 +34,8 @@ def test_together_draws(together: Any) -> None:
 
 
 def test_together_completes_a_chat(together: Any) -> None:
-    told = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO])
-    assert (told.choices[0].message.content, told.usage.total_tokens) == ("Say hello.", 4)
+    details = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO])
+    assert (details.choices[0].message.content, details.usage.total_tokens) == ("Say hello.", 4)
     *_, last = together.chat.completions.create(model="openai/gpt-oss-120b", messages=[HELLO], stream=True)
     assert last.usage.total_tokens == 4
 
@@ -44,13 +44,13 @@ def test_together_completes_a_chat(together: Any) -> None:
 
 
 @pytest.fixture
-def ark() -> Iterator[ModelArk]:
-    with serve_in_thread(ModelArk()) as provider:
+def ark() -> Iterator[ByteDance]:
+    with serve_in_thread(ByteDance()) as provider:
         yield provider
 
 
 @pytest.fixture
-def client(ark: ModelArk) -> Any:
+def client(ark: ByteDance) -> Any:
     return import_module("byteplussdkarkruntime").Ark(api_key=KEY, base_url=f"{ark.url}/api/v3", max_retries=0)
 
 
@@ -62,8 +62,8 @@ def test_ark_draws(client: Any) -> None:
 def begun(client: Any) -> Any:
     image = {"type": "image_url", "image_url": {"url": IMAGE_URI}, "role": "first_frame"}
     content = [{"type": "text", "text": "a fox"}, image]
-    told = {"duration": 5, "resolution": "720p", "ratio": "16:9"}
-    return client.content_generation.tasks.create(model="seedance-1-0-pro-250528", content=content, **told)
+    details = {"duration": 5, "resolution": "720p", "ratio": "16:9"}
+    return client.content_generation.tasks.create(model="seedance-1-0-pro-250528", content=content, **details)
 
 
 def test_ark_videos(client: Any) -> None:
@@ -74,7 +74,7 @@ def test_ark_videos(client: Any) -> None:
     assert done.content.video_url
 
 
-def test_ark_calls_off_and_sees_failures(ark: ModelArk, client: Any) -> None:
+def test_ark_calls_off_and_sees_failures(ark: ByteDance, client: Any) -> None:
     error = {"code": "OutputVideoSensitiveContentDetected", "message": "No."}
     ark.next_states.extend([("queued",), ("queued", {"status": "failed", "error": error})])
     tasks, waiting, refused = client.content_generation.tasks, begun(client), begun(client)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from tests.fake_providers.comfyui import Comfy
+from tests.fake_providers.comfyui import ComfyUI
 from tests.fake_providers.scripted import mp4, png
 from tests.gateway import OpenGateway, RunningGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
 
-def graphs(comfy: Comfy) -> list[dict[str, dict[str, dict[str, object]]]]:
+def graphs(comfy: ComfyUI) -> list[dict[str, dict[str, dict[str, object]]]]:
     return [request.fields["prompt"] for request in comfy.received("queue")]
 
 
 async def test_images(open_gateway: OpenGateway) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await create_image(
             running, model="comfyui/sdxl", n=2, size="512x256", negative_prompt="rain", steps=30
@@ -28,17 +28,17 @@ async def test_images(open_gateway: OpenGateway) -> None:
 
 async def test_seeds_differ_unless_the_caller_gives_one(open_gateway: OpenGateway) -> None:
     """The same graph with the same seed would only give the same image again."""
-    comfy = Comfy()
+    comfy = ComfyUI()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
-        for said in ({}, {}, {"seed": 7}):
-            await create_image(running, model="comfyui/flux-schnell", **said)
+        for response in ({}, {}, {"seed": 7}):
+            await create_image(running, model="comfyui/flux-schnell", **response)
     one, other, asked = (graph["sampler"]["inputs"]["seed"] for graph in graphs(comfy))
     assert one != other
     assert asked == 7
 
 
 async def test_only_fields_with_rows_reach_the_graph(open_gateway: OpenGateway) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     stolen = {"graph": {"model": {"ckpt_name": "stolen"}}, "sampler": {"class_type": "Evil"}, "prompt_id": "mine"}
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await create_image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
@@ -47,7 +47,7 @@ async def test_only_fields_with_rows_reach_the_graph(open_gateway: OpenGateway) 
 
 
 async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await edit_image(running, model="comfyui/sdxl", mask=MASK_URI, strength=0.9))["status"] == "completed"
         assert (await edit_image(running, model="comfyui/sdxl"))["status"] == "completed"
@@ -62,7 +62,7 @@ async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize(("factor", "share"), [(4, 1.0), (2, 0.5), (None, 1.0)])
 async def test_enlarging(open_gateway: OpenGateway, factor: int | None, share: float) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await edit_image(running, model="comfyui/upscale", prompt=None, scale_factor=factor))[
             "status"
@@ -71,7 +71,7 @@ async def test_enlarging(open_gateway: OpenGateway, factor: int | None, share: f
 
 
 async def test_videos(open_gateway: OpenGateway) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         video = await create_video(
             running, model="comfyui/wan-2.2-5b", seconds=3, input_reference=[{"image_url": IMAGE_URI}]
@@ -84,7 +84,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
 
 @pytest.mark.parametrize("state", ["pending", "in_progress"])
 async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     comfy.next_states.extend([(state,), ("in_progress",)])
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         ours, theirs = [await running.video(model="comfyui/wan-2.2-5b") for _ in range(2)]
@@ -98,7 +98,7 @@ async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
         await running.ended(theirs.json["id"])
 
 
-async def asked_about(running: RunningGateway, comfy: Comfy, count: int) -> None:
+async def asked_about(running: RunningGateway, comfy: ComfyUI, count: int) -> None:
     async def met() -> bool:
         return len({request.path for request in comfy.received("show")}) >= count
 
@@ -106,7 +106,7 @@ async def asked_about(running: RunningGateway, comfy: Comfy, count: int) -> None
 
 
 async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     comfy.lacks.add("sd_xl_base_1.0.safetensors")
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await create_image(running, model="comfyui/sdxl")
@@ -127,7 +127,7 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_jobs_that_fail(open_gateway: OpenGateway, fate: object, message: str) -> None:
-    comfy = Comfy()
+    comfy = ComfyUI()
     comfy.next_states.append(("pending", fate))
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await create_image(running, model="comfyui/flux-schnell")

@@ -36,9 +36,9 @@ def test_client_makes_a_video(provider: DashScope, client: Any) -> None:
     states = [client.fetch(task, api_key=KEY).output.task_status for _ in range(2)]
     assert states == ["RUNNING", "SUCCEEDED"]
     assert client.fetch(task, api_key=KEY).output.video_url
-    heard = provider.received("create")[0].fields
-    assert heard["input"]["media"] == [{"type": "first_frame", "url": IMAGE_URI}]
-    assert heard["parameters"]["duration"] == 5
+    received = provider.received("create")[0].fields
+    assert received["input"]["media"] == [{"type": "first_frame", "url": IMAGE_URI}]
+    assert received["parameters"]["duration"] == 5
 
 
 def test_client_cancels_and_sees_failures(provider: DashScope, client: Any) -> None:
@@ -75,9 +75,9 @@ async def test_videos(open_gateway: OpenGateway, model: str, said: dict[str, Any
         video = await create_video(running, model=model, watermark=False, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
-    heard = provider.received("create")[0].fields
-    assert heard["input"] == {"prompt": "a train"}
-    assert heard["parameters"] == {"watermark": False, **told}
+    received = provider.received("create")[0].fields
+    assert received["input"] == {"prompt": "a train"}
+    assert received["parameters"] == {"watermark": False, **told}
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ async def test_videos_of_images(open_gateway: OpenGateway, model: str, count: in
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         video = await create_video(running, model=model, seconds=5, input_reference=[{"image_url": IMAGE_URI}] * count)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.5")
-    heard = provider.received("create")[0].fields["input"]
+    received = provider.received("create")[0].fields["input"]
     if "media" in told:
         told = {"media": [{"type": role, "url": IMAGE_URI} for role in told["media"]]}
-    assert heard == {"prompt": "a train", **told}
+    assert received == {"prompt": "a train", **told}
 
 
 async def test_what_to_avoid(open_gateway: OpenGateway) -> None:

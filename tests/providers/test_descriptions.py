@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import jsonschema_rs  # comes with schemathesis
 import pytest
 
-from tests.fake_providers.bfl import Flux
+from tests.fake_providers.bfl import BlackForestLabs
 from tests.fake_providers.exchange import Exchange, FakeResponse, ReceivedRequest
 from tests.fake_providers.kling import Kling
 from tests.fake_providers.ltx import Ltx
@@ -123,8 +123,8 @@ def test_exchanges_fit_the_description(slug: str) -> None:
             status = str(exchange["reply"].get("status", 200))
             if status in known["responses"] and status < "300" and "json" in exchange["reply"]:
                 compared += 1
-                told = breaches(slug, known["responses"][status], exchange["reply"]["json"])
-                found += (f"{recording}: {one}" for one in told)
+                details = breaches(slug, known["responses"][status], exchange["reply"]["json"])
+                found += (f"{recording}: {one}" for one in details)
     assert compared >= 4
     assert not found, "\n" + "\n".join(found)
 
@@ -134,7 +134,7 @@ def test_exchanges_fit_the_description(slug: str) -> None:
 H3 = ("queued", "running", "succeeded")  # MiniMax's second API has words of its own
 # A provider and its simulator, where that is mounted, and models that between them make it say what it can.
 SIMULATORS: tuple[tuple[str, Callable[[], FakeProvider], str, tuple[str, ...]], ...] = (
-    ("bfl", Flux, "", ("flux-2-pro", "flux-3-video")),
+    ("bfl", BlackForestLabs, "", ("flux-2-pro", "flux-3-video")),
     ("kling", Kling, "", ("kling-3",)),
     ("ltx", Ltx, "", ("ltx-2.5-fast",)),
     ("minimax", MiniMax, "", ("hailuo-2.3",)),
@@ -170,13 +170,13 @@ async def test_simulators_fit_the_description(
     open_gateway: OpenGateway, slug: str, simulated: Callable[[], FakeProvider], path: str, models: tuple[str, ...]
 ) -> None:
     provider = simulated()
-    said, found, compared = record_responses(provider), list[str](), 0
+    response, found, compared = record_responses(provider), list[str](), 0
     async with gateway_for(open_gateway, slug, provider, path) as running:
         for model in models:
             option = running.gateway.catalog.known_route(model, ("image", "video")).first
             made = await (create_video if option.model.op.task == "video" else create_image)(running, model=model)
             assert made["status"] == "completed", made
-    for method, asked, answer in said:
+    for method, asked, answer in response:
         if known := operation(slug, method, asked):
             shape = next(one for status, one in known["responses"].items() if status.startswith("2"))
             found += breaches(slug, shape, answer)

@@ -12,7 +12,7 @@ import pytest
 from penstock import providers
 from penstock.errors import Problem
 from tests.fake_providers import faults
-from tests.fake_providers.bfl import MODERATED, Flux
+from tests.fake_providers.bfl import MODERATED, BlackForestLabs
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import KEY, KEY_ENV, png
@@ -27,7 +27,9 @@ IMAGE, VIDEO = "flux-2-flex", "vidu-q3"
 CREDIT = 10_000_000_000
 
 
-def image_gateway(open_gateway: OpenGateway, first: Flux, second: Fal) -> AbstractAsyncContextManager[RunningGateway]:
+def image_gateway(
+    open_gateway: OpenGateway, first: BlackForestLabs, second: Fal
+) -> AbstractAsyncContextManager[RunningGateway]:
     return gateways_for(open_gateway, {"bfl": (first, ""), "fal": (second, "")})
 
 
@@ -67,7 +69,7 @@ REFUSED_BUT_NOT_FOR_CONTENT = [wrong(status) for status in (400, 401, 402, 403, 
 
 @pytest.mark.parametrize("act", REFUSED_BUT_NOT_FOR_CONTENT)
 async def test_a_failed_image_goes_to_the_second_provider(open_gateway: OpenGateway, act: Act) -> None:
-    first, second = Flux(), Fal()
+    first, second = BlackForestLabs(), Fal()
     first.next("submit", act)
     async with image_gateway(open_gateway, first, second) as running:
         response = await image(running)
@@ -82,7 +84,7 @@ async def test_a_failed_image_goes_to_the_second_provider(open_gateway: OpenGate
 
 @pytest.mark.parametrize("fate", ["Error", {"status": "Ready", "result": None}])
 async def test_an_image_job_that_fails_later_goes_to_the_second_provider(open_gateway: OpenGateway, fate: Any) -> None:
-    first, second = Flux(), Fal()
+    first, second = BlackForestLabs(), Fal()
     first.next_states.append(("Pending", fate))
     async with image_gateway(open_gateway, first, second) as running:
         response = await image(running)
@@ -176,7 +178,7 @@ async def test_a_video_with_an_unknown_outcome_is_not_submitted_twice(open_gatew
 
 @pytest.mark.parametrize("outcome", UNKNOWN_OUTCOMES)
 async def test_an_image_with_an_unknown_outcome_is_not_submitted_twice(open_gateway: OpenGateway, outcome: str) -> None:
-    first, second = Flux(), Fal()
+    first, second = BlackForestLabs(), Fal()
     first.next("submit", UNKNOWN_OUTCOMES[outcome])
     async with image_gateway(open_gateway, first, second) as running:
         with pytest.raises(Problem) as caught:
@@ -200,7 +202,7 @@ async def test_no_failover_after_a_refused_prompt(open_gateway: OpenGateway) -> 
 
 
 async def test_no_failover_after_a_refused_output(open_gateway: OpenGateway) -> None:
-    first, second = Flux(), Fal()
+    first, second = BlackForestLabs(), Fal()
     first.next_states.append(("Pending", MODERATED))
     async with image_gateway(open_gateway, first, second) as running:
         with pytest.raises(Problem) as caught:
@@ -364,7 +366,7 @@ async def test_a_new_provider_is_one_file(
         monkeypatch.delitem(sys.modules, name, raising=False)
     added(monkeypatch, place)
     assert [file.name for file in place.rglob("*.py")] in (["acme.py"], ["acme_images.py"])
-    acme, flux, fal = Acme(), Flux(), Fal()
+    acme, flux, fal = Acme(), BlackForestLabs(), Fal()
     flux.next("submit", wrong(500))
     async with gateways_for(open_gateway, {"acme": (acme, ""), "bfl": (flux, ""), "fal": (fal, "")}) as running:
         assert "acme/anvil" in [model["id"] for model in running.gateway.catalog.list()]

@@ -41,8 +41,8 @@ def test_client_paints(client: genai.Client) -> None:
         response_modalities=["IMAGE"], image_config=types.ImageConfig(aspect_ratio="16:9", image_size="1K"), seed=7
     )
     given = types.Part.from_bytes(data=png(64, 48), mime_type="image/png")
-    told: Any = [given, "a hat"]
-    made = client.models.generate_content(model="gemini-3.1-flash-image", contents=told, config=config)
+    details: Any = [given, "a hat"]
+    made = client.models.generate_content(model="gemini-3.1-flash-image", contents=details, config=config)
     assert made.parts
     drawn = [part for part in made.parts if part.inline_data and not part.thought]
     assert drawn[0].inline_data
@@ -94,12 +94,12 @@ def test_openai_client_completes_a_chat() -> None:
         serve_in_thread(Gemini()) as provider,
         openai.OpenAI(api_key=KEY, base_url=f"{provider.url}/v1beta/openai", max_retries=0) as client,
     ):
-        told = client.chat.completions.create(
+        details = client.chat.completions.create(
             model="gemini-3.8-flash", messages=[{"role": "user", "content": "Say hello."}]
         )
-        assert told.choices[0].message.content == "Say hello."
-        assert told.usage
-        assert (told.usage.completion_tokens, told.usage.total_tokens) == (2, 44)
+        assert details.choices[0].message.content == "Say hello."
+        assert details.usage
+        assert (details.usage.completion_tokens, details.usage.total_tokens) == (2, 44)
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(
                 model="gemini-3.8-flash", messages=[{"role": "user", "content": "Hi."}], seed=7
@@ -169,9 +169,9 @@ async def test_videos(open_gateway: OpenGateway, inline: bool) -> None:
         )
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7602"
-    heard = google.received("create")[0].fields
-    assert [part["type"] for part in heard.pop("input")] == ["text", "image"]
-    assert heard == {
+    received = google.received("create")[0].fields
+    assert [part["type"] for part in received.pop("input")] == ["text", "image"]
+    assert received == {
         "model": "gemini-omni-1.1-flash", "background": True, "store": True,
         "generation_config": {"video_config": {"task": "image_to_video"}},
         "response_format": {
@@ -226,8 +226,8 @@ async def test_chats_pay_for_thinking(open_gateway: OpenGateway) -> None:
 
 async def test_chat_errors_in_a_list(open_gateway: OpenGateway) -> None:
     gemini = Gemini()
-    told = {"error": {"code": 404, "message": "models/gemini-3.8-flash is gone.", "status": "NOT_FOUND"}}
-    gemini.next("chat", answers([told], 404))
+    details = {"error": {"code": 404, "message": "models/gemini-3.8-flash is gone.", "status": "NOT_FOUND"}}
+    gemini.next("chat", answers([details], 404))
     async with gateway_for(open_gateway, "gemini", gemini, "/v1beta/openai") as running:
         with pytest.raises(Exception, match=r"models/gemini-3\.8-flash is gone"):
             await create_chat(running, model="google/gemini-3.8-flash")

@@ -54,12 +54,12 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         loud = await create_video(running, model="kling-3-pro", seconds=4, sound="on")
         assert str(loud["metadata"]["cost"]) == "0.672"
         assert loud["metadata"]["executed_model"] == "kling/kling-v3"
-    quiet, heard = [call.fields for call in provider.received("text")]
+    quiet, received = [call.fields for call in provider.received("text")]
     assert quiet == {
         "prompt": "a train", "negative_prompt": "rain", "duration": "4", "mode": "std", "aspect_ratio": "9:16",
         "model_name": "kling-v3",
     }  # fmt: skip
-    assert (heard["mode"], heard["sound"]) == ("pro", "on")
+    assert (received["mode"], received["sound"]) == ("pro", "on")
 
 
 async def test_videos_of_images(open_gateway: OpenGateway) -> None:

@@ -27,8 +27,8 @@ def test_openai_client() -> None:
 async def test_images(open_gateway: OpenGateway) -> None:
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
-        wish = {"prompt": "a pear | a fig", "negative_prompt": "rain|snow", "size": "500x260", "n": 2}
-        record = await create_image(running, model="localai/stablediffusion", **wish)
+        body = {"prompt": "a pear | a fig", "negative_prompt": "rain|snow", "size": "500x260", "n": 2}
+        record = await create_image(running, model="localai/stablediffusion", **body)
         assert (record["status"], str(record["cost"])) == ("completed", "0")
     assert local.received("generate")[0].fields == {
         "prompt": "a pear , a fig|rain,snow", "n": 2, "size": "512x256", "response_format": "b64_json",

@@ -56,9 +56,9 @@ async def test_h3(open_gateway: OpenGateway, count: int, roles: list[str]) -> No
         references = {"input_reference": [{"image_url": IMAGE_URI}] * count} if count else {}
         video = await create_video(running, model="minimax/h3", seconds=5, size="1440x2560", **references)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.65")
-    heard = provider.received("create_2")[0].fields
-    words, *images = heard.pop("content")
-    assert heard == {"duration": 5, "ratio": "9:16", "resolution": "2K", "model": "MiniMax-H3"}
+    received = provider.received("create_2")[0].fields
+    words, *images = received.pop("content")
+    assert received == {"duration": 5, "ratio": "9:16", "resolution": "2K", "model": "MiniMax-H3"}
     assert words == {"type": "text", "text": "a train"}
     assert [(image["role"], image["image_url"]["url"]) for image in images] == [(role, IMAGE_URI) for role in roles]
 

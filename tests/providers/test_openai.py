@@ -60,10 +60,10 @@ def test_client_gets_an_error_for_unknown_fields(client: openai.OpenAI) -> None:
 
 
 def test_client_completes_a_chat(client: openai.OpenAI) -> None:
-    told = client.chat.completions.create(
+    details = client.chat.completions.create(
         model="gpt-5.4", messages=[{"role": "user", "content": "Say hello."}], max_completion_tokens=9
     )
-    assert told.choices[0].message.content == "Say hello."
+    assert details.choices[0].message.content == "Say hello."
     with pytest.raises(openai.BadRequestError, match="max_completion_tokens"):
         client.chat.completions.create(model="gpt-5.4", messages=[{"role": "user", "content": "Hi."}], max_tokens=9)
 
@@ -95,9 +95,9 @@ async def test_edits(open_gateway: OpenGateway) -> None:
         )
         # 1756 tokens at 32, two images of 300 tokens at 8, and 10 tokens of words at 5 dollars a million.
         assert (record["status"], str(record["cost"])) == ("completed", "0.061042")
-    heard = provider.received("edit")[0].fields
-    assert len(heard.pop("image")) == 2
-    assert heard == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
+    received = provider.received("edit")[0].fields
+    assert len(received.pop("image")) == 2
+    assert received == {"model": "gpt-image-1.5", "prompt": "add a hat", "n": "1", "size": "1536x1024"}
 
 
 async def test_a_refusal_is_final_and_costs_nothing(open_gateway: OpenGateway) -> None:

@@ -45,10 +45,10 @@ def client(router: OpenRouter) -> Iterator[openai.OpenAI]:
 
 
 def test_client_completes_a_chat(client: openai.OpenAI) -> None:
-    told = client.chat.completions.create(model="z-ai/glm-5.3", messages=[{"role": "user", "content": "Say hello."}])
-    assert told.choices[0].message.content == "Say hello."
-    assert told.usage
-    assert told.usage.model_extra == {"cost": 0.00014, "is_byok": False}
+    details = client.chat.completions.create(model="z-ai/glm-5.3", messages=[{"role": "user", "content": "Say hello."}])
+    assert details.choices[0].message.content == "Say hello."
+    assert details.usage
+    assert details.usage.model_extra == {"cost": 0.00014, "is_byok": False}
 
 
 def test_client_listens_past_comments(client: openai.OpenAI) -> None:
@@ -166,9 +166,9 @@ async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
     """Whatever the model costs up to what the router is told, the caller has that much."""
     async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
         poor = await running.another("0.05")
-        wish = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
+        body = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
         with pytest.raises(InsufficientBalance, match="may cost up to"):
-            await endpoint.complete(running.gateway, running.call(wish, caller=poor))
+            await endpoint.complete(running.gateway, running.call(body, caller=poor))
 
 
 # ----------------------------------------------------------------------------------------------------------------- chat
@@ -185,9 +185,9 @@ async def test_streams(open_gateway: OpenGateway) -> None:
 
 async def test_callers_may_set_routing_but_not_the_highest_price(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    wish = {"call": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
+    body = {"call": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
-        await create_chat(running, model="z-ai/glm-5.3", provider=wish)
+        await create_chat(running, model="z-ai/glm-5.3", provider=body)
         await create_chat(running, model="z-ai/glm-5.3", provider="nonsense")
         with pytest.raises(InvalidRequest, match="`plugins` would change the price"):
             await create_chat(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
@@ -246,9 +246,9 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         video = await create_video(running, model="kling-3", seconds=5, size="9:16", input_reference=ends)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.42", "what it reports"
-    heard = router.received("video")[0].fields
-    assert [one["frame_type"] for one in heard.pop("frame_images")] == ["first_frame", "last_frame"]
-    assert heard == {
+    received = router.received("video")[0].fields
+    assert [one["frame_type"] for one in received.pop("frame_images")] == ["first_frame", "last_frame"]
+    assert received == {
         "model": "kwaivgi/kling-v3.0-std", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16",
         "generate_audio": False,
     }  # fmt: skip
@@ -270,7 +270,7 @@ async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], status:
 
 async def test_no_room_at_the_makers(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    told = error(503, "No provider meets your routing requirements")
-    router.next("images", answers(told.json, told.status))
+    details = error(503, "No provider meets your routing requirements")
+    router.next("images", answers(details.json, details.status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         assert (await create_image(running, model="seedream-4.5"))["status"] == "upstream_failure"

@@ -93,8 +93,8 @@ def account() -> tuple[str, bytes]:
     public = secret.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    told = {"type": "service_account", "client_email": "gateway@acme.iam.example", "private_key_id": "k1"}
-    return json.dumps({**told, "private_key": pem.decode()}), public
+    details = {"type": "service_account", "client_email": "gateway@acme.iam.example", "private_key_id": "k1"}
+    return json.dumps({**details, "private_key": pem.decode()}), public
 
 
 def test_account_signs_what_googles_library_accepts() -> None:
@@ -149,8 +149,8 @@ async def test_videos(open_gateway: OpenGateway, model: str, said: Any, told: di
         video = await create_video(running, model=model, input_reference=[{"image_url": IMAGE_URI}] * 2, **said)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
-    heard = provider.received("create")[0].fields
-    assert heard == {
+    received = provider.received("create")[0].fields
+    assert received == {
         "instances": [{"prompt": "a train", "image": IMAGE, "lastFrame": IMAGE}],
         "parameters": {**told, "sampleCount": 1},
     }

@@ -32,11 +32,11 @@ async def test_videos(open_gateway: OpenGateway, model: str, count: int, path: s
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.275"
         assert video["metadata"]["executed_model"] == f"vidu/{upstream}"
-    heard = provider.received("create")[0]
+    received = provider.received("create")[0]
     shape = {} if path in ("img2video", "start-end2video") else {"aspect_ratio": "9:16"}
     images = {"images": [IMAGE_URI] * count} if count else {}
-    assert heard.path == f"{BASE}/{path}"
-    assert heard.fields == {
+    assert received.path == f"{BASE}/{path}"
+    assert received.fields == {
         "prompt": "a train", "duration": 5, "resolution": "1080p", "model": upstream, **shape, **images,
     }  # fmt: skip
 

@@ -43,16 +43,16 @@ def test_client_paints(client: openai.OpenAI) -> None:
 
 
 def test_client_creates_videos(client: openai.OpenAI) -> None:
-    wish = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
-    begun: Any = client.post("/videos/generations", body=wish, cast_to=object)
+    body = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
+    begun: Any = client.post("/videos/generations", body=body, cast_to=object)
     seen: list[Any] = [client.get(f"/videos/{begun['request_id']}", cast_to=object) for _ in range(3)]
     assert [one["status"] for one in seen] == ["pending", "pending", "done"]
     assert seen[-1]["usage"] == {"cost_in_usd_ticks": 5_600_000_000}
 
 
 def test_client_completes_a_chat(client: openai.OpenAI) -> None:
-    told = client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Say hello."}])
-    assert told.choices[0].message.content == "Say hello."
+    details = client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Say hello."}])
+    assert details.choices[0].message.content == "Say hello."
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model="grok-4.7", messages=[{"role": "user", "content": "Hi."}], stop=["."])
 
@@ -95,9 +95,9 @@ async def test_edits(open_gateway: OpenGateway, count: int) -> None:
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
         record = await edit_image(running, model="grok-imagine-image-2", image=[IMAGE_URI] * count, size="1:1")
         assert (record["status"], str(record["cost"])) == ("completed", str(0.04 + 0.01 * count))
-    heard = xai.received("edit")[0].fields
+    received = xai.received("edit")[0].fields
     given = {"type": "image_url", "url": IMAGE_URI}
-    assert (heard.get("image"), heard.get("images")) == ((given, None) if count == 1 else (None, [given] * 2))
+    assert (received.get("image"), received.get("images")) == ((given, None) if count == 1 else (None, [given] * 2))
 
 
 async def test_some_images_are_blocked(open_gateway: OpenGateway) -> None:
