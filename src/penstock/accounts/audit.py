@@ -16,6 +16,7 @@ RULES = {
     "audit_open_holds": "{id}: ended as {status} but its hold was neither captured nor released",
     "audit_early_ends": "{id}: {status} but its hold was already captured or released",
     "audit_missing_holds": "{id}: {status} without the hold or the capture that belongs to it",
+    "audit_unrecorded": "{id}: has a {kind} but no record",
     "audit_costs": "{id}: the record says {cost}, the transfers captured {captured}",
     "audit_refunds": "{id}: {moved} was captured and returned from a hold of {hold}",
     "audit_states": "{id}: generation {generation} but request {status}",

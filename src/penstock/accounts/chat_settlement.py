@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -109,10 +109,27 @@ class ChatSettlement:
 
     # ---------------------------------------------------------------------------------------------------- reservations
 
-    def reserved_amount(self, org_id: str) -> Nanos:
-        """Return what running chat calls may still cost; holds in the store must leave it available."""
+    async def reserved_amount(self, tx: Transaction, org_id: str) -> Nanos:
+        """Return what the chat calls of this process have cost or may cost beyond what the store has charged already;
+        a hold in this transaction must leave it available.
+        """
         balance = self._balances.get(org_id)
-        return Nanos(balance.reserved) if balance else ZERO
+        if balance is None:
+            return ZERO
+        unwritten = self._unwritten_costs(org_id)
+        if unwritten:  # some may be in the store, if their batch is committed but not yet confirmed to this task
+            ids = msgspec.json.encode(list(unwritten)).decode()
+            for row in await tx.all("list_stored_requests", org_id=org_id, ids=ids):
+                del unwritten[row["id"]]
+        return Nanos(balance.reserved + sum(unwritten.values()))
+
+    def _unwritten_costs(self, org_id: str) -> dict[str, Nanos]:
+        """Return the cost of each ended call of an organization whose charge is not known to be in the store."""
+        return {
+            ended.reservation.call.id: ended.end.cost
+            for ended in (*self._batch, *self.ended_calls)
+            if ended.org_id == org_id and not ended.reservation.in_store
+        }
 
     async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
         """Reserve the highest possible cost of a call before it is sent.
@@ -125,7 +142,8 @@ class ChatSettlement:
         in_store = self.store.dialect == "postgres" or caller.is_limited
         reservation = Reservation(call, request, amount, modality, in_store)
         if in_store:
-            await self.store.write(partial(self._hold, reservation))
+            with self.holding(caller.org_id, amount):
+                await self.store.write(partial(self._hold, reservation))
         elif caller.prepaid:
             balance = await self._sufficient_balance(caller.org_id, amount)
             balance.reserved += amount
@@ -137,7 +155,8 @@ class ChatSettlement:
         amount = reservation.amount
         if call.caller.is_limited:
             await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
-        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=self.reserved_amount(org_id))
+        reserved = await self.reserved_amount(tx, org_id)
+        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
         await open_request(tx, call, reservation.request, amount, status="processing", modality=reservation.modality)
 
     async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
@@ -157,8 +176,8 @@ class ChatSettlement:
 
     async def _read_balance(self, balance: _Balance, org_id: str) -> None:
         row = await self.store.one("get_balance", org_id=org_id)
-        unwritten = sum(ended.end.cost for ended in (*self._batch, *self.ended_calls) if ended.org_id == org_id)
-        balance.available = (int(row["available"]) if row else 0) - unwritten
+        unwritten = self._unwritten_costs(org_id).values()
+        balance.available = (int(row["available"]) if row else 0) - sum(unwritten)
         balance.read_at = self.clock.monotonic()
 
     @contextmanager
@@ -260,18 +279,26 @@ class ChatSettlement:
         A StorageUnavailable ends this; the next try writes all again, and those that are stored already stay as they
         are.
         """
-        await self._write_or_log([], sizes)
+        await self._write_or_log("response sizes", partial(self._write_batch, [], sizes))
         for ended in self._batch:
-            await self._write_or_log([ended], [])
+            request_id = ended.reservation.call.id
+            if await self._write_or_log(request_id, partial(self._write_batch, [ended], [])):
+                continue
+            if await self._write_or_log(request_id, partial(self._record_uncharged, ended)):
+                log.error("a chat call cannot be charged and is recorded as a loss", request_id=request_id)
+            else:
+                log.error("a chat call cannot be recorded", request_id=request_id, cost_nanos=ended.end.cost)
 
-    async def _write_or_log(self, batch: list[EndedCall], sizes: list[_ResponseSize]) -> None:
+    async def _write_or_log(self, name: str, work: Callable[[Transaction], Awaitable[None]]) -> bool:
+        """Write, and return whether that succeeded. Raises StorageUnavailable."""
         try:
-            await self.store.write(partial(self._write_batch, batch, sizes))
+            await self.store.write(work)
         except StorageUnavailable:
             raise
         except Exception:
-            lost = [(ended.reservation.call.id, ended.end.cost) for ended in batch]
-            log.exception("a chat call cannot be settled", ids_and_nanos=lost)
+            log.exception("settling failed", of=name)
+            return False
+        return True
 
     # ---------------------------------------------------------------------------------------------------- transactions
 
@@ -319,6 +346,22 @@ class ChatSettlement:
             usage[ended.org_id, call.caller.key_id, ended.end.status, call.at_ms // SLOT_MS].append(ended.end.cost)
         for (org_id, key_id, status, slot), costs in usage.items():
             await count_usage(tx, org_id, key_id, status, slot, len(costs), sum(costs))
+
+    async def _record_uncharged(self, ended: EndedCall, tx: Transaction) -> None:
+        """Record a call whose cost cannot be charged: take what the balance has, and record the rest as a loss."""
+        now = self.clock.now_ms()
+        request_id = ended.reservation.call.id
+        if ended.reservation.in_store:
+            charged = ZERO
+            if not await end_request(tx, ended.org_id, request_id, msgspec.structs.replace(ended.end, cost=charged)):
+                return
+        else:
+            balance = await tx.one("get_balance", org_id=ended.org_id)
+            charged = Nanos(min(ended.end.cost, max(0, balance["available"] if balance else 0)))
+            end = msgspec.structs.replace(ended.end, cost=charged)
+            await self._add_unheld(tx, [EndedCall(ended.reservation, end)], now)
+        if charged < ended.end.cost:
+            await transfers.record_loss(tx, ended.org_id, request_id, Nanos(ended.end.cost - charged), now)
 
     # -------------------------------------------------------------------------------------------------- after a crash
 

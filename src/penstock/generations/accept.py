@@ -58,7 +58,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             return earlier
         if caller.is_limited:
             await check_limits(tx, caller, hold, now)
-        reserved = gateway.chat_settlement.reserved_amount(caller.org_id)
+        reserved = await gateway.chat_settlement.reserved_amount(tx, caller.org_id)
         await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         await open_request(tx, call, request, hold)
         plan = await _claim_recording(tx, call, planned)

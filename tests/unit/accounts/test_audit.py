@@ -19,6 +19,8 @@ DAMAGE = {
     "DELETE FROM transfers WHERE kind IN ('capture', 'release')": "open_holds: ",
     "DELETE FROM transfers WHERE kind = 'hold'": "balances: ",
     "UPDATE requests SET status = 'processing' WHERE status = 'completed'": "early_ends: ",
+    "INSERT INTO transfers SELECT 'req_x', step, kind, org_id, source, target, 0, 0, 1, NULL FROM transfers"
+    " WHERE kind = 'capture' LIMIT 1": "unrecorded: ",
     "UPDATE requests SET cost = cost + 1 WHERE status = 'completed'": "costs: ",
     "UPDATE transfers SET returned = returned + 1 WHERE step = 'end'": "refunds: ",
     "UPDATE generations SET status = 'failed' WHERE status = 'completed'": "states: ",

@@ -36,6 +36,12 @@ WHERE (r.status IN ('pending', 'processing')
     OR (r.status = 'completed'
         AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = r.id AND t.kind = 'capture'));
 
+-- name: audit_unrecorded
+-- Holds, captures and releases of requests that have no record.
+SELECT DISTINCT t.ref AS id, t.kind FROM transfers t
+WHERE t.step IN ('hold', 'end')
+    AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.org_id = t.org_id AND r.id = t.ref);
+
 -- name: audit_costs
 -- Requests whose cost differs from the captured amount.
 SELECT r.id, r.cost, COALESCE(t.amount, 0) AS captured FROM requests r

@@ -15,6 +15,15 @@ VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :st
     :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes)
 ON CONFLICT (org_id, id) DO NOTHING;
 
+-- name: list_stored_requests [sqlite]
+-- Which of these ids have a request.
+SELECT id FROM requests WHERE org_id = :org_id AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: list_stored_requests [postgres]
+-- Which of these ids have a request.
+SELECT id FROM requests
+WHERE org_id = :org_id AND id IN (SELECT json_array_elements_text(CAST(:ids AS json)));
+
 -- name: start_request
 -- Mark a request as sent to a provider.
 UPDATE requests SET status = 'processing' WHERE id = :id AND org_id = :org_id AND status = 'pending';

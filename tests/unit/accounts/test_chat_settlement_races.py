@@ -1,0 +1,162 @@
+"""Chats, images and videos that spend one balance at once: records, balance and the provider's invoice agree."""
+
+import asyncio
+from typing import Any, NamedTuple
+
+import pytest
+
+from penstock.accounts import chat_settlement
+from penstock.accounts.chat_settlement import Reservation
+from penstock.accounts.requests import RequestEnd
+from penstock.chat.endpoint import complete
+from penstock.errors import InsufficientBalance
+from penstock.schema import Request, Response
+from penstock.values import Nanos, nanos
+from tests.fake_providers import faults
+from tests.gateway import ENDED, OpenGateway, RunningGateway, of, sqlite_only
+
+WORDS = 10_000  # of a chat: as many tokens of input at a micro-dollar, and of output at two
+CHAT_NANOS = WORDS * 3000
+REQUEST = Request(task="chat", model="lab/talk", values={})
+
+
+async def long_chat(running: RunningGateway, **caller: Any) -> Response:
+    messages = [{"role": "user", "content": "w " * WORDS}]
+    body = {"model": "lab/talk", "messages": messages, "max_tokens": WORDS}
+    call = running.call(body, endpoint="/chat", caller=of(running.caller, **caller))
+    return await complete(running.gateway, call)
+
+
+async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
+    call = running.call({}, endpoint="/chat", caller=of(running.caller, **caller))
+    return await running.gateway.chat_settlement.reserve(call, REQUEST, Nanos(amount), None)
+
+
+def settle(running: RunningGateway, reservation: Reservation, cost: int, status: str = "completed") -> None:
+    running.gateway.chat_settlement.settle_later(reservation, RequestEnd(status, Nanos(cost), 5, 10))
+
+
+async def check_agreement(running: RunningGateway, credit: Nanos, *, losses: int = 0) -> None:
+    """Check that each response has a record, and that balance, records and the provider's invoice agree."""
+
+    async def met() -> bool:
+        return all(record["status"] in ENDED for record in await running.records())
+
+    await running.gateway.chat_settlement.catch_up()
+    await running.until(met)
+    records = await running.records()
+    spent = sum(record["cost"] for record in records)
+    assert await running.money() == (credit - spent, 0)
+    assert spent + losses == nanos(running.lab.bill_usd)
+    chats = [record for record in records if record["endpoint"] == "/chat" and record["status"] == "completed"]
+    assert len(chats) == len([charge for charge in running.lab.invoice if charge.kind == "chat"])
+
+
+async def test_what_ended_chats_cost_cannot_be_held_for_a_video(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spend all on chats, ask for videos as soon as they have ended, cancel what is accepted, and begin again."""
+    monkeypatch.setattr(chat_settlement, "_BATCH_SECONDS", 0.2)  # more time between a chat's end and its charge
+    async with open_gateway(starting_credit_usd="0.125") as running:
+        for _ in range(3):
+            chats = await start_chats(running, 3)
+            await try_video(running)
+            chats.gate.open()
+            await asyncio.gather(*chats.tasks, return_exceptions=True)
+            for _ in range(5):
+                await try_video(running)
+        await check_agreement(running, nanos("0.125"))
+        assert (await running.money())[0] < CHAT_NANOS * 2, "nearly all was spent"
+
+
+class StartedChats(NamedTuple):
+    tasks: list[asyncio.Task[Response]]
+    gate: faults.Gate  # they end when it opens
+
+
+async def start_chats(running: RunningGateway, count: int) -> StartedChats:
+    """Return when the provider has received each chat that was not refused."""
+    gate = faults.Gate()
+    running.lab.chats.always(gate)
+    before = len(running.lab.chats)
+    tasks = [asyncio.create_task(long_chat(running)) for _ in range(count)]
+
+    async def met() -> bool:
+        return len(running.lab.chats) - before + sum(task.done() for task in tasks) == count
+
+    await running.until(met, 0)
+    return StartedChats(tasks, gate)
+
+
+async def try_video(running: RunningGateway) -> None:
+    running.lab.videos.next(faults.never_ends)
+    try:
+        started = await running.video(seconds=1)
+    except InsufficientBalance:
+        await asyncio.sleep(0)
+    else:
+        await running.gateway.chat_settlement.catch_up()  # the chats are charged while the hold stands
+        await running.cancel(started.json["id"])
+        await running.ended(started.json["id"])
+
+
+async def test_chats_and_images_at_once_spend_no_more_than_there_is(open_gateway: OpenGateway) -> None:
+    credit = nanos("0.5")
+    async with open_gateway(starting_credit_usd="0.5") as running:
+        calls = [call for _ in range(15) for call in (long_chat(running), running.image(), long_chat(running))]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, InsufficientBalance)]
+        assert 0 < len(refused) < len(calls)
+        assert not [one for one in outcomes if isinstance(one, Exception) and not isinstance(one, InsufficientBalance)]
+        await check_agreement(running, credit)
+
+
+@sqlite_only
+async def test_an_ended_chat_counts_until_it_is_charged(open_gateway: OpenGateway) -> None:
+    """Here nothing writes the batch, so the charge is in memory alone."""
+    async with open_gateway(works=False, starting_credit_usd="0.2") as running:
+        settle(running, await reserve(running, 150_000_000), 150_000_000)
+        with pytest.raises(InsufficientBalance):
+            await running.video(seconds=1)
+        await running.gateway.chat_settlement.catch_up()
+        assert await running.money() == (50_000_000, 0)
+
+
+@sqlite_only
+async def test_a_charge_is_not_counted_twice_while_it_is_committed(open_gateway: OpenGateway) -> None:
+    """The hold is written right behind the batch: in the same commit, before the batch is known to be durable."""
+    async with open_gateway(works=False, starting_credit_usd="0.2") as running:
+        settle(running, await reserve(running, 90_000_000), 90_000_000)
+        writing = asyncio.create_task(running.gateway.chat_settlement.catch_up())
+        await running.video(seconds=1)
+        await writing
+        assert await running.money() == (10_000_000, 100_000_000)
+
+
+@sqlite_only
+async def test_the_hold_of_a_limited_key_cannot_be_reserved_in_memory(open_gateway: OpenGateway) -> None:
+    """A balance that was read a moment ago does not show a hold that was written since."""
+    async with open_gateway(starting_credit_usd="0.2") as running:
+        settle(running, await reserve(running, 1_000_000), 0, "upstream_failure")
+        held = await reserve(running, 150_000_000, concurrent_requests=5)
+        with pytest.raises(InsufficientBalance):
+            await reserve(running, 100_000_000)
+        settle(running, held, 0, "upstream_failure")
+
+
+@sqlite_only
+async def test_a_chat_that_cannot_be_charged_is_recorded_and_its_cost_is_a_loss(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, starting_credit_usd="0.2", audited=False) as running:
+        reservations = [await reserve(running, 100_000_000) for _ in range(2)]
+        await running.change("UPDATE orgs SET available = 130000000")
+        for reservation in reservations:
+            settle(running, reservation, 90_000_000)
+        await running.gateway.chat_settlement.catch_up()
+        first, second = (reservation.call.id for reservation in reservations)
+        assert {record["id"]: record["cost"] for record in await running.records()} == {
+            first: 90_000_000,
+            second: 40_000_000,
+        }
+        assert await running.money() == (0, 0)
+        assert await running.transfers(first) == {"capture": 90_000_000}
+        assert await running.transfers(second) == {"capture": 40_000_000, "loss": 50_000_000}
