@@ -234,6 +234,7 @@ _RECORDING = closed_object(
         "kind": one_of("image", "edit", "video"),
         "model": TEXT,
         "request_id": or_null(TEXT),
+        "imported_id": or_null(TEXT),
         "duration_ms": INTEGER,
         "request": open_object({}),
     }

@@ -1,24 +1,26 @@
 """Store files in a local folder or in an object store."""
 
 import asyncio
+import errno
 import os
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import obstore
-from obstore.exceptions import BaseError, GenericError, NotFoundError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotFoundError
 from obstore.store import from_url
 
 from penstock.durability import sync_folder
 from penstock.errors import StorageUnavailable
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
+RECORDING_FILE_PREFIX = "rfl_"  # of the ids of recordings' files; those of requests begin with `med_`
 _CHUNK_BYTES = 256 * 1024
 _UNFINISHED_SUFFIX = ".part"
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
@@ -33,6 +35,10 @@ class FileMissing(Exception):
     """There is no file with this key."""
 
 
+class FileExists(Exception):
+    """There is a file with this key already."""
+
+
 class StoredFile(NamedTuple):
     """One line of a listing."""
 
@@ -44,8 +50,15 @@ class StoredFile(NamedTuple):
 class Storage(Protocol):
     """A place for files; every method raises StorageUnavailable when it fails."""
 
-    async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
-        """Store bytes or a copy of a file, replacing an older one; durable when this returns."""
+    async def create(self, key: str, data: bytes, content_type: str) -> None:
+        """Store a new file; durable when this returns. Raises FileExists, and changes nothing, if the key is taken."""
+
+    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+        """Store a file; durable when this returns. Only for the owner of the key, which may have stored it before.
+
+        The owner is the attempt, request or recording from whose id the gateway made the key: after a crash it stores
+        the same file again. A file that is given as a path is moved, not copied, where that is possible.
+        """
 
     def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         """Yield a part of a file in chunks; raise FileMissing when there is none."""
@@ -70,31 +83,19 @@ class Folder:
         self._root = root
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
+    async def create(self, key: str, data: bytes, content_type: str) -> None:
         try:
-            await asyncio.to_thread(self._put, self._path(key), data)
+            await asyncio.to_thread(_write_file, self._path(key), data, _name_new)
+        except FileExistsError:
+            raise FileExists(key) from None
         except OSError as error:
             raise StorageUnavailable(_CANNOT_STORE) from error
 
-    @staticmethod
-    def _put(path: Path, data: bytes | Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED_SUFFIX}")
+    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
         try:
-            with draft.open("wb") as target:
-                if isinstance(data, Path):
-                    with data.open("rb") as source:
-                        while chunk := source.read(_CHUNK_BYTES):
-                            target.write(chunk)
-                else:
-                    target.write(data)
-                target.flush()
-                os.fsync(target.fileno())
-            draft.rename(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+            await asyncio.to_thread(_write_file, self._path(key), data, Path.rename)
+        except OSError as error:
+            raise StorageUnavailable(_CANNOT_STORE) from error
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         path = self._path(key)
@@ -154,6 +155,56 @@ class Folder:
         return self._root / key
 
 
+def _write_file(path: Path, data: bytes | Path, give_name: Callable[[Path, Path], object]) -> None:
+    """Write a draft beside the file and give it its name when it is complete and on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED_SUFFIX}")
+    try:
+        if not (isinstance(data, Path) and _move(data, draft)):
+            _write_draft(draft, data)
+        give_name(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)  # it is still there if something failed, or if the name is a link to it
+    sync_folder(path.parent)
+
+
+def _move(source: Path, draft: Path) -> bool:
+    """Move a complete file, so that it needs no room twice. Returns False if it is on another disk."""
+    with source.open("rb") as opened:
+        os.fsync(opened.fileno())
+    try:
+        source.rename(draft)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            return False
+        raise
+    return True
+
+
+def _write_draft(draft: Path, data: bytes | Path) -> None:
+    with draft.open("wb") as target:
+        if isinstance(data, Path):
+            with data.open("rb") as source:
+                while chunk := source.read(_CHUNK_BYTES):
+                    target.write(chunk)
+        else:
+            target.write(data)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _name_new(draft: Path, path: Path) -> None:
+    """Give a draft a name that no file has; raise FileExistsError otherwise."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links, where two processes could do this at the same moment
+        if path.exists():
+            raise FileExistsError(path) from None
+        draft.rename(path)
+
+
 class Bucket:
     """Files in an object store: S3 or a compatible server, Google Cloud Storage, or Azure Blob Storage."""
 
@@ -163,12 +214,34 @@ class Bucket:
             url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
         )
 
-    async def put(self, key: str, data: bytes | Path, content_type: str) -> None:
+    async def create(self, key: str, data: bytes, content_type: str) -> None:
+        # Some servers that speak S3 ignore or refuse the condition of a conditional write, so look first.
+        if await self._exists(key):
+            raise FileExists(key)
+        try:
+            await self._put(key, data, content_type, "create")
+        except AlreadyExistsError:
+            raise FileExists(key) from None
+        except StorageUnavailable as error:
+            if "NotImplemented" not in str(error.__cause__):
+                raise
+            await self._put(key, data, content_type, "overwrite")  # a server that refuses conditional writes
+
+    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+        await self._put(key, data, content_type, "overwrite")
+
+    async def _put(self, key: str, data: bytes | Path, content_type: str, mode: Literal["create", "overwrite"]) -> None:
         try:
             with _translated_errors():
-                await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type})
+                await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type}, mode=mode)
         except FileMissing as error:  # here it means that the bucket is missing
             raise StorageUnavailable(_CANNOT_STORE) from error
+
+    async def _exists(self, key: str) -> bool:
+        with suppress(FileMissing), _translated_errors():
+            await obstore.head_async(self._store, key)
+            return True
+        return False
 
     async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
         if not length:
@@ -197,11 +270,11 @@ class Bucket:
         return await obstore.get_async(self._store, key), start
 
     async def delete(self, key: str) -> bool:
-        with suppress(FileMissing), _translated_errors():
-            await obstore.head_async(self._store, key)
+        if not await self._exists(key):
+            return False
+        with _translated_errors():
             await obstore.delete_async(self._store, key)
-            return True
-        return False
+        return True
 
     async def signed_url(self, key: str, seconds: int) -> str | None:
         duration = timedelta(seconds=min(seconds, _MAX_URL_SECONDS))
@@ -229,16 +302,20 @@ def _translated_errors() -> Iterator[None]:
         yield
     except (NotFoundError, FileNotFoundError) as error:
         raise FileMissing from error
+    except AlreadyExistsError:
+        raise
     except (BaseError, OSError) as error:
         raise StorageUnavailable(_CANNOT_REACH) from error
 
 
-def storage_key(media_id: str) -> str:
+def storage_key(file_id: str) -> str:
     """Return the key of a file: a folder named by two random characters of the id, so that no folder grows too large.
 
-    They are the two before the last; the last two only number the outputs of a generation.
+    They are the two before the last; the last two only number the outputs of a generation. The files of recordings are
+    in a folder of their own.
     """
-    return f"{media_id[-4:-2]}/{media_id}"
+    folder = "recordings/" if file_id.startswith(RECORDING_FILE_PREFIX) else ""
+    return f"{folder}{file_id[-4:-2]}/{file_id}"
 
 
 def open_storage(media: str, options: Mapping[str, str], data: Path) -> Storage:

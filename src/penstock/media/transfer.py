@@ -117,7 +117,7 @@ class Transfer:
         stored = []
         for image in inputs:
             media_id = new_id("med", at_ms)
-            await self._storage.put(storage_key(media_id), image.data, image.content_type)
+            await self._storage.create(storage_key(media_id), image.data, image.content_type)
             record = Input(
                 role=image.name,
                 media_id=media_id,
@@ -188,7 +188,7 @@ class Transfer:
 
     async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await self._storage.put(storage_key(media_id), data, content_type)
+            await self._storage.replace(storage_key(media_id), data, content_type)
         except StorageUnavailable as error:
             raise OutputNotStored from error
 

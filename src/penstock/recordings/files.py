@@ -14,7 +14,7 @@ from penstock.imaging.formats import extension
 from penstock.imaging.sniff import sniff
 from penstock.recordings.recordings import RecordedResult, Recordings
 from penstock.schema import Output, StoredOutput
-from penstock.store.base import Row, Store
+from penstock.store.base import ConstraintViolated, Row, Store
 from penstock.values import is_id, iso, new_id
 
 VERSION = 1
@@ -62,6 +62,7 @@ def summary(row: Row) -> dict[str, Any]:
         "kind": row["kind"],
         "model": row["model"],
         "request_id": row["request_id"],
+        "imported_id": row["imported_id"],
         "duration_ms": row["duration_ms"],
         "request": msgspec.json.decode(row["request"]),
     }
@@ -70,11 +71,16 @@ def summary(row: Row) -> dict[str, Any]:
 async def export_recording(
     recordings: Recordings, row: Row, *, inline: bool
 ) -> tuple[RecordingFile, list[tuple[str, bytes]]]:
-    """The recording file, and the names and bytes of the media files beside it; none when they are `inline`."""
+    """The recording file, and the names and bytes of the media files beside it; none when they are `inline`.
+
+    An imported recording is exported under the id that it was imported with, so that files in a repository keep their
+    names, unless that id means another recording of the organization.
+    """
+    file_id = await recordings.pinned_id(row)
     result = msgspec.json.decode(row["result"], type=RecordedResult)
     stored = await recordings.list_files(row["id"])
     contents = [await recordings.read_file(file) for file in stored]
-    names = [f"{row['id']}-{number}.{extension(file['content_type'])}" for number, file in enumerate(stored)]
+    names = [f"{file_id}-{number}.{extension(file['content_type'])}" for number, file in enumerate(stored)]
     files = tuple(
         _MediaFile(
             content_type=output.content_type,
@@ -88,7 +94,7 @@ async def export_recording(
     )
     document = RecordingFile(
         penstock_recording=VERSION,
-        id=row["id"],
+        id=file_id,
         kind=row["kind"],
         task=row["task"],
         model=row["model"],
@@ -110,10 +116,12 @@ async def export_recording(
 async def import_recording(
     store: Store, recordings: Recordings, org_id: str, document: Any, media: Mapping[str, bytes], now_ms: int
 ) -> str:
-    """Add the recording of a recording file to an organization. Returns its id: a new one if the file's id is taken.
+    """Add the recording of a recording file to an organization. Returns its id.
 
-    `document` is the decoded JSON, `media` the media files beside it by name. Raises InvalidRequest when it is not a
-    recording file or does not fit its media files.
+    The id is always a new one, because ids of files are made from it. The id in the file is kept as `imported_id`, by
+    which the organization can pin it. A file with the same contents is imported once: the second time this returns the
+    id of the first. `document` is the decoded JSON, `media` the media files beside it by name. Raises InvalidRequest
+    when it is not a recording file or does not fit its media files.
     """
     try:
         recording = msgspec.convert(document, RecordingFile)
@@ -124,12 +132,15 @@ async def import_recording(
     if recording.penstock_recording != VERSION or recording.kind not in ("image", "edit", "video"):
         raise InvalidRequest(f"The recording's version or kind is not supported; the supported version is {VERSION}.")
     contents = _contents(recording, media)
-    recording_id = await _free_id(store, recording.id, now_ms)
     outputs = [
         StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
         for file, content in zip(recording.files, contents, strict=True)
     ]
-    rows = await recordings.store_files(recording_id, outputs)
+    import_digest = _import_digest(recording, outputs)
+    if earlier := await _find_imported(store, org_id, import_digest):
+        return earlier
+    recording_id = new_id("rec", now_ms)
+    rows = await recordings.store_files(recording_id, outputs, is_imported=True)
     result = RecordedResult(
         provider=recording.provider,
         provider_name=recording.provider_name,
@@ -142,6 +153,8 @@ async def import_recording(
         "id": recording_id,
         "org_id": org_id,
         "request_id": None,
+        "imported_id": recording.id if is_id(recording.id, "rec") else None,
+        "import_digest": import_digest,
         "kind": recording.kind,
         "task": recording.task,
         "model": recording.model,
@@ -152,8 +165,17 @@ async def import_recording(
         "duration_ms": recording.duration_ms,
         "created_at_ms": now_ms,
     }
-    await store.write(lambda tx: recordings.add(tx, row, rows))
+    try:
+        await store.write(lambda tx: recordings.add(tx, row, rows))
+    except ConstraintViolated:  # the same file has just been imported by another call
+        await recordings.delete_files(rows)
+        return await _find_imported(store, org_id, import_digest) or recording_id
     return recording_id
+
+
+async def _find_imported(store: Store, org_id: str, import_digest: bytes) -> str | None:
+    row = await store.one("find_imported_recording", org_id=org_id, import_digest=import_digest)
+    return row["id"] if row else None
 
 
 def _contents(recording: RecordingFile, media: Mapping[str, bytes]) -> list[bytes]:
@@ -184,10 +206,11 @@ def _output(file: _MediaFile, content: bytes) -> Output:
     return Output("", file.content_type, len(content), file.width, file.height, file.revised_prompt)
 
 
-async def _free_id(store: Store, wanted: str, now_ms: int) -> str:
-    if is_id(wanted, "rec") and await store.one("has_recording", id=wanted) is None:
-        return wanted
-    return new_id("rec", now_ms)
+def _import_digest(recording: RecordingFile, outputs: Sequence[StoredOutput]) -> bytes:
+    """The digest of what a recording file says, whether its media are in it or beside it."""
+    document = msgspec.structs.replace(recording, files=(), recorded_at="")  # when it was exported from a copy
+    files = [[msgspec.structs.asdict(stored.output), stored.sha256] for stored in outputs]
+    return hashlib.sha256(msgspec.json.encode([document, files], order="deterministic")).digest()
 
 
 # ---------------------------------------------------------------------------------------------------------- on disk

@@ -11,7 +11,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.fields import TABLES, UploadedFile
-from penstock.media.storage import Storage, storage_key
+from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
 from penstock.schema import Call, Fingerprint, GenerationResult, Output, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
@@ -153,7 +153,7 @@ class Recordings:
     async def find(self, org_id: str, options: ReplayOptions, fingerprint: Fingerprint) -> Row | None:
         """The newest recording that matches, or None."""
         if options.match == "pinned":
-            row = await self._store.one("get_recording", id=options.recording, org_id=org_id)
+            row = await self._store.one("find_pinned_recording", id=options.recording, org_id=org_id)
             return row if row and row["kind"] == fingerprint.kind else None
         if options.match == "specific":
             return await self._find_specific(org_id, options.fields, fingerprint)
@@ -182,6 +182,14 @@ class Recordings:
             raise NotFound(f"No such recording: {recording_id}.")
         return row
 
+    async def pinned_id(self, recording: Row) -> str:
+        """The id to pin a recording by: the id that it was imported with, unless that means another one."""
+        imported_id = recording["imported_id"]
+        if imported_id is None:
+            return str(recording["id"])
+        pinned = await self._store.one("find_pinned_recording", id=imported_id, org_id=recording["org_id"])
+        return str(imported_id if pinned and pinned["id"] == recording["id"] else recording["id"])
+
     async def page(
         self,
         org_id: str,
@@ -207,16 +215,22 @@ class Recordings:
 
     # ------------------------------------------------------------------------------------------------------ recording
 
-    async def store_files(self, recording_id: str, files: Sequence[StoredOutput]) -> list[dict[str, Any]]:
-        """Store copies of outputs, because a recording outlives the outputs of its request. Returns rows for `add`."""
+    async def store_files(
+        self, recording_id: str, files: Sequence[StoredOutput], *, is_imported: bool = False
+    ) -> list[dict[str, Any]]:
+        """Store copies of outputs, because a recording outlives the outputs of its request. Returns rows for `add`.
+
+        A generation that is being recorded may have stored them before a crash; an import never has.
+        """
         rows = []
         for position, file in enumerate(files):
-            media_id = f"med_{recording_id.removeprefix('rec_')}{position:02}"
+            media_id = f"{RECORDING_FILE_PREFIX}{recording_id.removeprefix('rec_')}{position:02}"
             data = file.data
             if data is None:
                 chunks = self._storage.read(storage_key(file.output.media_id), 0, file.output.size_bytes)
                 data = b"".join([chunk async for chunk in chunks])
-            await self._storage.put(storage_key(media_id), data, file.output.content_type)
+            store_file = self._storage.create if is_imported else self._storage.replace
+            await store_file(storage_key(media_id), data, file.output.content_type)
             rows.append(
                 {
                     "recording_id": recording_id,
@@ -231,23 +245,25 @@ class Recordings:
 
     async def add(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
         """Add a recording and its files. Ids that exist already stay as they are."""
-        await tx.run("add_recording", **row)
+        await tx.run("add_recording", **{"imported_id": None, "import_digest": None, **row})
         for file in files:
             await tx.run("add_recording_file", **file)
 
     async def delete(self, org_id: str, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
         row = await self.get(org_id, recording_id)
-        deleted = [
-            await self._storage.delete(storage_key(file["media_id"])) for file in await self.list_files(row["id"])
-        ]
+        deleted = await self.delete_files(await self.list_files(row["id"]))
 
         async def write(tx: Transaction) -> None:
             await tx.run("delete_recording_files", recording_id=row["id"])
             await tx.run("delete_recording", id=row["id"], org_id=org_id)
 
         await self._store.write(write)
-        return sum(deleted)
+        return deleted
+
+    async def delete_files(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Delete the files of these rows from the storage; return how many there were."""
+        return sum([await self._storage.delete(storage_key(row["media_id"])) for row in rows])
 
     def new_id(self) -> str:
         """An id for a new recording."""

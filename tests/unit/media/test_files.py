@@ -219,7 +219,7 @@ async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGatew
         await create_image(running)
         (recorded,) = [key for key, _, _ in await running.storage.list_files()]
         for key in ("00/med_young00", "00/med_old00"):
-            await running.storage.put(key, b"x", "image/png")
+            await running.storage.create(key, b"x", "image/png")
         make_older(running, "00/med_old00")
         make_older(running, recorded)
         assert await running.breaches() == ["media: 00/med_old00 belongs to nothing"]

@@ -1,5 +1,6 @@
 """Recordings are exported to files and imported from them, also into another organization."""
 
+import asyncio
 import copy
 import json
 from pathlib import Path
@@ -39,7 +40,7 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
         gateway = running.gateway
         org_id = running.caller.org_id
         imported = await files.import_recording(gateway.store, gateway.recordings, org_id, document, media, now)
-        assert imported != row["id"]  # the other organization has that id
+        assert imported != row["id"]
         call = running.call(BODY, endpoint="/image", headers={"x-service-replay": "replay-or-error"})
         response = await endpoints.make_images(running.gateway, call)
         assert response.headers["x-service-replay-recording"] == imported
@@ -59,11 +60,55 @@ async def test_media_inside_the_recording_file(open_gateway: OpenGateway) -> Non
         imported = await files.import_recording(
             gateway.store, gateway.recordings, running.caller.org_id, document, {}, now
         )
-        assert imported == row["id"]
         again, _ = await files.export_recording(
             gateway.recordings, await gateway.recordings.get(running.caller.org_id, imported), inline=True
         )
         assert msgspec.structs.replace(again, recorded_at="") == msgspec.structs.replace(recording_file, recorded_at="")
+
+
+@sqlite_only
+async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        gateway = running.gateway
+        recordings = gateway.recordings
+        inline, _ = await files.export_recording(recordings, await record(running), inline=True)
+        beside, media = await files.export_recording(recordings, await record(running), inline=False)
+
+        async def import_file(recording_file: files.RecordingFile, media: dict[str, bytes]) -> str:
+            document = json.loads(msgspec.json.encode(recording_file))
+            now = running.clock.now_ms()
+            return await files.import_recording(gateway.store, recordings, running.caller.org_id, document, media, now)
+
+        imported = await asyncio.gather(*(import_file(inline, {}) for _ in range(3)))
+        assert len(set(imported)) == 1
+        assert await import_file(beside, dict(media)) != imported[0]
+        assert len(await recordings.all(running.caller.org_id)) == 4
+        await recordings.delete(running.caller.org_id, imported[0])
+        assert await import_file(inline, {}) != imported[0]
+        running.caller = await running.another()
+        assert await import_file(inline, {}) != imported[0]
+
+
+@sqlite_only
+async def test_an_imported_recording_can_be_pinned_by_the_id_in_its_file(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        gateway = running.gateway
+        recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
+        document = json.loads(msgspec.json.encode(recording_file))
+        running.caller = await running.another()
+        now = running.clock.now_ms()
+        imported = await files.import_recording(
+            gateway.store, gateway.recordings, running.caller.org_id, document, {}, now
+        )
+        for pinned in (imported, recording_file.id):
+            headers = {
+                "x-service-replay": "replay-or-error",
+                "x-service-replay-match": "pinned",
+                "x-service-replay-recording": pinned,
+            }
+            call = running.call(BODY, endpoint="/image", headers=headers)
+            response = await endpoints.make_images(gateway, call)
+            assert response.headers["x-service-replay-recording"] == imported
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,8 @@ CREATE TABLE recordings (
     id            {id} PRIMARY KEY,
     org_id        {id} NOT NULL REFERENCES orgs (id),
     request_id    {id},                -- the request that was recorded; null when imported
+    imported_id   {id},                -- the id in the file that it was imported from
+    import_digest {blob},              -- digest of the contents of that file, so that it is imported once
     kind          TEXT NOT NULL CHECK (kind IN ('image', 'edit', 'video')),
     task          TEXT NOT NULL,
     model         TEXT NOT NULL,
@@ -224,6 +226,9 @@ CREATE INDEX recordings_by_standard ON recordings (org_id, kind, standard, id);
 CREATE INDEX recordings_by_strict ON recordings (org_id, kind, strict, id);
 CREATE INDEX recordings_by_org ON recordings (org_id, id);
 CREATE INDEX recordings_by_request ON recordings (request_id) WHERE request_id IS NOT NULL;
+CREATE INDEX recordings_by_imported_id ON recordings (org_id, imported_id) WHERE imported_id IS NOT NULL;
+CREATE UNIQUE INDEX recordings_by_import_digest ON recordings (org_id, import_digest)
+    WHERE import_digest IS NOT NULL;
 
 CREATE TABLE recording_files (
     recording_id  {id} NOT NULL REFERENCES recordings (id),

@@ -2,11 +2,20 @@
 
 -- name: add_recording
 -- Add a recording. An id that exists already stays as it is.
-INSERT INTO recordings (id, org_id, request_id, kind, task, model, standard, strict, request, result, duration_ms,
-    created_at_ms)
-VALUES (:id, :org_id, :request_id, :kind, :task, :model, :standard, :strict, :request, :result, :duration_ms,
-    :created_at_ms)
+INSERT INTO recordings (id, org_id, request_id, imported_id, import_digest, kind, task, model, standard, strict,
+    request, result, duration_ms, created_at_ms)
+VALUES (:id, :org_id, :request_id, :imported_id, :import_digest, :kind, :task, :model, :standard, :strict,
+    :request, :result, :duration_ms, :created_at_ms)
 ON CONFLICT (id) DO NOTHING;
+
+-- name: find_imported_recording
+-- The recording of an organization that was imported from a file with the same contents.
+SELECT id FROM recordings WHERE org_id = :org_id AND import_digest = :import_digest;
+
+-- name: find_pinned_recording
+-- The recording with an id, else the newest one that was imported from a file with that id.
+SELECT * FROM recordings WHERE org_id = :org_id AND (id = :id OR imported_id = :id)
+ORDER BY CASE WHEN id = :id THEN 0 ELSE 1 END, id DESC LIMIT 1;
 
 -- name: add_recording_file
 -- Add a file of a recording.
@@ -58,7 +67,3 @@ SELECT request_id FROM recording_claims WHERE org_id = :org_id AND kind = :kind 
 -- name: release_recording_claim
 -- End the claim of a request that has ended.
 DELETE FROM recording_claims WHERE request_id = :request_id;
-
--- name: has_recording
--- Returns a row if a recording id is taken, in any organization.
-SELECT id FROM recordings WHERE id = :id;
