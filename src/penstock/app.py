@@ -15,7 +15,7 @@ import structlog
 from penstock import providers
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_settlement import ChatSettlement
-from penstock.accounts.keys import Keys
+from penstock.accounts.keys import SCOPES, Keys
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
@@ -227,11 +227,11 @@ async def ensure_first_org(store: Store, settings: Settings, clock: Clock) -> st
 
 
 async def ensure_first_key(gateway: Gateway) -> Welcome:
-    """Create the first organization, its credit and its admin key, if no start has done so before."""
+    """Create the first organization, its credit and its first key with all scopes, if no start has done so before."""
     org_id = await ensure_first_org(gateway.store, gateway.settings, gateway.clock)
     if await gateway.store.one("get_fact", name="first_key") is not None:
         return Welcome(org_id, None)
-    created = await gateway.keys.create_key(org_id, name="first key", scopes=["admin"])
+    created = await gateway.keys.create_key(org_id, name="first key", scopes=SCOPES)
     is_first = await gateway.store.write(lambda tx: tx.run("add_fact", name="first_key", value=created.id))
     if not is_first:  # another process of the cluster started at the same moment
         await gateway.keys.revoke_key(org_id, created.id)

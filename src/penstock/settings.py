@@ -140,7 +140,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["debug", "info", "warning", "error"],
         Meta(description="The least severe level to log: debug, info, warning or error."),
     ] = "info"
-    metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the admin scope.")] = True
+    metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the operator scope.")] = True
 
     # Checked by upstream/configured.py, which knows the providers.
     providers: Annotated[

@@ -19,8 +19,9 @@ from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MODES, is_id, iso, nanos, new_id
 from penstock.vault import SecretRefused, Vault
 
-ADMIN = "admin"
-SCOPES = (ADMIN,)
+ADMIN = "admin"  # manages the keys of its own organization
+OPERATOR = "operator"  # sees the figures of the whole installation; granted by the command line only
+SCOPES = (ADMIN, OPERATOR)
 
 # How long a key may still work after another process revoked it; the documentation promises 2 seconds.
 _CACHE_SECONDS = 1.0
@@ -204,6 +205,13 @@ class Keys:
             raise NotFound(f"No such key: {key_id}.")
         self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
         return KeyRow(**row)
+
+    async def get_record(self, caller: Caller) -> dict[str, Any]:
+        """Return the key record of the key that a call was made with, and its scopes."""
+        row = await self._store.one("get_key", id=caller.key_id, org_id=caller.org_id)
+        if row is None:
+            raise AuthenticationFailed
+        return {**key_record(KeyRow(**row)), "scopes": sorted(caller.scopes)}
 
     async def get_org_id(self, key_id: str) -> str:
         """Return the organization of any key, for operators; raise NotFound."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from penstock.accounts.keys import ADMIN
+from penstock.accounts.keys import SCOPES
 from penstock.api import problems, query, responses
 from penstock.api.body import (
     BODY_ARRIVED,
@@ -129,8 +129,8 @@ class AsgiApp:
         if not route.needs_key:
             return _ANONYMOUS
         caller: Caller = await self._gateway.keys.authenticate(headers.get("authorization"))
-        if route.access == "admin" and ADMIN not in caller.scopes:
-            raise PermissionDenied(f"This call needs a key with the `{ADMIN}` scope.")
+        if route.access in SCOPES and route.access not in caller.scopes:
+            raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         return caller
 
     def _call(self, state: CallState, caller: Caller, body: Body, scheme: str) -> Call:

@@ -42,6 +42,11 @@ async def list_keys(gateway: Gateway, call: Call) -> Response:
     return Response(json=page_body(call, KEYS_QUERY, page))
 
 
+async def retrieve_own_key(gateway: Gateway, call: Call) -> Response:
+    """Return the key of this call with its scopes, so that a client knows what it may do."""
+    return Response(json=await gateway.keys.get_record(call.caller))
+
+
 async def create_key(gateway: Gateway, call: Call) -> Response:
     """Create a key. No other response ever contains the whole key."""
     new = await gateway.keys.create_key(call.caller.org_id, **_key_options(call.json))
@@ -70,6 +75,6 @@ def _key_options(body: Mapping[str, Any]) -> dict[str, Any]:
         options[name] = value
     if "usd_per_day" in options:
         options["usd_per_day"] = Decimal(str(options["usd_per_day"]))
-    if not all(isinstance(scope, str) for scope in options.get("scopes", ())):
-        raise InvalidRequest("`scopes` must be an array of strings.", param="scopes")
+    if any(scope != ADMIN for scope in options.get("scopes", ())):
+        raise InvalidRequest(f"`scopes` must be an array; the only scope allowed in it is `{ADMIN}`.", param="scopes")
     return options

@@ -165,7 +165,7 @@ def _failures(route: Route) -> set[int]:
     found = {400, 408, 413, 415, 431, 500, 503}
     if route.needs_key:
         found.add(401)
-    if route.access in ("admin", "signed"):
+    if route.access in ("admin", "operator", "signed"):
         found.add(403)
     if "{" in route.path or _CURSORS & {row.name for row in route.query}:
         found.add(404)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.accounts.keys import SCOPES
 from penstock.accounts.requests import STATUSES
 from penstock.imaging.formats import OUTPUT_FORMATS
 from penstock.states import KEY, VIDEO
@@ -305,6 +306,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
     "Key": closed_object(_KEY),
     "NewKey": closed_object({**_KEY, "key": TEXT}),
+    "OwnKey": closed_object({**_KEY, "scopes": array(one_of(*SCOPES))}),
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),

@@ -9,7 +9,8 @@ from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 
 Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
-Access = Literal["key", "admin", "open", "signed"]
+# `admin` is for the data of the key's own organization, `operator` for that of the whole installation.
+Access = Literal["key", "admin", "operator", "open", "signed"]
 Takes = Literal["nothing", "raw", "json", "form", "json or form"]  # the endpoint itself decodes a raw body
 
 

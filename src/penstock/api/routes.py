@@ -75,11 +75,12 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),
     Route("DELETE", "/v1/keys/{key_id}", keys.revoke_key, "Revoke a key", access="admin", gives="Key"),
+    Route("GET", "/v1/key", keys.retrieve_own_key, "Retrieve the key of this call", gives="OwnKey"),
     Route("GET", "/v1/balance", balance.retrieve_balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", webhooks.retrieve_webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
 
     Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
-          access="admin", gives="ProviderList"),
+          access="operator", gives="ProviderList"),
 
     Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
           query=RECORDINGS_QUERY, gives="RecordingList"),
@@ -106,7 +107,7 @@ ROUTES: tuple[Route, ...] = (
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),
-    Route("GET", "/metrics", metrics.list_metrics, "Metrics for Prometheus", access="admin", gives="text"),
+    Route("GET", "/metrics", metrics.list_metrics, "Metrics for Prometheus", access="operator", gives="text"),
     Route("GET", "/openapi.json", openapi_document, "This document", access="open", gives="Document"),
 )
 # fmt: on

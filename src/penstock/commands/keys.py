@@ -20,7 +20,13 @@ def create_key(
     data: Data = None,
     config: Config = None,
     name: Annotated[str | None, typer.Option(help="Name of the key.")] = None,
-    admin: Annotated[bool, typer.Option(help="Let the key create and revoke keys.")] = False,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="`admin` lets the key create and revoke keys of its organization, `operator` lets it see the metrics "
+            "and the health of providers, which cover all organizations. Repeat the option for both."
+        ),
+    ] = None,
     org: Org = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Maximum number of requests per minute.")] = None,
     concurrent_requests: Annotated[
@@ -37,7 +43,7 @@ def create_key(
         new = await keys.create_key(
             await org_id(store, org, settings),
             name=name,
-            scopes=["admin"] if admin else [],
+            scopes=scope or [],
             requests_per_minute=requests_per_minute,
             concurrent_requests=concurrent_requests,
             usd_per_day=usd_per_day,

@@ -57,7 +57,7 @@ def providers(
         str | None, typer.Option(help="URL of a running gateway; its list is shown, with the health of the models.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(envvar="PENSTOCK_KEY", help="Key of that gateway, with the admin scope.")
+        str | None, typer.Option(envvar="PENSTOCK_KEY", help="Key of that gateway, with the operator scope.")
     ] = None,
 ) -> None:
     """List every provider with its state, the variable of its credential and its number of models."""
@@ -68,7 +68,7 @@ def providers(
         show("Providers", _COLUMNS, [_cells(row) for row in rows])
         return
     if not key:
-        raise ValueError("--url needs --key or PENSTOCK_KEY: a key with the admin scope")
+        raise ValueError("--url needs --key or PENSTOCK_KEY: a key with the operator scope")
     rows = _fetch_providers(url, key)
     show("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
 

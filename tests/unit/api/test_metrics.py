@@ -44,7 +44,7 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
     assert not any("nobody" in word or "somebody" in word for name in found for word in name)
 
 
-async def test_metrics_need_the_admin_scope(tmp_path: Path) -> None:
+async def test_metrics_need_the_operator_scope(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:

@@ -28,7 +28,7 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
     assert (off["on"], off["reason"], off["credential"], off["health"]) == (False, "FAL_KEY is not set", "FAL_KEY", [])
 
 
-async def test_the_list_of_providers_needs_the_admin_scope(tmp_path: Path) -> None:
+async def test_the_list_of_providers_needs_the_operator_scope(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:

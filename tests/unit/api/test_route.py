@@ -16,6 +16,8 @@ def test_a_route_needs_a_key_by_default() -> None:
     assert (row.access, row.needs_key, row.takes, row.generation) == ("key", True, "nothing", False)
 
 
-@pytest.mark.parametrize(("access", "needs"), [("key", True), ("admin", True), ("open", False), ("signed", False)])
+@pytest.mark.parametrize(
+    ("access", "needs"), [("key", True), ("admin", True), ("operator", True), ("open", False), ("signed", False)]
+)
 def test_open_and_signed_routes_need_no_key(access: Access, needs: bool) -> None:
     assert Route("GET", "/x", nothing, "X", access=access).needs_key is needs

@@ -5,7 +5,7 @@ from pathlib import Path
 from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SCHEMAS
 from penstock.api.routes import ROUTES
-from tests.api.accounts import first_account, opened
+from tests.api.accounts import another_account, first_account, opened
 from tests.api.raw_http import serving
 
 OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard/{file}"}
@@ -41,9 +41,32 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "admin"} == {
         ("POST", "/v1/keys"),
         ("DELETE", "/v1/keys/{key_id}"),
+    }
+
+
+def test_figures_of_all_organizations_need_the_operator_scope() -> None:
+    assert {(row.method, row.path) for row in ROUTES if row.access == "operator"} == {
         ("GET", "/v1/providers"),
         ("GET", "/metrics"),
     }
+
+
+async def test_an_organizations_admin_is_no_operator(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        first = await first_account(gateway)
+        tenant = await another_account(gateway)
+        async with serving(AsgiApp(gateway), gateway.settings) as served:
+            for path in ("/metrics", "/v1/providers"):
+                assert (await served.call("GET", path, key=tenant.admin.key)).code == "PERMISSION_DENIED"
+                assert (await served.call("GET", path, key=first.admin.key)).status == 200
+            for scopes in (["operator"], ["admin", "operator"]):
+                body = {"scopes": scopes}
+                for key in (tenant.admin.key, first.admin.key):
+                    assert (await served.call("POST", "/v1/keys", key=key, body=body)).code == "INVALID_REQUEST"
+            own = await served.call("GET", "/v1/key", key=tenant.admin.key)
+            assert (own.json["id"], own.json["scopes"]) == (tenant.admin.id, ["admin"])
+            assert (await served.call("GET", "/v1/key", key=first.admin.key)).json["scopes"] == ["admin", "operator"]
+            assert (await served.call("GET", "/v1/key", key=tenant.plain.key)).json["scopes"] == []
 
 
 async def test_every_other_route_refuses_a_call_without_a_key(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 // Calls to the gateway that served this page, with the key that was entered. The key is stored in this tab only.
 
 let key = sessionStorage.getItem("key");
-let admin = null; // null: not known yet
+let scopes = null; // null: not known yet
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -16,7 +16,7 @@ export const ownId = () => `key_${key?.split("_")[1]}`; // a key begins with its
 
 export function hold(text) {
   key = text;
-  admin = null;
+  scopes = null;
 }
 
 export function forget() {
@@ -37,18 +37,12 @@ export async function ask(path, { method = "GET", body } = {}) {
 
 export const explain = (problem) => (problem instanceof Refused ? problem.message : "The gateway cannot be reached.");
 
-// Returns null for a key without the admin scope; there is no cheaper way to learn whether a key has it.
-export async function providers() {
-  if (admin === false) return null;
-  try {
-    const list = await ask("/v1/providers");
-    admin = true;
-    return list.data;
-  } catch (problem) {
-    if (problem.status !== 403) throw problem;
-    admin = false;
-    return null;
-  }
+async function hasScope(scope) {
+  scopes ??= (await ask("/v1/key")).scopes;
+  return scopes.includes(scope);
 }
 
-export const isAdmin = async () => admin ?? (await providers()) !== null;
+export const isAdmin = () => hasScope("admin");
+
+// Returns null for a key without the operator scope: the health of providers comes from the calls of all organizations.
+export const providers = async () => ((await hasScope("operator")) ? (await ask("/v1/providers")).data : null);

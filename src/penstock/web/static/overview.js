@@ -71,7 +71,7 @@ function paintRequests(list) {
 }
 
 function paintProviders(all) {
-  at("providers-part").hidden = all === null; // a key without the admin scope
+  at("providers-part").hidden = all === null; // a key without the operator scope
   if (all === null) return;
   const rows = all.filter((one) => one.on).flatMap((provider) => {
     if (!provider.health.length) return [row([provider.name], [`${provider.models} models`, "quiet"], ["not called yet", "quiet"], [""], [""], [""])];
