@@ -89,18 +89,18 @@ class RunningGateway:
         self, *, caller: Caller | None = None, headers: Mapping[str, str] | None = None, **body: Any
     ) -> Any:
         """The JSON of the response; by default a small image from the provider `lab`."""
-        wish = {"model": "picture", "prompt": "a pear", "size": "64x64", **body}
+        wish = {"model": "image-1", "prompt": "a pear", "size": "64x64", **body}
         made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
         return (await endpoints.make_images(self.gateway, made)).json
 
     async def edit(self, **body: Any) -> Any:
-        wish = {"model": "touch", "prompt": "add a hat", "size": "64x64", **body}
+        wish = {"model": "edit-1", "prompt": "add a hat", "size": "64x64", **body}
         return (await endpoints.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
 
     async def video(
         self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
     ) -> Response:
-        wish = {"model": "film", "prompt": "a train", "seconds": 4, **body}
+        wish = {"model": "video-1", "prompt": "a train", "seconds": 4, **body}
         answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
         if self.works and self.gateway.settings.worker and "id" in answer.json:
             await self._wait_until_claimed(answer.json["id"], (caller or self.caller).org_id)

@@ -32,16 +32,16 @@ class ServedApi:
         return await self.served.call(method, path, key=key or self.running.key, body=body, headers=headers)
 
     async def image(self, **more: Any) -> RawResponse:
-        body = {"model": "picture", "prompt": "a pear", "size": "64x64", **more}
+        body = {"model": "image-1", "prompt": "a pear", "size": "64x64", **more}
         return await self.call("POST", "/compat/v1/images/generations", body)
 
     async def video(self, **more: Any) -> RawResponse:
         return await self.call(
-            "POST", "/compat/v1/videos", {"model": "film", "prompt": "a train", "seconds": 4, **more}
+            "POST", "/compat/v1/videos", {"model": "video-1", "prompt": "a train", "seconds": 4, **more}
         )
 
     async def chat(self, **more: Any) -> RawResponse:
-        body = {"model": "lab/talk", "messages": [{"role": "user", "content": "hello"}], **more}
+        body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hello"}], **more}
         return await self.call("POST", "/compat/v1/chat/completions", body)
 
     @property

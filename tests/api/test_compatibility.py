@@ -31,11 +31,11 @@ async def client(open_gateway: OpenGateway, **response: object) -> AsyncIterator
 
 async def test_images(open_gateway: OpenGateway) -> None:
     async with client(open_gateway) as (ours, _):
-        made = await ours.images.generate(model="picture", prompt="a pear", n=2, response_format="b64_json")
+        made = await ours.images.generate(model="image-1", prompt="a pear", n=2, response_format="b64_json")
         assert made.data is not None
         assert base64.b64decode(made.data[1].b64_json or "").startswith(b"\x89PNG")
         address = await ours.images.generate(
-            model="picture", prompt="a pear", size="auto", quality="high", output_format="webp", output_compression=80,
+            model="image-1", prompt="a pear", size="auto", quality="high", output_format="webp", output_compression=80,
             background="opaque", moderation="low",
         )  # fmt: skip
         assert address.data is not None
@@ -53,7 +53,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
             {"image": named, "mask": ("mask.png", mask(64, 48), "image/png")},
             {"image": io.BytesIO(picture), "size": "auto", "n": 2, "output_format": "jpeg"},
         ):
-            edited: ImagesResponse = await ours.images.edit(model="touch", prompt="a hat", **wish)
+            edited: ImagesResponse = await ours.images.edit(model="edit-1", prompt="a hat", **wish)
             assert edited.data is not None
             assert all((one.url or "").startswith("http") for one in edited.data)
             assert len(edited.data) == wish.get("n", 1)
@@ -67,7 +67,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
 @pytest.mark.filterwarnings("ignore:The Sora API")
 async def test_videos(open_gateway: OpenGateway) -> None:
     async with client(open_gateway) as (ours, api):
-        started = await ours.videos.create(model="film", prompt="a train", seconds="4")
+        started = await ours.videos.create(model="video-1", prompt="a train", seconds="4")
         assert started.status == "queued"
         polling = asyncio.create_task(ours.videos.poll(started.id))
         await api.running.ended(started.id)
@@ -80,9 +80,9 @@ async def test_videos(open_gateway: OpenGateway) -> None:
 async def test_chat(open_gateway: OpenGateway) -> None:
     async with client(open_gateway) as (ours, _):
         messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
-        whole = await ours.chat.completions.create(model="lab/talk", messages=messages)
+        whole = await ours.chat.completions.create(model="lab/chat", messages=messages)
         assert whole.choices[0].message.content
-        stream = await ours.chat.completions.create(model="lab/talk", messages=messages, stream=True)
+        stream = await ours.chat.completions.create(model="lab/chat", messages=messages, stream=True)
         words = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
         assert "".join(words)
 
@@ -99,7 +99,7 @@ async def test_refusals_are_raised_and_not_repeated_by_the_client(
 ) -> None:
     async with client(open_gateway) as (ours, api):
         with pytest.raises(kind) as problem:
-            await ours.images.generate(**{"model": "picture", "prompt": "x", **change})  # type: ignore[call-overload]
+            await ours.images.generate(**{"model": "image-1", "prompt": "x", **change})  # type: ignore[call-overload]
         assert problem.value.code == code
         assert (problem.value.request_id or "").startswith("req_")
         assert len(await api.running.records()) == 1
@@ -108,14 +108,14 @@ async def test_refusals_are_raised_and_not_repeated_by_the_client(
 async def test_a_call_with_a_bad_key_is_not_repeated(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api, AsyncOpenAI(api_key="sk-wrong", base_url=api.base_url) as ours:
         with pytest.raises(openai.AuthenticationError):
-            await ours.images.generate(model="picture", prompt="x")
+            await ours.images.generate(model="image-1", prompt="x")
 
 
 async def test_a_call_that_may_have_been_sent_is_not_repeated(open_gateway: OpenGateway) -> None:
     async with client(open_gateway, audited=False) as (ours, api):
         api.running.lab.images.always(faults.dropped)
         with pytest.raises(openai.APIStatusError):
-            await ours.images.generate(model="picture", prompt="x", size="1024x1024")
+            await ours.images.generate(model="image-1", prompt="x", size="1024x1024")
         assert len(api.running.lab.images) == 1
         assert len(await api.running.records()) == 1
 
@@ -125,9 +125,9 @@ async def test_the_client_waits_for_a_rate_limit(open_gateway: OpenGateway) -> N
     async with served_api(open_gateway) as api:
         made = await api.running.gateway.keys.create_key(api.running.caller.org_id, requests_per_minute=1)
         async with AsyncOpenAI(api_key=made.key, base_url=api.base_url, max_retries=0) as ours:
-            await ours.images.generate(model="picture", prompt="x", response_format="b64_json")
+            await ours.images.generate(model="image-1", prompt="x", response_format="b64_json")
             with pytest.raises(openai.RateLimitError) as problem:
-                await ours.images.generate(model="picture", prompt="x")
+                await ours.images.generate(model="image-1", prompt="x")
         headers = problem.value.response.headers
         assert headers["x-should-retry"] == "true"
         assert 1 <= int(headers["retry-after"]) <= 120

@@ -33,13 +33,13 @@ async def test_image_edits(open_gateway: OpenGateway) -> None:
         body, headers = form(
             ("image", png(64, 64), "a.png"),
             ("mask", mask(64, 64), "m.png"),
-            ("model", b"touch", None),
+            ("model", b"edit-1", None),
             ("prompt", b"a hat", None),
             ("size", b"64x64", None),
         )
         checked_json("ImageResult", await api.call("POST", "/compat/v1/images/edits", body, headers=headers))
         uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
-        wish = {"image": uri, "model": "touch", "prompt": "a hat", "size": "64x64"}
+        wish = {"image": uri, "model": "edit-1", "prompt": "a hat", "size": "64x64"}
         checked_json("ImageResult", await api.call("POST", "/compat/v1/images/edits", wish))
 
 
@@ -69,7 +69,7 @@ async def test_videos_from_creation_to_a_late_cancellation(open_gateway: OpenGat
 async def test_a_video_from_a_form(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         body, headers = form(
-            ("model", b"film", None), ("prompt", b"a train", None), ("input_reference[0]", png(64, 64), "a.png")
+            ("model", b"video-1", None), ("prompt", b"a train", None), ("input_reference[0]", png(64, 64), "a.png")
         )
         checked_json("VideoCreated", await api.call("POST", "/compat/v1/videos", body, headers=headers), 202)
 
@@ -97,14 +97,14 @@ async def test_chat_completions(open_gateway: OpenGateway) -> None:
 async def test_models(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         listed = checked_json("ModelList", await api.call("GET", "/compat/v1/models?schema=true"))
-        assert {"picture", "touch", "film", "lab/talk"} <= {model["id"] for model in listed["data"]}
-        assert checked_json("Model", await api.call("GET", "/compat/v1/models/lab/talk"))["id"] == "lab/talk"
+        assert {"image-1", "edit-1", "video-1", "lab/chat"} <= {model["id"] for model in listed["data"]}
+        assert checked_json("Model", await api.call("GET", "/compat/v1/models/lab/chat"))["id"] == "lab/chat"
 
 
 @pytest.mark.parametrize("path", ["images/generations", "images/edits", "videos", "chat/completions"])
 async def test_a_dry_run_generates_nothing(open_gateway: OpenGateway, path: str) -> None:
     uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
-    model = {"images/generations": "picture", "images/edits": "touch", "videos": "film"}.get(path, "lab/talk")
+    model = {"images/generations": "image-1", "images/edits": "edit-1", "videos": "video-1"}.get(path, "lab/chat")
     wish = {"model": model, "prompt": "x", "image": uri} if path == "images/edits" else {"model": model, "prompt": "x"}
     if path == "chat/completions":
         wish = {"model": model, "messages": [{"role": "user", "content": "x"}], "max_tokens": 5}  # type: ignore[dict-item]

@@ -23,7 +23,7 @@ async def test_unknown_models(open_gateway: OpenGateway) -> None:
         response = await api.call("GET", "/compat/v1/models/pictur")
         problem = checked_json("Error", response, 404)["error"]
         assert (problem["code"], problem["type"]) == ("MODEL_NOT_FOUND", "invalid_request_error")
-        assert "`picture`" in problem["message"]
+        assert "`image-1`" in problem["message"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGate
 )
 async def test_malformed_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
     async with served_api(open_gateway) as api:
-        body, headers = form(("model", b"film", None), ("prompt", b"a train", None), *parts)
+        body, headers = form(("model", b"video-1", None), ("prompt", b"a train", None), *parts)
         response = await api.call("POST", "/compat/v1/videos", body, headers=headers)
         assert checked_json("Error", response, 400)["error"]["code"] == "INVALID_REQUEST"
         assert api.running.lab.submits == 0

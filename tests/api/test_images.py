@@ -82,13 +82,13 @@ ENLARGE = {"image": png(32, 24)}
 MAKERS = {
     "generate": (
         Maker("atelier/sketch", "0.001", 10, "64x48", None),
-        Maker("picture", "0.04", 10, "64x48", slug="lab"),
+        Maker("image-1", "0.04", 10, "64x48", slug="lab"),
         Maker("stability/core", "0.03", 1, "64x64", wish={"prompt": "a pear", "size": "64x64"}, slug="stability"),
         Maker("recraft-v4", "0.035", 6, "76x56", jpeg, slug="recraft"),
     ),
     "edit": (
         Maker("atelier/retouch", "0.001", 10, "64x48", None, {**TOUCH, "mask": mask(40, 30)}),
-        Maker("touch", "0.04", 10, "64x48", png, TOUCH, "lab"),
+        Maker("edit-1", "0.04", 10, "64x48", png, TOUCH, "lab"),
         Maker("sd3.5-large", "0.065", 1, "64x64", png, TOUCH, "stability"),
         Maker("recraft-v3", "0.04", 6, "4x4", jpeg, TOUCH, "recraft"),
     ),
@@ -257,8 +257,8 @@ SHAPES = (
     Shape("atelier/sketch", "1820x1024", {"size": "16:9"}),
     Shape("atelier/sketch", "720x720", {"size": None, "resolution": "720p"}),
     Shape("atelier/sketch", "96x64", {"size": "96x64", "aspect_ratio": "1:1", "resolution": "1080p"}),
-    Shape("picture", "1024x1536", {"size": None, "aspect_ratio": "2:3"}),
-    Shape("picture", "1080x1920", {"size": "9:16", "resolution": "1080p"}),
+    Shape("image-1", "1024x1536", {"size": None, "aspect_ratio": "2:3"}),
+    Shape("image-1", "1080x1920", {"size": "9:16", "resolution": "1080p"}),
     # Of what a model has, the nearest shape and then the nearest area; the answer says what it really was.
     Shape("gpt-image-1.5", "1536x1024", {"size": "16:9"}, usd="0.056242"),
     Shape("gpt-image-1.5", "1024x1536", {"size": "200x900"}, usd="0.056242"),
@@ -270,16 +270,16 @@ SHAPES = (
     # An AVIF has at most 1600 pixels on its longest side; a larger picture stays what it was.
     Shape("atelier/sketch", "1600x96", {"size": "1600x96", "output_format": "avif"}, "avif"),
     Shape("atelier/sketch", "1601x96", {"size": "1601x96", "output_format": "avif"}, "png"),
-    Shape("picture", "96x1601", {"size": "96x1601", "output_format": "avif", "n": 2}, "png", "0.08"),
-    Shape("picture", "1601x96", {"size": "1601x96", "output_format": "webp"}, "webp"),
+    Shape("image-1", "96x1601", {"size": "96x1601", "output_format": "avif", "n": 2}, "png", "0.08"),
+    Shape("image-1", "1601x96", {"size": "1601x96", "output_format": "webp"}, "webp"),
     # Edits are asked for a size like any other picture; enlargements follow from what they enlarge.
     Shape("atelier/retouch", "1024x1024", {"size": None, "mask": None}),
     Shape("atelier/retouch", "51x97", {"size": "51x97", "mask": None}),
     Shape("atelier/retouch", "40x30", {"size": "auto"}),
     Shape("gpt-image-1.5", "1536x1024", {"size": "auto", "image": png(40, 30)}, usd="0.058642"),
     Shape("atelier/sketch", "1024x1024", {"size": "auto"}),
-    Shape("touch", "1024x1024", {"size": None}),
-    Shape("touch", "1536x1024", {"size": "3:2", "output_format": "jpeg"}, "jpeg"),
+    Shape("edit-1", "1024x1024", {"size": None}),
+    Shape("edit-1", "1536x1024", {"size": "3:2", "output_format": "jpeg"}, "jpeg"),
     Shape("atelier/enlarge", "64x48", {"scale_factor": None}),
     Shape("atelier/enlarge", "48x36", {"scale_factor": 1.5, "output_format": "gif"}, "gif"),
     Shape("atelier/enlarge", "1640x16", {"image": png(205, 2), "scale_factor": 8, "output_format": "avif"}, "png"),

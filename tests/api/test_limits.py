@@ -9,10 +9,10 @@ from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
-TALK = {"messages": [{"role": "user", "content": "x"}], "model": "lab/talk", "max_tokens": 5}
-IMAGES = {"model": "picture", "prompt": "x"}
-VIDEOS = {"model": "film", "prompt": "x"}
-PATHS = {"picture": "images/generations", "film": "videos", "lab/talk": "chat/completions"}
+TALK = {"messages": [{"role": "user", "content": "x"}], "model": "lab/chat", "max_tokens": 5}
+IMAGES = {"model": "image-1", "prompt": "x"}
+VIDEOS = {"model": "video-1", "prompt": "x"}
+PATHS = {"image-1": "images/generations", "video-1": "videos", "lab/chat": "chat/completions"}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_text_of_others_is_never_markup(served: Serving, lab: ScriptedProvider, 
     lab.images.always(faults.error(500, "<img src=x onerror=document.title='gone'>"))
     evil = "<script>document.title='gone'</script>"
     served.call("POST", "/compat/v1/images/generations", {"model": evil, "prompt": evil})
-    served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": evil})
+    served.call("POST", "/compat/v1/images/generations", {"model": "image-1", "prompt": evil})
     come_in(browser, served.url, served.key)
     browser.until(lambda: evil in browser.text("#requests"), "the refused request is not listed")
     browser.until(lambda: "Lab" in browser.text("#providers") or "lab" in browser.text("#providers"), "no provider")

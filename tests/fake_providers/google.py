@@ -92,7 +92,7 @@ class Google(FakeProvider):
     def _video(self) -> dict[str, Any]:
         if self.inline:
             return {"type": "video", "mime_type": "video/mp4", "data": base64.b64encode(mp4()).decode()}
-        name = self.new_id("film")
+        name = self.new_id("video")
         self.videos[name] = mp4()
         return {"type": "video", "mime_type": "video/mp4", "uri": f"{self.url}/v1beta/files/{name}"}
 

@@ -161,12 +161,12 @@ class ScriptedProvider:
     def settings(self, **changes: Any) -> dict[str, Any]:
         """The provider's table in penstock.toml. Several providers may have the models `image` and `video`."""
         models = [
-            {"id": "picture", "upstream": "easel-1", "task": "image", "price": _price("image", IMAGE_USD)},
-            {"id": "touch", "upstream": "easel-1", "task": "edit", "price": _price("image", IMAGE_USD)},
-            {"id": "film", "upstream": "reel-1", "task": "video", "price": _price("second", SECOND_USD)},
+            {"id": "image-1", "upstream": "easel-1", "task": "image", "price": _price("image", IMAGE_USD)},
+            {"id": "edit-1", "upstream": "easel-1", "task": "edit", "price": _price("image", IMAGE_USD)},
+            {"id": "video-1", "upstream": "reel-1", "task": "video", "price": _price("second", SECOND_USD)},
             {
-                "id": "lab/talk",
-                "upstream": "talk-1",
+                "id": "lab/chat",
+                "upstream": "chat-1",
                 "task": "chat",
                 "price": {"unit": "token", "input_usd": "0.000001", "output_usd": "0.000002"},
             },

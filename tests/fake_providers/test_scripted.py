@@ -97,7 +97,7 @@ def test_two_videos_of_one_name(lab: ScriptedProvider, client: openai.OpenAI) ->
 
 
 def test_a_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
-    response = client.chat.completions.create(model="talk-1", messages=[{"role": "user", "content": "one two three"}])
+    response = client.chat.completions.create(model="chat-1", messages=[{"role": "user", "content": "one two three"}])
     assert response.choices[0].message.content == "one two three"
     assert response.usage is not None
     assert response.usage.total_tokens == 6
@@ -106,7 +106,7 @@ def test_a_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
 
 def test_a_streamed_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
-        model="talk-1",
+        model="chat-1",
         messages=[{"role": "user", "content": "one two"}],
         stream=True,
         stream_options={"include_usage": True},
@@ -119,7 +119,7 @@ def test_a_streamed_chat(lab: ScriptedProvider, client: openai.OpenAI) -> None:
 def test_a_chat_stream_that_is_cut(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     lab.chats.next(faults.cut_stream(2))
     stream = client.chat.completions.create(
-        model="talk-1", messages=[{"role": "user", "content": "one two"}], stream=True
+        model="chat-1", messages=[{"role": "user", "content": "one two"}], stream=True
     )
     with pytest.raises(openai.APIConnectionError):
         list(stream)

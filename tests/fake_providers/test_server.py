@@ -27,7 +27,7 @@ class Acme(FakeProvider):
         if job is None:
             return self.missing()
         state = job.next_state()
-        return FakeResponse({"state": state, "url": self.put(b"film", "video/mp4") if state == "done" else None})
+        return FakeResponse({"state": state, "url": self.put(b"video data", "video/mp4") if state == "done" else None})
 
     @route("DELETE /v1/jobs/{id}")
     def drop(self, call: Exchange) -> FakeResponse:
@@ -53,7 +53,7 @@ def test_journey() -> None:
         status, shown = ask(acme, "GET", "/v1/jobs/job-000001?logs=1")
         assert isinstance(shown, dict)
         with urlopen(shown["url"]) as answer:  # noqa: S310
-            assert (answer.read(), answer.headers["content-type"]) == (b"film", "video/mp4")
+            assert (answer.read(), answer.headers["content-type"]) == (b"video data", "video/mp4")
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {**shown, "url": f"{acme.url}/files/file-000003.mp4"}
         assert ask(acme, "DELETE", "/v1/jobs/job-000001") == (204, None)
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {"state": "gone", "url": None}

@@ -214,14 +214,14 @@ class Rig:
     def _describe(self) -> None:
         """Write penstock.toml, with the provider in it."""
         self.data.mkdir(exist_ok=True, mode=0o700)
-        film = next(model for model in self.lab.settings()["models"] if model["id"] == "film")
+        film = next(model for model in self.lab.settings()["models"] if model["id"] == "video-1")
         (self.data / "penstock.toml").write_text(
             f"""[providers.lab]
 speaks = "openai"
 base_url = "{self.lab.base_url}"
 key_env = "{KEY_ENV}"
 [[providers.lab.models]]
-id = "film"
+id = "video-1"
 upstream = "{film["upstream"]}"
 task = "video"
 price = {{ unit = "second", usd = "{SECOND_USD}" }}
@@ -248,7 +248,13 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
         """Request videos all at once, each with a prompt of its own; return the ids of those that were accepted."""
 
         async def ask(number: int) -> str | None:
-            wish = {"model": "film", "seconds": SECONDS, "prompt": f"film {number}", "webhook_url": self.hook, **body}
+            wish = {
+                "model": "video-1",
+                "seconds": SECONDS,
+                "prompt": f"video {number}",
+                "webhook_url": self.hook,
+                **body,
+            }
             try:
                 said = await served.ask("POST", "/compat/v1/videos", wish)
             except (ConnectionError, EOFError):

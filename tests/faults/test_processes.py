@@ -61,7 +61,7 @@ async def _is_drained(served: Running) -> bool:
     """Whether it refuses new work, or has ended."""
     try:
         ready = await served.ask("GET", "/readyz")
-        refused = await served.ask("POST", "/compat/v1/videos", {"model": "film", "prompt": "late"})
+        refused = await served.ask("POST", "/compat/v1/videos", {"model": "video-1", "prompt": "late"})
     except (ConnectionError, EOFError):
         return True
     assert refused.status != 202 or ready.status == 200
@@ -192,7 +192,13 @@ async def test_one_idempotency_key_at_two_servers(tmp_path: Path, database: str)
     async with rigged(tmp_path, database) as rig, rig.serve() as one, rig.serve() as other:
 
         async def create(number: int) -> str:
-            wish = {"model": "film", "prompt": "film 1", "seconds": 4, "idempotency_key": "k", "webhook_url": rig.hook}
+            wish = {
+                "model": "video-1",
+                "prompt": "video 1",
+                "seconds": 4,
+                "idempotency_key": "k",
+                "webhook_url": rig.hook,
+            }
             said = await (one if number % 2 else other).ask("POST", "/compat/v1/videos", wish)
             assert said.status == 202
             return str(said.json["id"])
@@ -242,7 +248,10 @@ async def test_a_database_that_is_restarted(
 
         async def ask() -> None:
             while asyncio.get_running_loop().time() < until_then:
-                wish = {"model": "film", "prompt": f"film {len(promised) + len(refused)}/{id(asyncio.current_task())}"}
+                wish = {
+                    "model": "video-1",
+                    "prompt": f"video {len(promised) + len(refused)}/{id(asyncio.current_task())}",
+                }
                 said = await served.ask("POST", "/compat/v1/videos", wish | {"seconds": 4, "webhook_url": rig.hook})
                 if said.status == 202:
                     promised.append(said.json["id"])

@@ -54,7 +54,7 @@ async def test_a_mock_of_another_model_ignores_that_model_s_own_fields(open_gate
         made = await running.image(headers=headers, **extras)
         assert made["metadata"]["executed_model"] == "atelier/sketch"
         call = running.call(
-            {"model": "film", "prompt": "a train", "seconds": 1, "size": "64x64", **extras}, headers=headers
+            {"model": "video-1", "prompt": "a train", "seconds": 1, "size": "64x64", **extras}, headers=headers
         )
         video = (await endpoints.start_video(running.gateway, call)).json
         assert (await running.finished(video["id"]))["status"] == "completed"

@@ -79,7 +79,7 @@ def needed(model: Model, **values: Any) -> Request:
 def images(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {row.name: [InputImage(b"picture", "image/png", 64, 48)] * max(1, row.min_items) for row in rows}
+    return {row.name: [InputImage(b"image data", "image/png", 64, 48)] * max(1, row.min_items) for row in rows}
 
 
 def sent(option: Candidate, request: Request) -> HttpRequest:

@@ -117,11 +117,11 @@ def test_the_cost_of_whole_and_streamed_responses(
     served: Serving, client: openai.OpenAI, lab: ScriptedProvider
 ) -> None:
     """Each is in the request records at once and costs what the provider bills."""
-    raw = client.chat.completions.with_raw_response.create(model="lab/talk", messages=messages("one two three"))
+    raw = client.chat.completions.with_raw_response.create(model="lab/chat", messages=messages("one two three"))
     assert raw.parse().choices[0].message.content
     assert raw.headers["content-type"] == "application/json"
     with client.chat.completions.with_streaming_response.create(
-        model="lab/talk", messages=messages("four five"), stream=True
+        model="lab/chat", messages=messages("four five"), stream=True
     ) as streamed:
         lines = [line for line in streamed.iter_lines() if line]
     assert lines[-1] == "data: [DONE]"
@@ -133,7 +133,7 @@ def test_the_cost_of_whole_and_streamed_responses(
     assert spent == lab.bill_usd
     assert Decimal(str(served.call("GET", "/v1/balance").json["available"]["amount"])) == 10 - spent
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model="lab/talk", messages=[{"role": "user", "content": 7}])  # type: ignore[list-item,misc]
+        client.chat.completions.create(model="lab/chat", messages=[{"role": "user", "content": 7}])  # type: ignore[list-item,misc]
     assert refused.value.param == "messages[0].content"
 
 
@@ -144,7 +144,7 @@ async def chat_until_killed(served: Serving, enough: int) -> Counter[str]:
     async def repeat(client: openai.AsyncOpenAI) -> None:
         while served.process.poll() is None:
             try:
-                await client.chat.completions.create(model="lab/talk", messages=messages("one two three"))
+                await client.chat.completions.create(model="lab/chat", messages=messages("one two three"))
             except openai.APIConnectionError:
                 outcomes["cut off"] += 1
             else:

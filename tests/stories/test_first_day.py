@@ -36,20 +36,20 @@ def fetched(url: str | None) -> bytes:
 def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     """Models, images as URL and base64, an edit, a video from creation to deletion, and the cost."""
     models = [model.id for model in client.models.list()]
-    assert {"picture", "touch", "film", "atelier/sketch", "atelier/clip"} <= set(models)
+    assert {"image-1", "edit-1", "video-1", "atelier/sketch", "atelier/clip"} <= set(models)
     assert client.models.retrieve("atelier/sketch").owned_by == "atelier"
 
-    by_address = client.images.generate(model="picture", prompt="a pear", size="256x256")
+    by_address = client.images.generate(model="image-1", prompt="a pear", size="256x256")
     assert by_address.data is not None
     assert opened(fetched(by_address.data[0].url)).size == (256, 256)
-    inside = client.images.generate(model="picture", prompt="a pear", response_format="b64_json", n=2)
+    inside = client.images.generate(model="image-1", prompt="a pear", response_format="b64_json", n=2)
     assert inside.data is not None
     assert len([opened(base64.b64decode(one.b64_json or "")) for one in inside.data]) == 2
-    edited = client.images.edit(model="touch", prompt="a hat", image=[("a.png", png(64, 64)), ("b.png", png(64, 64))])
+    edited = client.images.edit(model="edit-1", prompt="a hat", image=[("a.png", png(64, 64)), ("b.png", png(64, 64))])
     assert edited.data is not None
     assert fetched(edited.data[0].url).startswith(b"\x89PNG")
 
-    film = client.videos.create(model="film", prompt="a train", seconds="4", size="1280x720")
+    film = client.videos.create(model="video-1", prompt="a train", seconds="4", size="1280x720")
     assert film.status == "queued"
     done = client.videos.poll(film.id)
     assert (done.status, done.seconds, done.size) == ("completed", "4", "1280x720")
@@ -84,7 +84,7 @@ def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.Open
     with pytest.raises(openai.NotFoundError, match="Did you mean"):
         client.images.generate(model="pictur", prompt="x")
     with pytest.raises(openai.BadRequestError) as refused:
-        client.images.generate(model="picture", prompt="x", n=99)
+        client.images.generate(model="image-1", prompt="x", n=99)
     assert refused.value.body == {
         "message": "`n` must be from 1 to 10.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"
     }  # fmt: skip
@@ -92,7 +92,7 @@ def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.Open
         nobody.models.list()
     lab.images.next(faults.blocked)
     with pytest.raises(openai.BadRequestError) as blocked:
-        client.images.generate(model="picture", prompt="x")
+        client.images.generate(model="image-1", prompt="x")
     assert blocked.value.code == "CONTENT_POLICY_VIOLATION"
 
 
@@ -101,10 +101,10 @@ def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab
     """The client repeats failed calls by itself, unless the gateway says that it would cost twice."""
     lab.images.next(faults.dropped)
     with pytest.raises(openai.InternalServerError):
-        client.images.generate(model="picture", prompt="x")
+        client.images.generate(model="image-1", prompt="x")
     assert len(lab.images) == 1
     lab.images.next(faults.busy(0), faults.busy(0))
-    client.images.generate(model="picture", prompt="x")
+    client.images.generate(model="image-1", prompt="x")
     assert len(lab.images) == 4, "turned away twice at the door, then served"
     assert len(lab.invoice) == 2
 

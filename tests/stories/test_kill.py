@@ -19,7 +19,7 @@ async def hundred(served: Serving, enough: int) -> Counter[str]:
 
     async def ask(client: openai.AsyncOpenAI, number: int) -> None:
         try:
-            await client.images.generate(model="picture", prompt=f"pear {number}", size="64x64")
+            await client.images.generate(model="image-1", prompt=f"pear {number}", size="64x64")
         except openai.APIConnectionError:
             outcomes["cut off"] += 1
         except openai.APIStatusError as problem:
@@ -67,7 +67,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedPro
 
 def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -> None:
     """Twelve videos are accepted; the server is killed three times meanwhile, and each video ends once."""
-    film = {"model": "film", "prompt": "a train", "seconds": 1}
+    film = {"model": "video-1", "prompt": "a train", "seconds": 1}
     lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")
     with story.serving() as served:
         ids = [served.call("POST", "/compat/v1/videos", film).json["id"] for _ in range(12)]

@@ -48,7 +48,7 @@ def ran(packages: Path, script: str, served: Serving) -> Any:
 
 def test_openai(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     saw = ran(packages, "openai.mjs", served)
-    assert {"picture", "touch", "film", "lab/talk"} <= set(saw["models"])
+    assert {"image-1", "edit-1", "video-1", "lab/chat"} <= set(saw["models"])
     assert saw["fetched"] == [200, "image/png"]
     assert (saw["pictures"], saw["magic"], saw["edited"]) == (2, "PNG", True)
     assert (saw["several"], saw["masked"]) == (2, ["1024x1024", "WEBP"])

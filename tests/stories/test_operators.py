@@ -36,7 +36,7 @@ def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, serv
 def test_organizations_and_their_credit(story: Ground, served: Serving) -> None:
     org = story.penstock("orgs", "create", "--name", "Second").stdout.strip()
     key = story.penstock("keys", "create", "--org", org).stdout.strip()
-    body = {"model": "picture", "prompt": "a pear"}
+    body = {"model": "image-1", "prompt": "a pear"}
     assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 402
     assert story.penstock("credit", "add", "--org", org, "--usd", "0.05").stdout == "available: 0.05 USD\n"
     assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 200
@@ -53,14 +53,14 @@ def test_a_stopping_gateway_finishes_running_calls(story: Ground, lab: ScriptedP
 
         def ask() -> None:
             with openai.OpenAI(base_url=served.base_url, api_key=served.key, max_retries=0) as client:
-                made.append(client.images.generate(model="picture", prompt="a pear"))
+                made.append(client.images.generate(model="image-1", prompt="a pear"))
 
         asking = threading.Thread(target=ask)
         asking.start()
         until(lambda: len(lab.images) == 1)
         served.process.terminate()
         until(lambda: served.call("GET", "/readyz").status == 503)
-        refused = served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"})
+        refused = served.call("POST", "/compat/v1/images/generations", {"model": "image-1", "prompt": "x"})
         assert (refused.status, refused.headers["x-should-retry"]) == (503, "true")
         release.set()
         asking.join()

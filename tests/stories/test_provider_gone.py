@@ -13,8 +13,8 @@ from penstock.generations import endpoints, retrieve
 from penstock.recordings import files
 from tests.gateway import Ground, RunningGateway, neighbours
 
-FILM = {"model": "film", "prompt": "a train", "seconds": 4}
-PICTURE = {"model": "picture", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
+FILM = {"model": "video-1", "prompt": "a train", "seconds": 4}
+PICTURE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
 RECORD, REPLAY = {"x-service-replay": "record"}, {"x-service-replay": "replay-or-error"}
 
 

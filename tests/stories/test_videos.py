@@ -21,16 +21,16 @@ def client(served: Serving) -> Iterator[openai.OpenAI]:
 
 @sqlite_only
 def test_every_video_call_of_the_client(client: openai.OpenAI, lab: ScriptedProvider, tmp_path: Path) -> None:
-    first = client.videos.create_and_poll(model="film", prompt="a train", seconds="4", size="1280x720")
+    first = client.videos.create_and_poll(model="video-1", prompt="a train", seconds="4", size="1280x720")
     assert (first.status, first.progress, first.error) == ("completed", 100, None)
-    second = client.videos.create(model="film", prompt="a boat", input_reference=("sea.png", png(64, 64)))
+    second = client.videos.create(model="video-1", prompt="a boat", input_reference=("sea.png", png(64, 64)))
     assert second.status == "queued"
     assert client.videos.poll(second.id).status == "completed"
     shown = client.videos.retrieve(second.id)
     assert (shown.id, shown.prompt, shown.object) == (second.id, "a boat", "video")
 
     lab.states = ("queued", "in_progress 40")
-    endless = client.videos.create(model="film", prompt="a river")
+    endless = client.videos.create(model="video-1", prompt="a river")
     until(lambda: client.videos.retrieve(endless.id).status == "in_progress")
     client.videos.delete(endless.id)
     gone = client.videos.poll(endless.id)

@@ -80,9 +80,9 @@ async def test_the_data_folder_is_private(ground: Ground) -> None:
 @sqlite_only
 async def test_unfinished_files_of_a_killed_process_are_deleted(ground: Ground) -> None:
     """An unfinished file in the storage, an unfinished download, a scratch folder with part of a video."""
-    folder = ground.data / "tmp" / "film"
+    folder = ground.data / "tmp" / "video"
     folder.mkdir(parents=True)
-    (folder / "film.mp4").write_bytes(b"half")
+    (folder / "video.mp4").write_bytes(b"half")
     (ground.data / "tmp" / "download").write_bytes(b"half")
     (ground.data / "media" / "ab").mkdir(parents=True)
     half = ground.data / "media" / "ab" / "med_1.cafe.part"

@@ -63,12 +63,12 @@ async def test_a_cancelled_task_does_not_block_the_others() -> None:
 @sqlite_only
 async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "_LONG_BYTES", 10)
-    request = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
+    request = Request(task="image", model="image-1", values={"prompt": "a pear", "size": "64x64"})
     async with open_gateway(works=False) as running:
         gate = faults.Gate()
         gateway = running.gateway
         running.lab.images.always(gate)
-        option = gateway.catalog.route("picture", ("image",), lambda *_: True).first
+        option = gateway.catalog.route("image-1", ("image",), lambda *_: True).first
         submitting = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
         await running.lab.images.reached(30)
         gate.open()

@@ -6,9 +6,9 @@ const gateway = createOpenAICompatible({
   name: "penstock", baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY, supportsStructuredOutputs: true,
 });
 
-const { images } = await generateImage({ model: gateway.imageModel("picture"), prompt: "a pear", n: 2, size: "256x256" });
-const { text, usage } = await generateText({ model: gateway("lab/talk"), prompt: "one two three" });
-const stream = streamText({ model: gateway("lab/talk"), prompt: "four five six" });
+const { images } = await generateImage({ model: gateway.imageModel("image-1"), prompt: "a pear", n: 2, size: "256x256" });
+const { text, usage } = await generateText({ model: gateway("lab/chat"), prompt: "one two three" });
+const stream = streamText({ model: gateway("lab/chat"), prompt: "four five six" });
 let streamed = "";
 for await (const piece of stream.textStream) streamed += piece;
 

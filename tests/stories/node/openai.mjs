@@ -6,21 +6,21 @@ const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: process.env.A
 const models = [];
 for await (const model of client.models.list()) models.push(model.id);
 
-const byAddress = await client.images.generate({ model: "picture", prompt: "a pear", size: "256x256" });
+const byAddress = await client.images.generate({ model: "image-1", prompt: "a pear", size: "256x256" });
 const fetched = await fetch(byAddress.data[0].url);
-const inside = await client.images.generate({ model: "picture", prompt: "a pear", response_format: "b64_json", n: 2 });
+const inside = await client.images.generate({ model: "image-1", prompt: "a pear", response_format: "b64_json", n: 2 });
 const png = Buffer.from(inside.data[0].b64_json, "base64");
 const edited = await client.images.edit({
-  model: "touch", prompt: "a hat", image: await toFile(png, "pear.png", { type: "image/png" }),
+  model: "edit-1", prompt: "a hat", image: await toFile(png, "pear.png", { type: "image/png" }),
 });
 const pear = await toFile(png, "pear.png", { type: "image/png" });
-const several = await client.images.edit({ model: "touch", prompt: "a hat", image: [pear, pear], n: 2 });
+const several = await client.images.edit({ model: "edit-1", prompt: "a hat", image: [pear, pear], n: 2 });
 const mask = await toFile(Buffer.from(process.env.MASK, "base64"), "mask.png", { type: "image/png" });
 const masked = await client.images.edit({
-  model: "touch", prompt: "a hat", image: pear, mask, size: "auto", output_format: "webp", response_format: "b64_json",
+  model: "edit-1", prompt: "a hat", image: pear, mask, size: "auto", output_format: "webp", response_format: "b64_json",
 });
 
-let video = await client.videos.create({ model: "film", prompt: "a train", seconds: "4", size: "1280x720" });
+let video = await client.videos.create({ model: "video-1", prompt: "a train", seconds: "4", size: "1280x720" });
 const promised = video.status;
 while (video.status !== "completed" && video.status !== "failed") {
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -38,11 +38,11 @@ try {
 }
 
 const said = await client.chat.completions.create({
-  model: "lab/talk", messages: [{ role: "user", content: "one two three" }],
+  model: "lab/chat", messages: [{ role: "user", content: "one two three" }],
 });
 let streamed = "";
 const stream = await client.chat.completions.create({
-  model: "lab/talk", messages: [{ role: "user", content: "one two three" }], stream: true,
+  model: "lab/chat", messages: [{ role: "user", content: "one two three" }], stream: true,
 });
 for await (const chunk of stream) streamed += chunk.choices[0]?.delta?.content ?? "";
 

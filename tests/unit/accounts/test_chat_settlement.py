@@ -16,7 +16,7 @@ from penstock.store import sqlite_writer
 from penstock.values import Nanos, dollars
 from tests.gateway import OpenGateway, RunningGateway, of, sqlite_only
 
-REQUEST = Request(task="chat", model="lab/talk", values={})
+REQUEST = Request(task="chat", model="lab/chat", values={})
 
 
 async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:

@@ -17,11 +17,11 @@ DAY_MS = 86_400_000
 
 async def try_video(running: RunningGateway, caller: Caller, **body: Any) -> str:
     """Return "accepted" or the code of the error; a rejected call is recorded, as the API does it."""
-    call = running.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
+    call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     try:
         await endpoints.start_video(running.gateway, call)
     except Problem as problem:
-        await running.gateway.requests.reject(call, problem, "film", "video")
+        await running.gateway.requests.reject(call, problem, "video-1", "video")
         return problem.code
     return "accepted"
 

@@ -8,7 +8,7 @@ from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
-WISH = {"model": "picture", "prompt": "a pear", "size": "64x64"}
+WISH = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
 
 async def made(api: ServedApi, mode: str = "record") -> str:
@@ -24,7 +24,7 @@ async def test_a_recording_is_listed_retrieved_and_deleted(open_gateway: OpenGat
         assert {listed["data"][0]["id"]} < {first, second}
         rest = checked_json("RecordingList", await api.call("GET", listed["next_page_url"]))
         assert {listed["data"][0]["id"], rest["data"][0]["id"]} == {first, second}
-        assert checked_json("Recording", await api.call("GET", f"/v1/recordings/{first}"))["model"] == "picture"
+        assert checked_json("Recording", await api.call("GET", f"/v1/recordings/{first}"))["model"] == "image-1"
         assert (
             checked_json("RecordingDeleted", await api.call("DELETE", f"/v1/recordings/{first}"))["media_deleted"] == 1
         )
@@ -41,7 +41,7 @@ async def test_a_recording_is_exported_and_imported_by_another_organization(open
         org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
         key = (await api.running.gateway.keys.create_key(org.id)).key
         brought = checked_json("Recording", await api.call("POST", "/v1/recordings", transcript, key=key))
-        assert brought["model"] == "picture"
+        assert brought["model"] == "image-1"
         headers = {"x-service-replay": "replay-or-error"}
         again = await api.call("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
         assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")

@@ -20,7 +20,7 @@ from penstock.schema import Response
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
 
-ASK = {"model": "lab/talk", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
+ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
 # Three input tokens at a micro-dollar and three output tokens at two.
 COST = Decimal("0.000009")
 
@@ -67,7 +67,7 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
         assert record["response_bytes"] == len(response.body)
         assert await running.money() == (10_000_000_000 - 9000, 0)
         sent = running.lab.chats.received[0].fields
-        assert sent["model"] == "talk-1"
+        assert sent["model"] == "chat-1"
         assert "session_id" not in sent
         assert running.lab.bill_usd == COST
 

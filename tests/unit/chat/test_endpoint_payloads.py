@@ -16,7 +16,7 @@ CANARY = "zxcanary-0147258369"
 
 async def chat(running: RunningGateway, **more: Any) -> str:
     """Complete a chat, read all of its response, and return the id of its request."""
-    body = {"model": "lab/talk", "messages": [{"role": "user", "content": CANARY}], "max_tokens": 20, **more}
+    body = {"model": "lab/chat", "messages": [{"role": "user", "content": CANARY}], "max_tokens": 20, **more}
     call = running.call(body, endpoint="/compat/v1/chat/completions")
     response = await complete(running.gateway, call)
     if response.chunks is not None:

@@ -16,12 +16,12 @@ DEFAULT_OUTPUT_TOKENS = 1000
 
 
 def priced_model(*prices: Price) -> Model:
-    return Model(id="lab/talk", upstream="talk", op=CHAT, prices=prices)
+    return Model(id="lab/chat", upstream="chat", op=CHAT, prices=prices)
 
 
 def chat_request(max_input_tokens: int, token_limit: int | None = None, choices: int = 1) -> ChatRequest:
     return ChatRequest(
-        model="lab/talk",
+        model="lab/chat",
         body={"messages": [{"role": "user", "content": "one two three"}]},
         extras={},
         stream=False,

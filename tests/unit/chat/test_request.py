@@ -22,7 +22,7 @@ SCHEMA = request_schemas.body(CHAT, is_form=False, is_open=True)
 
 
 def chat_request(**body: Any) -> ChatRequest:
-    whole = {"model": "lab/talk", "messages": [HELLO], **body}
+    whole = {"model": "lab/chat", "messages": [HELLO], **body}
     return read_chat_request(Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=whole))
 
 
@@ -33,12 +33,12 @@ def error_for(**body: Any) -> InvalidRequest:
 
 
 def model(*rows: Param) -> Model:
-    return Model(id="lab/talk", upstream="their-talk", op=chat_operation(*rows), prices=())
+    return Model(id="lab/chat", upstream="their-chat", op=chat_operation(*rows), prices=())
 
 
 def is_described(**body: Any) -> bool:
     """Return whether the published JSON Schema accepts this body."""
-    return jsonschema_rs.is_valid(SCHEMA, {"model": "lab/talk", "messages": [HELLO], **body})
+    return jsonschema_rs.is_valid(SCHEMA, {"model": "lab/chat", "messages": [HELLO], **body})
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
@@ -284,7 +284,7 @@ def test_images_count_as_input_tokens() -> None:
 
 def test_the_body_is_passed_on_with_the_upstream_model() -> None:
     body = provider_body(chat_request(temperature=0.5, session_id="s1", top_k=3), model())
-    assert body == {"model": "their-talk", "messages": [HELLO], "temperature": 0.5, "top_k": 3}
+    assert body == {"model": "their-chat", "messages": [HELLO], "temperature": 0.5, "top_k": 3}
 
 
 @pytest.mark.parametrize("wants", [True, False])
@@ -303,7 +303,7 @@ def test_the_models_table_renames_and_adds_fields() -> None:
 
 def test_values_that_a_model_does_not_support_are_refused() -> None:
     without = model(*refused("logprobs", "temperature"))
-    with pytest.raises(InvalidRequest, match="`logprobs` is not supported by lab/talk"):
+    with pytest.raises(InvalidRequest, match="`logprobs` is not supported by lab/chat"):
         check_supported(chat_request(logprobs=True), without)
     check_supported(chat_request(logprobs=False, temperature=1), without)  # defaults always pass
     with pytest.raises(InvalidRequest, match="cannot be passed through"):

@@ -51,7 +51,7 @@ def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) ->
 def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: ScriptedProvider) -> None:
     ground = Ground(tmp_path / "data", "", lab)
     with ground.serving() as served:
-        assert served.call("POST", "/compat/v1/images/generations", {"model": "picture", "prompt": "x"}).status == 200
+        assert served.call("POST", "/compat/v1/images/generations", {"model": "image-1", "prompt": "x"}).status == 200
         seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
         refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")
     rows = {row[0]: row for row in seen.lines}
@@ -91,14 +91,14 @@ def test_the_cheapest_call_is_made_and_reported(tmp_path: Path, lab: ScriptedPro
     ended = check(tmp_path / "data", lab, "--yes")
     assert ended.status == 0, ended
     quoted, told = ended.out.splitlines()
-    assert quoted.startswith("lab/lab/talk (chat): at most 0.000")
+    assert quoted.startswith("lab/lab/chat (chat): at most 0.000")
     assert "lab works: " in told
     assert f"{lab.bill_usd:f} USD" in told
     assert len(lab.invoice) == 1
 
 
 @pytest.mark.parametrize(
-    ("model", "made"), [("picture", "an image of "), ("touch", "an image of "), ("film", "a video of ")]
+    ("model", "made"), [("image-1", "an image of "), ("edit-1", "an image of "), ("video-1", "a video of ")]
 )
 def test_a_model_can_be_named(tmp_path: Path, lab: ScriptedProvider, model: str, made: str) -> None:
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
@@ -118,7 +118,7 @@ def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, lab: Scripte
 
 
 def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> None:
-    ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/talk", "--record", tmp_path / "kept")
+    ended = check(tmp_path / "data", lab, "--yes", "--model", "lab/chat", "--record", tmp_path / "kept")
     assert ended.status == 1
     assert "chat calls are not recorded" in ended.err
     assert len(lab.invoice) == 0
@@ -126,10 +126,10 @@ def test_chat_calls_are_not_recorded(tmp_path: Path, lab: ScriptedProvider) -> N
 
 @pytest.mark.parametrize(
     ("model", "act"),
-    [("picture", faults.error(500, "out of paint")), ("film", faults.video_states("in_progress", "failed"))],
+    [("image-1", faults.error(500, "out of paint")), ("video-1", faults.video_states("in_progress", "failed"))],
 )
 def test_a_failing_provider_is_reported(tmp_path: Path, lab: ScriptedProvider, model: str, act: Any) -> None:
-    (lab.images if model == "picture" else lab.videos).next(act)
+    (lab.images if model == "image-1" else lab.videos).next(act)
     ended = check(tmp_path / "data", lab, "--yes", "--model", model)
     assert ended.status == 1
     assert "lab does not work: UPSTREAM_ERROR: " in ended.err
@@ -140,13 +140,13 @@ def test_nothing_is_spent_without_confirmation(
     tmp_path: Path, lab: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, typed: str, calls: int
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    ended = check(tmp_path / "data", lab, "--model", "picture")
+    ended = check(tmp_path / "data", lab, "--model", "image-1")
     assert (ended.status == 0) is (calls > 0)
     assert len(lab.invoice) == calls
 
 
 def test_a_check_writes_nothing_to_the_data_folder(tmp_path: Path, lab: ScriptedProvider) -> None:
-    check(tmp_path / "data", lab, "--yes", "--model", "picture")
+    check(tmp_path / "data", lab, "--yes", "--model", "image-1")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["penstock.toml"]
 
 

@@ -15,7 +15,7 @@ async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
     found = []
     async with open_gateway() as running:
         for prompt in prompts:
-            body = {"model": "picture", "prompt": prompt, "size": "64x64"}
+            body = {"model": "image-1", "prompt": prompt, "size": "64x64"}
             call = running.call(body, endpoint="/image", headers={"x-service-replay": "record"})
             answer = await endpoints.make_images(running.gateway, call)
             found.append(answer.headers["x-service-replay-recording"])
@@ -35,7 +35,7 @@ def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, grou
     where = ("--data", ground.data)
     rows = done("recordings", "list", *where, PENSTOCK_SECRET=MASTER).lines
     assert [row[0] for row in rows] == sorted([first, second], reverse=True)
-    assert rows[0][1:3] == ["image", "picture"]
+    assert rows[0][1:3] == ["image", "image-1"]
     shown = json.loads(done("recordings", "show", first, *where, PENSTOCK_SECRET=MASTER).out)
     assert (shown["id"], shown["request"]["prompt"]) == (first, "a pear")
     assert done("recordings", "delete", first, *where, PENSTOCK_SECRET=MASTER).out == f"deleted {first}\n"

@@ -23,7 +23,7 @@ IMAGE = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).d
 
 async def accept_video(running: RunningGateway, caller: Caller | None = None, **body: Any) -> Accepted:
     """A video of four seconds."""
-    call = running.call({"model": "film", "prompt": "a train", "seconds": 4, **body}, caller=caller)
+    call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     validated = validate.video(call, running.gateway.settings)
     return await accept(running.gateway, call, await make_plan(running.gateway, call, validated, "video", ("video",)))
 
@@ -46,7 +46,7 @@ async def test_all_of_a_call_is_stored_together(open_gateway: OpenGateway) -> No
             "requests": 1, "generations": 1, "transfers": 1, "media": 1, "usage_slots": 0,
         }  # fmt: skip
         record = await running.record(row.id)
-        assert (record["status"], record["model"], record["cost"]) == ("pending", "film", 0)
+        assert (record["status"], record["model"], record["cost"]) == ("pending", "video-1", 0)
         available, held = await running.money()
         assert held == row.hold > 0
         assert available + held == nanos("10")

@@ -430,7 +430,7 @@ async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -
 async def test_the_usage_that_a_provider_reports_is_charged(open_gateway: OpenGateway) -> None:
     """Seconds and tokens as reported; malformed reports are ignored."""
     price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
-    async with open_gateway(models={"picture": {"price": price}}) as running:
+    async with open_gateway(models={"image-1": {"price": price}}) as running:
         for usage, cost in (
             ({"input_tokens": 1, "output_tokens": 10}, "0.001"),
             ({"input_tokens": 1, "output_tokens": -10}, "0.1"),

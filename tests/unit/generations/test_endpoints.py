@@ -37,7 +37,7 @@ async def test_an_image(open_gateway: OpenGateway) -> None:
             "provider_name": "lab",
             "provider": "lab",
             "upstream_id": running.lab.invoice[0].id,
-            "model": "picture",
+            "model": "image-1",
             "executed_model": "lab/easel-1",
             "cost": Decimal("0.04"),
             "cost_currency": "USD",
@@ -120,7 +120,7 @@ async def test_a_caller_that_disconnects_changes_nothing(open_gateway: OpenGatew
     ("body", "kind"),
     [
         ({"model": "nonesuch"}, ModelNotFound),
-        ({"model": "film"}, InvalidRequest),
+        ({"model": "video-1"}, InvalidRequest),
         ({"prompt": ""}, InvalidRequest),
         ({"n": 11}, InvalidRequest),
         ({"size": "0x0"}, InvalidRequest),
@@ -383,7 +383,7 @@ async def test_a_forced_provider_has_no_failover(open_gateway: OpenGateway) -> N
     async with open_gateway(annex=True) as running:
         running.lab.images.next(faults.broken)
         with pytest.raises(UpstreamError):
-            await running.image(model="lab/picture")
+            await running.image(model="lab/image-1")
         assert running.annex.submits == 0
         assert (await running.image(model="annex/easel-1"))["metadata"]["provider"] == "annex"
 
@@ -404,7 +404,7 @@ async def test_when_all_providers_are_busy_the_response_says_when_to_retry(open_
 
 async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> None:
     """A video is accepted at one price; the gateway restarts with another before it is completed."""
-    dear = {"film": {"price": {"unit": "second", "usd": "99"}}}
+    dear = {"video-1": {"price": {"unit": "second", "usd": "99"}}}
     async with neighbours() as labs:
         async with open_gateway(labs=labs) as running:
             labs[0].videos.next(faults.never_ends)

@@ -62,7 +62,7 @@ async def test_a_cancel_at_any_moment_gives_one_end(open_gateway: OpenGateway) -
 async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGateway) -> None:
     """Three times the held number of tokens are reported. The caller pays the hold, the gateway the rest."""
     price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
-    async with open_gateway(models={"picture": {"price": price}}, starting_credit_usd="0.1") as running:
+    async with open_gateway(models={"image-1": {"price": price}}, starting_credit_usd="0.1") as running:
         running.lab.usage = {"input_tokens": 0, "output_tokens": 3000}
         made = await running.image()
         assert made["metadata"]["cost"] == Decimal("0.1")
@@ -75,7 +75,7 @@ async def test_a_provider_that_charges_more_than_was_held(open_gateway: OpenGate
 @sqlite_only
 async def test_a_provider_that_charges_less_than_was_held(open_gateway: OpenGateway) -> None:
     price = {"unit": "token", "output_usd": "0.0001", "max_tokens": 1000}
-    async with open_gateway(models={"picture": {"price": price}}) as running:
+    async with open_gateway(models={"image-1": {"price": price}}) as running:
         running.lab.usage = {"input_tokens": 0, "output_tokens": 1}
         made = await running.image()
         assert made["metadata"]["cost"] == Decimal("0.0001")
@@ -85,7 +85,7 @@ async def test_a_provider_that_charges_less_than_was_held(open_gateway: OpenGate
 @sqlite_only
 async def test_tiny_prices_are_rounded_once(open_gateway: OpenGateway) -> None:
     """Four videos of four seconds at 0.1 nano-dollars a second: 1.6, rounded to 2; each alone would be rounded to 0."""
-    async with open_gateway(models={"film": {"price": {"unit": "second", "usd": "0.0000000001"}}}) as running:
+    async with open_gateway(models={"video-1": {"price": {"unit": "second", "usd": "0.0000000001"}}}) as running:
         done = await running.finished((await running.video(n=4)).json["id"])
         assert done["metadata"]["cost"] == Decimal("0.000000002")
 

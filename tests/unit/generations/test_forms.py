@@ -203,5 +203,5 @@ def test_openai_client_can_send_every_field() -> None:
 
 
 def test_openai_client_can_send_a_file() -> None:
-    read = sent_by_openai(input_reference=b"picture")
-    assert [one.data for one in read["input_reference"]] == [b"picture"]
+    read = sent_by_openai(input_reference=b"image data")
+    assert [one.data for one in read["input_reference"]] == [b"image data"]

@@ -48,7 +48,7 @@ async def make_image(running: RunningGateway) -> str:
 
 
 async def make_image_later(running: RunningGateway) -> str:
-    body = {"model": "picture", "prompt": CANARY, "size": "64x64"}
+    body = {"model": "image-1", "prompt": CANARY, "size": "64x64"}
     call = running.call(body, endpoint="/compat/v1/images/generations", headers={"prefer": "respond-async"})
     await endpoints.make_images(running.gateway, call)
     await running.ended(call.id)

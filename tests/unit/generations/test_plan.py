@@ -19,14 +19,14 @@ from tests.gateway import OpenGateway, RunningGateway, of, sqlite_only
 pytestmark = sqlite_only
 
 BODIES: Mapping[str, dict[str, Any]] = {
-    "image": {"model": "picture", "prompt": "a pear", "size": "64x64"},
+    "image": {"model": "image-1", "prompt": "a pear", "size": "64x64"},
     "edit": {
-        "model": "touch",
+        "model": "edit-1",
         "prompt": "add a hat",
         "size": "64x64",
         "image": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode(),
     },
-    "video": {"model": "film", "prompt": "a train", "seconds": 4, "size": "128x128"},
+    "video": {"model": "video-1", "prompt": "a train", "seconds": 4, "size": "128x128"},
 }
 # By mode: the source of the result with a recording, and without one.
 MATRIX = {
@@ -117,8 +117,8 @@ async def test_the_newest_match_is_replayed_and_only_to_its_organization(open_ga
 
 async def test_a_standard_match_works_across_providers_of_a_model(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
-        await recording(running, "image", model="annex/picture")
-        response = await send(running, "image", {"": "replay-or-error"}, model="lab/picture")
+        await recording(running, "image", model="annex/image-1")
+        response = await send(running, "image", {"": "replay-or-error"}, model="lab/image-1")
         assert response.json["metadata"]["provider"] == "annex"
 
 

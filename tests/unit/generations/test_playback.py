@@ -9,8 +9,8 @@ from penstock.generations import endpoints, retrieve
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, neighbours, sqlite_only
 
-IMAGE = {"model": "picture", "prompt": "a pear", "size": "64x64"}
-VIDEO = {"model": "film", "prompt": "a train", "seconds": 4}
+IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
+VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4}
 OR_RECORD = {"x-service-replay": "replay-or-record"}
 
 

@@ -36,7 +36,7 @@ async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) ->
         assert shown["metadata"]["cost"] == Decimal("0.4")
         assert "note" not in shown["metadata"]
         record = await running.record(video_id)
-        assert (record["status"], record["cost"], record["model"]) == ("completed", Decimal("0.4"), "film")
+        assert (record["status"], record["cost"], record["model"]) == ("completed", Decimal("0.4"), "video-1")
         again = await running.purge(video_id)
         assert again == {"id": video_id, "purged": True, "already_purged": True, "media_deleted": 0}
         with pytest.raises(NotFound):

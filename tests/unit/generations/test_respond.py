@@ -15,11 +15,11 @@ NAMES = {"lab": "The Lab"}
 VIDEO = Output("med_1", "video/mp4", 1234, 1280, 720)
 PLAN = Plan(
     (
-        PlannedCandidate("lab", "film", "reel-2", hold=nanos("0.4")),
-        PlannedCandidate("annex", "film", "r", hold=nanos("9")),
+        PlannedCandidate("lab", "video-1", "reel-2", hold=nanos("0.4")),
+        PlannedCandidate("annex", "video-1", "r", hold=nanos("9")),
     )
 )
-REQUEST = Request(task="video", model="film", values={"prompt": "waves", "seconds": 4, "size": "16:9"})
+REQUEST = Request(task="video", model="video-1", values={"prompt": "waves", "seconds": 4, "size": "16:9"})
 
 
 def generation_result(*outputs: Output, **changes: Any) -> GenerationResult:
@@ -41,7 +41,7 @@ def row(
         org_id="org_1",
         task="video",
         status=status,
-        model="film",
+        model="video-1",
         request=msgspec.json.encode(request) if request else None,
         plan=msgspec.json.encode(PLAN),
         result=msgspec.json.encode(result) if result else None,
@@ -78,11 +78,11 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
         Component("input", "image", 1, 1, "0.0000004", nanos("0.0000004")),
         Component("input", "token", 12.5, 12.5, "0.0000015", nanos("0.00001875")),
     )
-    answer = respond.estimate("film", "lab", Quote(lines, Nanos(sum(line.total for line in lines))))
+    answer = respond.estimate("video-1", "lab", Quote(lines, Nanos(sum(line.total for line in lines))))
     assert answer.status == 200
     assert answer.json == {
         "estimated": True,
-        "model": "film",
+        "model": "video-1",
         "provider": "lab",
         "total_cost_micros": 800_019,
         "currency": "USD",
@@ -99,7 +99,7 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
 
 
 def test_a_dry_run_of_something_free() -> None:
-    answer = respond.estimate("film", "lab", Quote(components=()))
+    answer = respond.estimate("video-1", "lab", Quote(components=()))
     assert (answer.json["total_cost_micros"], answer.json["components"]) == (0, [])
 
 
@@ -121,7 +121,7 @@ def test_an_image_result() -> None:
             "provider_name": "The Lab",
             "provider": "lab",
             "upstream_id": "up-1",
-            "model": "film",
+            "model": "video-1",
             "executed_model": "lab/reel-2",
             "cost": Decimal("0.3"),
             "cost_currency": "USD",
@@ -162,7 +162,7 @@ def test_an_image_has_one_form_and_perhaps_a_revised_prompt(
 
 def test_the_status_of_an_asynchronous_image() -> None:
     assert respond.image_status(row()) == {
-        "id": "req_1", "object": "image.generation", "created": 1_700_000_000, "status": "queued", "model": "film",
+        "id": "req_1", "object": "image.generation", "created": 1_700_000_000, "status": "queued", "model": "video-1",
     }  # fmt: skip
     failed = respond.image_status(row("failed", error_code="UPSTREAM_ERROR", error_message="It broke."))
     assert failed["error"] == {"code": "UPSTREAM_ERROR", "message": "It broke."}
@@ -174,7 +174,7 @@ UNFINISHED = {
     "provider_name": "The Lab",
     "provider": "lab",
     "upstream_id": "",
-    "model": "film",
+    "model": "video-1",
     "executed_model": "lab/reel-2",
     "cost_currency": "USD",
     "cost_estimate": Decimal("0.4"),
@@ -187,7 +187,7 @@ def test_creation_returns_part_of_the_object() -> None:
         "object": "video",
         "created_at": 1_700_000_000,
         "status": "queued",
-        "model": "film",
+        "model": "video-1",
         "seconds": "4",
         "size": "16:9",
         "metadata": UNFINISHED,
@@ -217,7 +217,7 @@ def test_a_completed_video() -> None:
         "completed_at": 1_700_000_060,
         "expires_at": 1_700_086_460,
         "status": "completed",
-        "model": "film",
+        "model": "video-1",
         "progress": 100,
         "prompt": "waves",
         "seconds": "4.5",
@@ -228,7 +228,7 @@ def test_a_completed_video() -> None:
             "provider_name": "Annex",
             "provider": "annex",
             "upstream_id": "video_9",
-            "model": "film",
+            "model": "video-1",
             "executed_model": "annex/r",
             "cost": Decimal("0.3"),
             "cost_currency": "USD",
@@ -284,7 +284,7 @@ def test_a_video_whose_files_expired_is_still_completed() -> None:
     ],
 )
 def test_seconds_and_size_are_strings(values: dict[str, Any], seconds: str, size: str) -> None:
-    shown = video(row(request=Request(task="video", model="film", values=values)))
+    shown = video(row(request=Request(task="video", model="video-1", values=values)))
     assert (shown["seconds"], shown["size"]) == (seconds, size)
 
 

@@ -18,14 +18,14 @@ from penstock.generations.rows import (
 from penstock.schema import Fingerprint, PlannedCandidate
 from tests.gateway import OpenGateway
 
-RECORDING = Recording("rec_1", Fingerprint("video", "film", {"seconds": 4}, b"standard", b"strict", "strict"))
+RECORDING = Recording("rec_1", Fingerprint("video", "video-1", {"seconds": 4}, b"standard", b"strict", "strict"))
 
 
 @pytest.mark.parametrize(
     "source", [Live(), Live(is_reported=True), RECORDING, Follow("req_1", RECORDING), Replay("rec_1", 5), Mock(5)]
 )
 def test_a_plan_is_stored_with_its_source(source: Source) -> None:
-    plan = Plan((PlannedCandidate("lab", "film", "reel-2"),), source, forced=True)
+    plan = Plan((PlannedCandidate("lab", "video-1", "reel-2"),), source, forced=True)
     assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
 
 

@@ -47,7 +47,9 @@ async def driving(running: RunningGateway, count: int = 1) -> None:
 
 async def begun(running: RunningGateway, **body: Any) -> str:
     """Accept a video without waiting until it is claimed."""
-    answer = await endpoints.start_video(running.gateway, running.call({"model": "film", "prompt": "a train", **body}))
+    answer = await endpoints.start_video(
+        running.gateway, running.call({"model": "video-1", "prompt": "a train", **body})
+    )
     video_id: str = answer.json["id"]
     return video_id
 
@@ -172,7 +174,7 @@ async def test_an_image_whose_process_died(open_gateway: OpenGateway) -> None:
         labs[0].images.always(faults.stalled)
         async with door(open_gateway, labs, drain_seconds=0) as running:
             asked = running.call(
-                {"model": "picture", "prompt": "a pear", "size": "64x64"}, headers={"prefer": "respond-async"}
+                {"model": "image-1", "prompt": "a pear", "size": "64x64"}, headers={"prefer": "respond-async"}
             )
             image_id = (await endpoints.make_images(running.gateway, asked)).json["id"]
             await labs[0].images.reached(1)

@@ -115,7 +115,7 @@ async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) 
         loaded = await load(transfer, UploadedFile(png(16, 16)))
         ((stored, sha256),) = await transfer.store_inputs([loaded], running.clock.now_ms())
         assert (stored.size_bytes, len(sha256)) == (len(loaded.data), 32)
-        request = Request(task="edit", model="touch", values={}, inputs=(stored,))
+        request = Request(task="edit", model="edit-1", values={}, inputs=(stored,))
         images = await transfer.read_inputs(request)
         assert [image.data for image in images["images"]] == [loaded.data]
         await running.storage.delete(storage_key(stored.media_id))

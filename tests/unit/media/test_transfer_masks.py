@@ -64,7 +64,7 @@ async def test_a_mask_is_converted_to_the_polarity_of_the_provider(
         transfer = running.gateway.transfer
         inputs = [await load(transfer, png(8, 8), "image"), await load(transfer, mask(8, 8))]
         stored = await transfer.store_inputs(inputs, running.clock.now_ms())
-        request = Request(task="edit", model="touch", values={}, inputs=tuple(record for record, _ in stored))
+        request = Request(task="edit", model="edit-1", values={}, inputs=tuple(record for record, _ in stored))
         images = await transfer.read_inputs(request, polarity)
     assert corners(images["mask"][0].data) == expected
     assert images["images"][0].data == png(8, 8), "other inputs are not changed"

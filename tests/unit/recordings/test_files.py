@@ -14,7 +14,7 @@ from penstock.generations import endpoints
 from penstock.recordings import files
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
 
-BODY = {"model": "picture", "prompt": "a pear", "size": "64x64"}
+BODY = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
 
 async def record(running: RunningGateway) -> Any:

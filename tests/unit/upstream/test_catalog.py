@@ -29,7 +29,9 @@ def provider(slug: str, *models: Model, **fields: Any) -> Provider:
     return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **fields)
 
 
-ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
+ONE = provider(
+    "one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("video-1", "video"), key_env="ONE_KEY"
+)
 TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
 ROUTER = provider("hub", model("hub/*", "chat", "*"), model("hub/named", "chat", "named"))
 
@@ -163,7 +165,7 @@ def test_names_of_no_model(name: str) -> None:
     ("name", "words"),
     [
         ("foxx", "The model `foxx` does not exist. Did you mean `fox`?"),
-        ("flm", "The model `flm` does not exist. Did you mean `film`?"),
+        ("vido-1", "The model `vido-1` does not exist. Did you mean `video-1`?"),
         ("zzzzzzzz", "The model `zzzzzzzz` does not exist."),
         ("old-fox", "The model `old-fox` was retired; use `fox`."),
     ],
@@ -186,7 +188,7 @@ def test_the_error_proposes_no_model_that_cannot_be_used() -> None:
 @pytest.mark.parametrize(
     ("name", "tasks", "words"),
     [
-        ("film", IMAGE, "`film` does not support image generation; it supports image-to-video, text-to-video."),
+        ("video-1", IMAGE, "`video-1` does not support image generation; it supports image-to-video, text-to-video."),
         ("fox", VIDEO, "`fox` does not support video generation; it supports text-to-image."),
         ("fox", EDIT, "`fox` does not support image edits; it supports text-to-image."),
         ("fox", CHAT, "`fox` does not support chat; it supports text-to-image."),
@@ -233,7 +235,7 @@ def test_a_change_of_an_unknown_model_is_refused() -> None:
 
 
 def test_a_change_of_a_model_of_an_inactive_provider_is_allowed() -> None:
-    assert slugs(route(catalog(environ={}, models={"film": {"weight": 2}}), "fox")) == ["two"]
+    assert slugs(route(catalog(environ={}, models={"video-1": {"weight": 2}}), "fox")) == ["two"]
 
 
 def test_a_model_without_a_price_is_refused_unless_flagged() -> None:
@@ -328,10 +330,10 @@ def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
 
 def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
     """Text-to-video and image-to-video may have two endpoints."""
-    from_text, from_image = model("film", "video", "words"), model("film", "video", "moves")
-    other = provider("two", model("film", "video"))
-    found = route(catalog(provider("one", from_text, from_image), other), "one/film", VIDEO)
-    wanted = Request(task="video", model="film", values={})
+    from_text, from_image = model("video-1", "video", "words"), model("video-1", "video", "moves")
+    other = provider("two", model("video-1", "video"))
+    found = route(catalog(provider("one", from_text, from_image), other), "one/video-1", VIDEO)
+    wanted = Request(task="video", model="video-1", values={})
     for upstream in ("words", "moves"):
 
         def check(one: Model, request: Request, upstream: str = upstream) -> None:
@@ -343,7 +345,7 @@ def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
 
 
 def test_mocks_also_serve_models_of_inactive_providers() -> None:
-    assert slugs(catalog(environ={}).known_route("film", VIDEO)) == ["one"]
+    assert slugs(catalog(environ={}).known_route("video-1", VIDEO)) == ["one"]
     with pytest.raises(ModelNotFound):
         catalog().known_route("wolf", IMAGE)
     mocks = {"image": "sketch", "edit": "retouch", "upscale": "enlarge", "video": "clip", "chat": "echo"}

@@ -22,7 +22,9 @@ def provider(slug: str, *models: Model, **fields: Any) -> Provider:
     return Provider(slug=slug, name=slug.title(), docs="", base_url=f"https://{slug}.example", models=models, **fields)
 
 
-ONE = provider("one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("film", "video"), key_env="ONE_KEY")
+ONE = provider(
+    "one", model("fox", upstream="fox-v1", aliases=("vulpes",)), model("video-1", "video"), key_env="ONE_KEY"
+)
 TWO = provider("two", model("fox", upstream="acme/fox"), model("two/own"), retired={"old-fox": "fox"})
 
 
@@ -52,7 +54,7 @@ def test_a_model_object() -> None:
 
 
 def test_the_list_has_each_id_once() -> None:
-    assert [one["id"] for one in catalog().list()] == ["fox", "film", "two/own"]
+    assert [one["id"] for one in catalog().list()] == ["fox", "video-1", "two/own"]
     assert not any("schema" in one for one in catalog().list())
     assert all(one["schema"]["properties"]["prompt"] for one in catalog().list(schema=True))
 
@@ -68,8 +70,8 @@ def test_the_list_has_each_id_once() -> None:
 )
 def test_the_modes_of_a_video_model_follow_from_its_table(row: Any, modes: list[str]) -> None:
     op = replace(OPS["video"], params=(row,) if row else ())
-    known = catalog(provider("one", Model(id="film", upstream="f", op=op, prices=PRICE)))
-    assert known.describe("film")["modes"] == modes
+    known = catalog(provider("one", Model(id="video-1", upstream="f", op=op, prices=PRICE)))
+    assert known.describe("video-1")["modes"] == modes
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,6 @@ def test_conditions_of_prices_are_shown() -> None:
         Price(unit="second", usd="0.5", when={"resolution": "1080p"}),
         Price(unit="second", usd="0.1", input_usd="0.01"),
     )
-    shown = catalog(provider("one", model("film", "video", prices=prices))).describe("film")["pricing"]
+    shown = catalog(provider("one", model("video-1", "video", prices=prices))).describe("video-1")["pricing"]
     assert shown[0]["when"] == {"resolution": "1080p"}
     assert shown[1]["input_usd"] == "0.01"

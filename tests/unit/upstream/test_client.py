@@ -14,8 +14,8 @@ from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import Act
 from tests.gateway import OpenGateway, RunningGateway
 
-IMAGE = Request(task="image", model="picture", values={"prompt": "a pear", "size": "64x64"})
-VIDEO = Request(task="video", model="film", values={"prompt": "a train", "seconds": 4})
+IMAGE = Request(task="image", model="image-1", values={"prompt": "a pear", "size": "64x64"})
+VIDEO = Request(task="video", model="video-1", values={"prompt": "a train", "seconds": 4})
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def dialect() -> Dialect:
     return "sqlite"
 
 
-def candidate(running: RunningGateway, model: str = "picture") -> Candidate:
-    task = "video" if model == "film" else "image"
+def candidate(running: RunningGateway, model: str = "image-1") -> Candidate:
+    task = "video" if model == "video-1" else "image"
     return running.gateway.catalog.route(model, (task,), lambda *_: True).first
 
 
@@ -47,7 +47,7 @@ async def test_submit_an_image(open_gateway: OpenGateway) -> None:
 
 async def test_submit_poll_and_cancel_a_job(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        upstream, video = running.gateway.upstream, candidate(running, "film")
+        upstream, video = running.gateway.upstream, candidate(running, "video-1")
         result = await submit(running, VIDEO)
         assert (result.status, result.ref) == ("queued", {"id": next(iter(running.lab.video_jobs))})
         assert [(await upstream.poll(video, result.ref)).status for _ in range(2)] == ["in_progress", "completed"]
@@ -119,12 +119,12 @@ async def test_a_failed_poll_does_not_end_the_job(open_gateway: OpenGateway) -> 
         for act in (faults.broken, faults.dropped, faults.page, faults.nonsense, faults.missing):
             running.lab.polls.next(act)
             with pytest.raises(AttemptFailed):
-                await running.gateway.upstream.poll(candidate(running, "film"), result.ref)
+                await running.gateway.upstream.poll(candidate(running, "video-1"), result.ref)
 
 
 async def test_polls_may_be_read_by_another_function(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        video = candidate(running, "film")
+        video = candidate(running, "video-1")
         op = replace(video.model.op, read_poll=lambda reply: Result(status="failed", message=reply.json["id"]))
         target = replace(video, model=replace(video.model, op=op))
         result = await running.gateway.upstream.submit(target, VIDEO, 1, {})
@@ -134,7 +134,7 @@ async def test_polls_may_be_read_by_another_function(open_gateway: OpenGateway) 
 
 async def test_credentials_are_sent_only_to_hosts_of_the_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        upstream, video = running.gateway.upstream, candidate(running, "film")
+        upstream, video = running.gateway.upstream, candidate(running, "video-1")
         assert upstream.download_source(video, File(url="https://cdn.example/x.mp4")).headers == {}
         with pytest.raises(AttemptFailed, match="outside its own domain"):
             upstream.download_source(video, File(url="https://cdn.example/x.mp4", private=True))
@@ -145,6 +145,6 @@ async def test_credentials_are_sent_only_to_hosts_of_the_provider(open_gateway: 
 
 async def test_cancel_without_a_way_to_cancel_returns_false(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        video = candidate(running, "film")
+        video = candidate(running, "video-1")
         without_cancel = replace(video, model=replace(video.model, op=replace(video.model.op, cancel=None)))
         assert await running.gateway.upstream.cancel(without_cancel, {"id": "x"}) is False

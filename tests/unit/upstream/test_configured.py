@@ -49,7 +49,7 @@ def test_a_provider_of_the_operators_own() -> None:
         task = "image"
         price = { unit = "image", usd = "0.04", note = "our contract" }
         [[providers.lab.models]]
-        id = "film"
+        id = "video-1"
         upstream = "reel-2"
         task = "video"
         name = "Film"
@@ -72,7 +72,7 @@ def test_a_provider_of_the_operators_own() -> None:
             priority=3,
         ),
         Model(
-            id="film",
+            id="video-1",
             upstream="reel-2",
             op=openai_compatible.VIDEO,
             name="Film",
