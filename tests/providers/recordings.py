@@ -282,7 +282,8 @@ async def run_recording(recording: Recording) -> dict[str, Any]:
 async def _run_chat(upstream: Upstream, option: Candidate, content: Mapping[str, Any]) -> dict[str, Any]:
     body = {"model": content["model"], **content["request"]}
     caller = Caller("org_1", "key_1")
-    request = read_chat_request(Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body))
+    call = Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body)
+    request = read_chat_request(call, Settings())
     check_supported(request, option.model)
     fields = provider_body(request, option.model)
     finish = option.model.op.settings.get("finish_reasons", {})

@@ -46,6 +46,7 @@ _IMAGE: Schema = {
 # ---------------------------------------------------------------------------------------------------------------- chat
 
 _NAME: Schema = {"type": "string", "minLength": 1}
+_CHAT_IMAGE = "^(https://|data:image/(png|jpe?g|webp|gif|avif|heic|heif);base64,)"
 _PARTS = array(
     {
         "anyOf": [
@@ -53,7 +54,7 @@ _PARTS = array(
             open_object(
                 {
                     "type": {"const": "image_url"},
-                    "image_url": open_object({"url": {"type": "string", "pattern": "^(https://|data:image/)"}}),
+                    "image_url": open_object({"url": {"type": "string", "pattern": _CHAT_IMAGE}}),
                 }
             ),
         ]

@@ -8,6 +8,7 @@ import msgspec
 from penstock.accounts.chat_settlement import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
+from penstock.chat.images import inline_images
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
 from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
@@ -40,7 +41,7 @@ _decode_completion = msgspec.json.Decoder(_Completion).decode
 
 async def complete(gateway: Gateway, call: Call) -> Response:
     """Return the response of the first provider that answers, or a stream of it; raise the problem if none does."""
-    chat = read_chat_request(call)
+    chat = read_chat_request(call, gateway.settings)
     route = gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy)
     values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
     request = Request(task="chat", model=chat.model, values=values)
@@ -48,8 +49,10 @@ async def complete(gateway: Gateway, call: Call) -> Response:
     output_tokens = gateway.settings.chat_output_tokens
     if call.dry_run:
         return respond.estimate(chat.model, route.first.provider.slug, quote(route.first.model, chat, output_tokens))
+    if chat.images:
+        chat = await inline_images(chat, route, gateway.transfer)
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
-    modality = "vision" if chat.has_images else None
+    modality = "vision" if chat.images else None
     reservation = await gateway.chat_settlement.reserve(call, request, amount, modality)
     reserved = _ReservedCall(gateway, chat, reservation)
     try:

@@ -1,14 +1,17 @@
 """Check a chat call: its parameters, messages and tools."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
+from penstock.net.guard import EgressRules, check_media_url
 from penstock.providers.spec import Model
 from penstock.schema import Call
+from penstock.settings import Settings
 from penstock.upstream import translate
 
 _ROLES = ("system", "user", "assistant", "tool")
@@ -26,17 +29,37 @@ _FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
 _MIN_BYTES_PER_TOKEN = 2
 _MAX_TOKENS_PER_IMAGE = 3000
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
+_DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
+# Further fields of a part that name a file. Some servers read them whatever the type of the part is, and would fetch
+# URLs that nobody checked.
+_FILE_FIELD = re.compile(r"url|image|audio|video|file|uuid", re.IGNORECASE)
+
+
+class ChatImage(msgspec.Struct, frozen=True):
+    """An image in a message: a checked URL, or a data URI."""
+
+    message: int
+    part: int
+    source: str
+
+    @property
+    def param(self) -> str:
+        return _image_param(self.message, self.part)
+
+    @property
+    def is_url(self) -> bool:
+        return not _is_data_uri(self.source)
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A checked chat call with its body as the caller sent it."""
+    """A checked chat call with its body as the caller sent it; only the URLs of images are written in one form."""
 
     model: str
     body: dict[str, Any]
     extras: dict[str, Any]  # fields of the body that the interface does not name
     stream: bool
     wants_usage: bool
-    has_images: bool
+    images: tuple[ChatImage, ...]
     max_input_tokens: int
     token_limit: int | None  # the caller's limit for one choice
     choices: int
@@ -46,7 +69,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
         return self.choices * (self.token_limit or default)
 
 
-def read_chat_request(call: Call) -> ChatRequest:
+def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
     """Check the body of a call; raise InvalidRequest for the first fault."""
     body = call.json
     if not isinstance(body, dict):
@@ -63,19 +86,38 @@ def read_chat_request(call: Call) -> ChatRequest:
     for name in ("model", "messages"):
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
-    text_bytes, images = _check_messages(body["messages"])
+    text_bytes, images = _check_messages(body["messages"], settings)
     token_limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
     return ChatRequest(
         model=body["model"],
-        body=body,
+        body=_with_images(body, images) if images else body,
         extras=extras,
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
-        has_images=images > 0,
-        max_input_tokens=_max_input_tokens(body, text_bytes, images),
+        images=tuple(images),
+        max_input_tokens=_max_input_tokens(body, text_bytes, len(images)),
         token_limit=max(token_limits, default=None),
         choices=body.get("n") or 1,
     )
+
+
+def with_images(chat: ChatRequest, images: Sequence[ChatImage]) -> ChatRequest:
+    """Return the call with other sources of some of its images."""
+    return msgspec.structs.replace(chat, body=_with_images(chat.body, images))
+
+
+def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[str, Any]:
+    messages = list(body["messages"])
+    copied: set[int] = set()
+    for image in images:
+        if image.message not in copied:
+            copied.add(image.message)
+            message = messages[image.message]
+            messages[image.message] = {**message, "content": list(message["content"])}
+        parts = messages[image.message]["content"]
+        part = parts[image.part]
+        parts[image.part] = {**part, "image_url": {**part["image_url"], "url": image.source}}
+    return {**body, "messages": messages}
 
 
 def check_supported(chat: ChatRequest, model: Model) -> None:
@@ -196,12 +238,12 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], Any], None]] = {
 # ------------------------------------------------------------------------------------------------------------ messages
 
 
-def _check_messages(messages: list[Any]) -> tuple[int, int]:
-    """Return the bytes of text and the number of images in all messages; raise InvalidRequest for a malformed one."""
+def _check_messages(messages: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
+    """Return the bytes of text and the images in all messages; raise InvalidRequest for a malformed one."""
     if not messages:
         raise InvalidRequest("`messages` must have at least one message.", param="messages")
     text_bytes = 0
-    images = 0
+    images: list[ChatImage] = []
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             raise InvalidRequest(f"`messages[{number}]` must be an object.", param=f"messages[{number}]")
@@ -212,7 +254,7 @@ def _check_messages(messages: list[Any]) -> tuple[int, int]:
         if isinstance(content, str):
             text_bytes += _text_size(content)
         elif isinstance(content, list):
-            part_bytes, part_images = _check_parts(number, content)
+            part_bytes, part_images = _check_parts(number, content, settings)
             text_bytes += part_bytes
             images += part_images
         elif content is not None or not (role == "assistant" and message.get("tool_calls")):
@@ -246,10 +288,10 @@ def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> i
     return _json_size(tool_calls)
 
 
-def _check_parts(number: int, parts: list[Any]) -> tuple[int, int]:
-    """Return the bytes of text and the number of images in the parts of one message."""
+def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
+    """Return the bytes of text and the images in the parts of one message."""
     text_bytes = 0
-    images = 0
+    images = []
     for index, part in enumerate(parts):
         where = f"content[{index}]"
         kind = part.get("type") if isinstance(part, dict) else None
@@ -260,12 +302,42 @@ def _check_parts(number: int, parts: list[Any]) -> tuple[int, int]:
         elif kind == "image_url":
             image = part.get("image_url")
             url = image.get("url") if isinstance(image, dict) else None
-            if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
+            if not isinstance(url, str):
                 _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
-            images += 1
+            images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
         else:
             _refuse(number, f"{where}.type", "must be `text` or `image_url`")
+        if len(part) > 2:
+            _check_other_part_fields(number, where, part)
     return text_bytes, images
+
+
+def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -> None:
+    for name in part:
+        if name != part["type"] and _FILE_FIELD.search(name):
+            _refuse(number, f"{where}.{name}", f"is not a field of a part of type `{part['type']}`")
+
+
+def _check_source(source: str, param: str, settings: Settings) -> str:
+    """Return the data URI or the checked URL of an image; raise InvalidRequest for others, or for one too large."""
+    if not _is_data_uri(source):
+        return check_media_url(source, param, EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts))
+    head = _DATA_URI.match(source)
+    if head is None:
+        raise InvalidRequest(
+            f"`{param}` must be a base64 data URI of a PNG, JPEG, WebP, GIF, AVIF or HEIC image.", param=param
+        )
+    if (len(source) - head.end()) // 4 * 3 > settings.image_bytes + 2:  # with up to two bytes of padding
+        raise InvalidRequest(f"`{param}` may have at most {settings.image_bytes} bytes.", param=param)
+    return source
+
+
+def _is_data_uri(source: str) -> bool:
+    return source[:5].lower() == "data:"
+
+
+def _image_param(message: int, part: int) -> str:
+    return f"messages[{message}].content[{part}].image_url.url"
 
 
 def _refuse(number: int, field: str, rule: str) -> NoReturn:

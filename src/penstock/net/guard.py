@@ -114,7 +114,7 @@ def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) 
     try:
         return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress).url
     except ValueError:
-        raise InvalidRequest(f"{param} {_REQUIREMENT}", param=param) from None
+        raise InvalidRequest(f"`{param}` {_REQUIREMENT}", param=param) from None
 
 
 def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
@@ -123,6 +123,15 @@ def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
         return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress)
     except ValueError:
         raise UrlBlocked from None
+
+
+def is_public_url(text: str) -> bool:
+    """Whether a URL keeps the rules without any exception of the operator's."""
+    try:
+        check_fetch_url(text)
+    except UrlBlocked:
+        return False
+    return True
 
 
 def _split(text: str, max_length: int) -> re.Match[str]:

@@ -120,6 +120,7 @@ PROVIDER = Provider(
     name="AUTOMATIC1111",
     docs="https://github.com/AUTOMATIC1111/stable-diffusion-webui/wiki/API",
     base_url="http://127.0.0.1:7860",
+    self_hosted=True,
     base_url_env="A1111_URL",
     auth=basic_auth,
     error_message=error_message,

@@ -15,6 +15,7 @@ PROVIDER = Provider(
     name="llama.cpp",
     docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     base_url="http://127.0.0.1:8080",
+    self_hosted=True,
     base_url_env="LLAMACPP_URL",
     auth=bearer_if_set,
     error_message=openai_compatible.error_message,

@@ -106,6 +106,7 @@ PROVIDER = Provider(
     docs="https://localai.io/features/image-generation",
     error_message=error_message,
     base_url="http://127.0.0.1:8080",
+    self_hosted=True,
     base_url_env="LOCALAI_URL",
     auth=bearer_if_set,
     models=(  # the names in LocalAI's documentation and gallery

@@ -27,6 +27,7 @@ PROVIDER = Provider(
     name="Ollama",
     docs="https://docs.ollama.com/api/openai-compatibility",
     base_url="http://127.0.0.1:11434",
+    self_hosted=True,
     base_url_env="OLLAMA_URL",
     error_message=openai_compatible.error_message,
     failure_kind=failure_kind,

@@ -367,6 +367,7 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict)
     error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response
     failure_kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone is misleading
+    self_hosted: bool = False  # a server of the operator's own: it is sent no URLs to fetch, whatever its base URL is
     base_url_env: str | None = None  # self-hosted providers: environment variable with the base URL
     callback_key_env: str | None = None  # environment variable with the Standard Webhooks secret for its callbacks
     domain: str | None = None  # poll URLs may be on any https host of this domain; the credential is sent there

@@ -16,6 +16,7 @@ PROVIDER = Provider(
     name="vLLM",
     docs="https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
     base_url="http://127.0.0.1:8000",
+    self_hosted=True,
     base_url_env="VLLM_URL",
     auth=bearer_if_set,
     error_message=error_message,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
+from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
@@ -38,6 +39,12 @@ class Candidate:
     @property
     def executed_model(self) -> str:
         return f"{self.provider.slug}/{self.model.upstream}"
+
+    @property
+    def in_own_network(self) -> bool:
+        """Whether the provider may reach hosts that the egress rules block, as a server of the operator's own can."""
+        provider = self.provider
+        return provider.local is None and (provider.self_hosted or not is_public_url(provider.base_url))
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,7 @@ def _own(slug: str, written: Any) -> Provider:
         name=table.name or slug,
         docs="",
         base_url=table.base_url.rstrip("/"),
+        self_hosted=True,
         key_env=table.key_env or None,
         auth=bearer if table.key_env else lambda _: {},
         models=_models(where, slug, table.models, table.priority, table.callback_field),

@@ -75,7 +75,7 @@ async def test_a_response_is_passed_on_and_charged(open_gateway: OpenGateway) ->
 @sqlite_only
 async def test_a_call_with_images_has_the_modality_vision(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        part = {"type": "image_url", "image_url": {"url": "https://a.example/x.png"}}
+        part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
         await chat(running, messages=[{"role": "user", "content": [{"type": "text", "text": "what"}, part]}])
         assert (await last_record(running))["modality"] == "vision"
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 import jsonschema_rs  # comes with schemathesis
+import msgspec
 import pytest
 
 from penstock.api import request_schemas
-from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
+from penstock.chat.request import ChatImage, ChatRequest, check_supported, provider_body, read_chat_request
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT
 from penstock.providers import deepseek, mistral
@@ -14,16 +15,23 @@ from penstock.providers.chat_models import MAX_TOKENS, chat_operation
 from penstock.providers.openai_compatible import CHAT as PLAIN
 from penstock.providers.spec import Model, Param, fixed, refused
 from penstock.schema import Call, Caller
+from penstock.settings import Settings
+from tests.unit.net.test_guard import FORBIDDEN
 
 HELLO = {"role": "user", "content": "hello"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "look"}}
+SETTINGS = Settings(image_bytes=3000, egress_allow_hosts=("files.internal",))
 SCHEMA = request_schemas.body(CHAT, is_form=False, is_open=True)
 
 
 def chat_request(**body: Any) -> ChatRequest:
     whole = {"model": "lab/chat", "messages": [HELLO], **body}
-    return read_chat_request(Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=whole))
+    return read_chat_request(call_with(whole), SETTINGS)
+
+
+def call_with(body: Any) -> Call:
+    return Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=body)
 
 
 def error_for(**body: Any) -> InvalidRequest:
@@ -100,7 +108,7 @@ INVALID_MESSAGES: list[tuple[Any, str, str]] = [
     (
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]},
         ".content[0].image_url.url",
-        "an HTTPS URL or a base64 data URI",
+        "must be an https:// URL with a public domain name",
     ),
     (
         {"role": "user", "content": [{"type": "image_url", "image_url": "https://example.com/a.png"}]},
@@ -120,6 +128,73 @@ def test_an_invalid_message_is_refused_by_the_name_of_its_field() -> None:
         if is_described(messages=[HELLO, message]):
             wrong.append((message, "the JSON Schema accepts it"))
     assert wrong == []
+
+
+def image_part(url: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, "detail": "low"}, **fields}
+
+
+def test_no_forbidden_url_of_an_image_is_accepted() -> None:
+    param = "messages[1].content[1].image_url.url"
+    expected = (f"`{param}` must be an https:// URL with a public domain name, on port 443 or 8443.", param, 400)
+    wrong = []
+    for url in FORBIDDEN:
+        if "#" not in url and not url.startswith("data:"):
+            problem = error_for(messages=[HELLO, {"role": "user", "content": [TEXT, image_part(url)]}])
+            wrong += [url] * ((problem.message, problem.param, problem.status) != expected)
+    assert not wrong, list(map(ascii, wrong))
+
+
+@pytest.mark.parametrize(
+    ("url", "source"),
+    [
+        ("https://X.Example:443/a.png?b=c", "https://x.example/a.png?b=c"),
+        ("https://good.example#@evil.example/", "https://good.example/"),
+        ("https://bücher.example/ü.png", "https://xn--bcher-kva.example/%C3%BC.png"),
+        ("http://files.internal:9000/a.png", "http://files.internal:9000/a.png"),
+        ("data:image/png;base64,AAAA", "data:image/png;base64,AAAA"),
+    ],
+)
+def test_urls_of_images_are_passed_on_in_one_form(url: str, source: str) -> None:
+    messages = [HELLO, {"role": "user", "content": [TEXT, image_part(url)], "name": "ann"}]
+    before = msgspec.json.encode(messages)
+    request = chat_request(messages=messages)
+    assert request.images == (ChatImage(1, 1, source),)
+    sent = provider_body(request, model())["messages"]
+    assert sent == [HELLO, {"role": "user", "content": [TEXT, image_part(source)], "name": "ann"}]
+    assert msgspec.json.encode(messages) == before
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "data:image/svg+xml;base64,AAAA",
+        "data:text/html;base64,AAAA",
+        "data:image/png,AAAA",
+        "data:image/png;charset=x;base64,AAAA",
+        "data:,",
+        "data:" + ";a" * 1_000_000,
+        "data:image/png;base64," + "A" * 4008,
+    ],
+)
+def test_data_uris_have_a_type_and_a_largest_size(uri: str) -> None:
+    problem = error_for(messages=[{"role": "user", "content": [image_part(uri)]}])
+    assert problem.param == "messages[0].content[0].image_url.url"
+    assert "PNG, JPEG" in problem.message or "at most 3000 bytes" in problem.message
+
+
+def test_a_data_uri_of_the_largest_size_is_accepted() -> None:
+    for kind in ("png", "jpeg", "jpg", "webp", "gif", "avif", "heic", "heif", "PNG"):
+        chat_request(messages=[{"role": "user", "content": [image_part(f"data:image/{kind};base64," + "A" * 4000)]}])
+
+
+@pytest.mark.parametrize("name", ["image_url", "video_url", "audio_url", "input_audio", "image_embeds", "file", "uuid"])
+def test_a_part_has_no_files_beside_its_own(name: str) -> None:
+    """vLLM fetches such URLs from a part of type `text` that has a `uuid`."""
+    problem = error_for(messages=[{"role": "user", "content": [TEXT | {name: {"url": "https://x.example/"}}]}])
+    assert problem.param == f"messages[0].content[0].{name}"
+    cached = TEXT | {"cache_control": {"type": "ephemeral"}}
+    assert chat_request(messages=[{"role": "user", "content": [cached]}]).body["messages"][0]["content"] == [cached]
 
 
 def test_messages_must_not_be_empty() -> None:
@@ -234,7 +309,7 @@ def test_an_invalid_field_is_refused_by_its_name() -> None:
 
 def test_the_body_must_be_an_object() -> None:
     with pytest.raises(InvalidRequest, match="must be a JSON object"):
-        read_chat_request(Call(id="req_1", caller=Caller("org", "key"), endpoint="", at_ms=0, started=0, json=[HELLO]))
+        read_chat_request(call_with([HELLO]), SETTINGS)
 
 
 # ---------------------------------------------------------------------------------------------------- maximum of tokens
@@ -275,7 +350,7 @@ def test_all_text_of_the_input_counts_by_its_bytes(body: dict[str, Any]) -> None
 def test_images_count_as_input_tokens() -> None:
     plain = chat_request()
     with_images = chat_request(messages=[{"role": "user", "content": [TEXT, IMAGE, IMAGE]}])
-    assert (plain.has_images, with_images.has_images) == (False, True)
+    assert (len(plain.images), len(with_images.images)) == (0, 2)
     assert with_images.max_input_tokens - plain.max_input_tokens >= 6000
 
 

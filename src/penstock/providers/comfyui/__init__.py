@@ -161,6 +161,7 @@ PROVIDER = Provider(
     name="ComfyUI",
     docs="https://docs.comfy.org/development/comfyui-server/comms_routes",
     base_url="http://127.0.0.1:8188",
+    self_hosted=True,
     base_url_env="COMFYUI_URL",
     error_message=error_message,
     failure_kind=failure_kind,

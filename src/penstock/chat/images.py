@@ -1,0 +1,33 @@
+"""Fetch the images of a chat call that its providers must not fetch themselves."""
+
+import msgspec
+
+from penstock.chat.request import ChatImage, ChatRequest, with_images
+from penstock.errors import InvalidRequest
+from penstock.media.transfer import Transfer
+from penstock.net.guard import is_public_url
+from penstock.upstream.catalog import Route
+
+_MAX_FETCHED = 16
+
+
+async def inline_images(chat: ChatRequest, route: Route, transfer: Transfer) -> ChatRequest:
+    """Return the call with data URIs instead of the URLs that a provider must not get.
+
+    A provider in the operator's network gets no URL: it would fetch it without the egress rules. Nobody gets a URL that
+    only the operator's exceptions allow, because it may mean something else elsewhere. All other URLs stay. Raises
+    InvalidRequest, which names the message and the part.
+    """
+    for_own_network = any(candidate.in_own_network for candidate in route.candidates)
+    fetched = [image for image in chat.images if image.is_url and (for_own_network or not is_public_url(image.source))]
+    if len(fetched) > _MAX_FETCHED:
+        raise InvalidRequest(
+            f"`messages` may have at most {_MAX_FETCHED} images with a URL for this model.", param="messages"
+        )
+    return with_images(chat, [await _fetch(image, transfer) for image in fetched])
+
+
+async def _fetch(image: ChatImage, transfer: Transfer) -> ChatImage:
+    loaded = await transfer.load_input("image", image.source, image.param)
+    text = await transfer.encode_base64(loaded.data)
+    return msgspec.structs.replace(image, source=f"data:{loaded.content_type};base64,{text}")

@@ -1,0 +1,143 @@
+"""Images of chat calls: which URLs providers get, and which the gateway fetches for them."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.chat.endpoint import complete
+from penstock.chat.images import inline_images
+from penstock.chat.request import ChatRequest, read_chat_request
+from penstock.errors import InvalidRequest
+from penstock.providers import llamacpp, localai, ollama, openai, vllm
+from penstock.providers.openai_compatible import CHAT
+from penstock.providers.spec import Model, Provider
+from penstock.upstream import configured
+from penstock.upstream.catalog import Candidate, Route
+from tests.fake_providers.scripted import png
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+from tests.unit.net.test_guard import FORBIDDEN
+
+LOOPBACK: dict[str, Any] = {"egress_allow_cidrs": ("127.0.0.0/8",)}
+PUBLIC = "https://images.example/a.png"
+
+
+def body(*urls: str) -> dict[str, Any]:
+    parts: list[Any] = [{"type": "text", "text": "what is this?"}]
+    parts += [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return {"model": "lab/chat", "messages": [{"role": "user", "content": parts}], "max_tokens": 20}
+
+
+async def ask(running: RunningGateway, *urls: str, **query: str) -> None:
+    await complete(running.gateway, running.call(body(*urls), endpoint="/compat/v1/chat/completions", query=query))
+
+
+def sent_urls(running: RunningGateway) -> list[str]:
+    (received,) = running.lab.chats.received
+    return [part["image_url"]["url"] for part in received.fields["messages"][0]["content"][1:]]
+
+
+def image_at(running: RunningGateway, width: int = 8) -> str:
+    """The URL of an image on the host of the fake provider."""
+    running.lab.returns_urls = True
+    return running.lab.image_object(f"{width}x8")["url"]
+
+
+def uri(data: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def candidate(provider: Provider, base_url: str = "") -> Candidate:
+    model = Model(id="x/talk", upstream="talk", op=CHAT, prices=())
+    return Candidate(replace(provider, base_url=base_url or provider.base_url), model)
+
+
+def chat_with(running: RunningGateway, *urls: str) -> ChatRequest:
+    return read_chat_request(running.call(body(*urls)), running.gateway.settings)
+
+
+@sqlite_only
+async def test_no_forbidden_url_reaches_a_provider(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        before = await running.money()
+        refusals: dict[str, str | None] = {}
+        for url in FORBIDDEN:
+            if "#" not in url and not url.startswith("data:"):
+                try:
+                    await ask(running, "data:image/png;base64,AAAA", url)
+                    refusals[ascii(url)] = None
+                except InvalidRequest as problem:
+                    refusals[ascii(url)] = problem.param
+        assert set(refusals.values()) == {"messages[0].content[2].image_url.url"}, refusals
+        assert running.lab.submits == 0
+        assert await running.money() == before
+
+
+@sqlite_only
+async def test_a_provider_in_the_own_network_gets_the_image_instead_of_its_url(open_gateway: OpenGateway) -> None:
+    async with open_gateway(**LOOPBACK) as running:
+        await ask(running, image_at(running, 8), uri(png(4, 4)), image_at(running, 16))
+        assert sent_urls(running) == [uri(png(8, 8)), uri(png(4, 4)), uri(png(16, 8))]
+        assert len(running.lab.files) == 2
+
+
+@sqlite_only
+async def test_an_image_that_cannot_be_fetched_is_refused_by_its_place(open_gateway: OpenGateway) -> None:
+    """A missing file, a file that is no image, and one that is too large; nothing is reserved or sent."""
+    async with open_gateway(image_bytes=len(png(8, 8)), **LOOPBACK) as running:
+        before = await running.money()
+        found = image_at(running)
+        missing = found.replace(".png", ".gone")
+        large = image_at(running, 4096)
+        no_image = f"{running.lab.base_url}/videos"
+        for url in (missing, no_image, large):
+            with pytest.raises(InvalidRequest) as caught:
+                await ask(running, found, url)
+            assert caught.value.param == "messages[0].content[2].image_url.url", url
+        assert len(running.lab.chats) == 0
+        assert await running.money() == before
+
+
+@sqlite_only
+async def test_a_call_with_many_urls_is_refused_before_any_is_fetched(open_gateway: OpenGateway) -> None:
+    async with open_gateway(**LOOPBACK) as running:
+        with pytest.raises(InvalidRequest, match="at most 16 images with a URL") as caught:
+            await ask(running, *[image_at(running)] * 17)
+        assert caught.value.param == "messages"
+        assert len(running.lab.files) == 0
+
+
+@sqlite_only
+async def test_an_estimate_fetches_nothing(open_gateway: OpenGateway) -> None:
+    async with open_gateway(**LOOPBACK) as running:
+        await ask(running, image_at(running), dryRun="true")
+        assert len(running.lab.files) == 0
+        assert running.lab.submits == 0
+
+
+@sqlite_only
+async def test_a_public_provider_gets_public_urls_only(open_gateway: OpenGateway) -> None:
+    """A URL that only an exception of the operator's allows is fetched for it."""
+    async with open_gateway(**LOOPBACK) as running:
+        chat = chat_with(running, PUBLIC, image_at(running))
+        route = Route((candidate(openai.PROVIDER),))
+        inlined = await inline_images(chat, route, running.gateway.transfer)
+        parts = inlined.body["messages"][0]["content"]
+        assert [part["image_url"]["url"] for part in parts[1:]] == [PUBLIC, uri(png(8, 8))]
+
+
+def test_which_providers_are_in_the_own_network() -> None:
+    for provider in (vllm.PROVIDER, llamacpp.PROVIDER, ollama.PROVIDER, localai.PROVIDER):
+        assert candidate(provider).in_own_network
+        assert candidate(provider, "https://models.example/v1").in_own_network, "its name may resolve to anything"
+    assert not candidate(openai.PROVIDER).in_own_network
+    for base_url in ("http://proxy.example/v1", "https://10.0.0.7/v1", "https://proxy.internal/v1", "https://[::1]/v1"):
+        assert candidate(openai.PROVIDER, base_url).in_own_network, base_url
+
+
+def test_a_provider_that_the_operator_describes_is_in_the_own_network() -> None:
+    """What its name resolves to is not known here, and an image always serves as well as its URL."""
+    written = {"speaks": "openai", "base_url": "https://models.example/v1"}
+    (own,) = configured.providers({}, {"own": written})
+    assert candidate(own).in_own_network
