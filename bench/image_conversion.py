@@ -95,7 +95,8 @@ async def convert_ten(pool: WorkerPool, label: str, data: bytes, output_format: 
     async with LagProbe() as probe:
         started = time.perf_counter()
         jobs = [
-            pool.run("image.convert", data=data, output_format=output_format, output_compression=80) for _ in range(10)
+            pool.run("image.convert", data=data, output_format=output_format, output_compression=80, for_org="org_1")
+            for _ in range(10)
         ]
         results = await asyncio.gather(*jobs)
         seconds = time.perf_counter() - started
@@ -186,7 +187,9 @@ async def main(short: bool = False) -> None:
     print(f"one image of {side} x {side} on one core:")
     convert_one(small)
     async with WorkerPool() as pool:
-        await asyncio.gather(*(pool.run("image.normalise_input", data=small) for _ in range(pool.workers)))
+        await asyncio.gather(
+            *(pool.run("image.normalise_input", data=small, for_org="org_1") for _ in range(pool.workers))
+        )
         turns = [
             await convert_ten(pool, f"{side} x {side} PNG to AVIF", small, "avif"),
             await convert_ten(pool, f"{side} x {side} AVIF to PNG", avif, "png"),

@@ -288,13 +288,13 @@ async def _run_chat(upstream: Upstream, option: Candidate, content: Mapping[str,
     fields = provider_body(request, option.model)
     finish = option.model.op.settings.get("finish_reasons", {})
     if not request.stream:
-        reply = await upstream.send_chat(option, fields, 60)
+        reply = await upstream.send_chat(option, fields, 60, for_org="org_1")
         if reply.json.get("error"):
             raise upstream.failure_in_body(option, reply.body)
         completion = json.loads(rename_finish_reasons(reply.body, finish))
         return {"status": "completed", "json": completion, "usage": _usage(reply.json.get("usage"))}
     relay = Relay(keeps_usage=request.wants_usage, finish_reasons=finish)
-    async with aclosing(await upstream.stream_chat(option, fields, 60, 60)) as chunks:
+    async with aclosing(await upstream.stream_chat(option, fields, 60, 60, for_org="org_1")) as chunks:
         try:
             passed = b"".join([relay.feed(chunk) async for chunk in chunks])
         except StreamBroken as problem:
@@ -318,7 +318,7 @@ async def _run_generation(
     """Submit, then poll as the gateway does: a failed poll is not a failed job while the recording has more polls."""
     request, inputs = canonical_request(content, option.model)
     count = part_sizes(request.n, option.model.op.native_n)[0]
-    result = await upstream.submit(option, request, count, inputs)
+    result = await upstream.submit(option, request, count, inputs, for_org="org_1")
     if content.get("cancel"):
         taken = await upstream.cancel(option, result.ref)
         return Result(status="cancelled" if taken else result.status, upstream_id=result.upstream_id)

@@ -69,7 +69,9 @@ async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monke
         gateway = running.gateway
         running.lab.images.always(gate)
         option = gateway.catalog.route("image-1", ("image",), lambda *_: True).first
-        submitting = asyncio.create_task(rounds(lambda: gateway.upstream.submit(option, request, 1, {}), 30))
+        submitting = asyncio.create_task(
+            rounds(lambda: gateway.upstream.submit(option, request, 1, {}, for_org="org_1"), 30)
+        )
         await running.lab.images.reached(30)
         gate.open()
         assert len(set(await submitting)) == 30

@@ -143,26 +143,27 @@ class AtelierServer:
         self._scratch = tools.scratch
         self._jobs: dict[str, VideoJob] = {}
 
-    async def send(self, request: HttpRequest) -> Reply:
+    async def send(self, request: HttpRequest, for_org: str) -> Reply:
         """Answer one request; a path that the table does not use is answered with 404."""
         endpoint, _, job_id = urlsplit(request.url).path.strip("/").partition("/")
         if endpoint == "videos" and job_id:
             return self._cancel(job_id) if request.method == "DELETE" else self._job_reply(job_id)
         try:
             if endpoint == "videos":
-                return self._start_job(msgspec.msgpack.decode(request.body, type=VideoRequest))
+                return self._start_job(msgspec.msgpack.decode(request.body, type=VideoRequest), for_org)
             if endpoint in _IMAGE_REQUESTS:
-                return await self._images(msgspec.msgpack.decode(request.body, type=_IMAGE_REQUESTS[endpoint]))
+                images = msgspec.msgpack.decode(request.body, type=_IMAGE_REQUESTS[endpoint])
+                return await self._images(images, for_org)
         except msgspec.ValidationError as problem:
             return _reply({"message": str(problem)}, 400)
         if endpoint == "echo":
-            (completion,) = [piece async for piece in self._chat(request.body, stream=False)]
+            (completion,) = [piece async for piece in self._chat(request.body, for_org, stream=False)]
             return Reply(200, {"content-type": "application/json"}, completion)
         return _reply({"message": f"There is no endpoint /{endpoint}."}, 404)
 
-    async def stream(self, request: HttpRequest) -> AsyncGenerator[bytes, None]:
+    async def stream(self, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]:
         """A chat completion as server-sent events."""
-        async for event in self._chat(request.body, stream=True):
+        async for event in self._chat(request.body, for_org, stream=True):
             yield event
             await asyncio.sleep(0)  # other tasks run between two chunks, as they do with a provider on the network
 
@@ -173,22 +174,22 @@ class AtelierServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _images(self, request: ImageRequest) -> Reply:
+    async def _images(self, request: ImageRequest, for_org: str) -> Reply:
         try:
-            images = await asyncio.gather(*(self._run(*request.task(number)) for number in range(request.n)))
+            images = await asyncio.gather(*(self._run(*request.task(number), for_org) for number in range(request.n)))
         except WorkFailed as problem:
             if problem.kind == "refused":
                 return _reply({"message": problem.message}, 400)
             return _reply({"message": _RENDERER_FAILED}, 500)
         return _reply({"id": _new_id("image"), "images": images})
 
-    async def _chat(self, body: bytes, *, stream: bool) -> AsyncIterator[bytes]:
+    async def _chat(self, body: bytes, for_org: str, *, stream: bool) -> AsyncIterator[bytes]:
         """The events of a stream, or the whole response as the only piece; the work takes place in a child process,
         except for a small call. Raises WorkFailed.
         """
         fields = msgspec.json.decode(body) if len(body) <= _SMALL_CHAT_BYTES else None
         if fields is None or fields.get("logprobs"):
-            answer = await self._run("echo", {"body": body, "stream": stream})
+            answer = await self._run("echo", {"body": body, "stream": stream}, for_org)
             for piece in answer["pieces"]:
                 yield piece
         elif stream:
@@ -199,15 +200,15 @@ class AtelierServer:
 
     # --------------------------------------------------------------------------------------------------------- videos
 
-    def _start_job(self, request: VideoRequest) -> Reply:
+    def _start_job(self, request: VideoRequest, for_org: str) -> Reply:
         job_id = _new_id("video")
         job = VideoJob()
         self._jobs[job_id] = job
-        job.task = asyncio.create_task(self._run_job(job, request))
+        job.task = asyncio.create_task(self._run_job(job, request, for_org))
         self._forget_old_jobs()
         return self._job_reply(job_id)
 
-    async def _run_job(self, job: VideoJob, request: VideoRequest) -> None:
+    async def _run_job(self, job: VideoJob, request: VideoRequest, for_org: str) -> None:
         """Render the video; however this ends, the job is finished afterwards."""
         marker = next((word for word in MARKERS if word in request.prompt.lower()), None)
         if marker:
@@ -216,7 +217,7 @@ class AtelierServer:
             return
         job.status = "in_progress"
         try:
-            job.data = await self._render(request, job.report)
+            job.data = await self._render(request, for_org, job.report)
             job.progress = 1.0
             job.status = "completed"
         except WorkFailed as problem:
@@ -228,7 +229,7 @@ class AtelierServer:
             if not job.is_finished:  # the task itself was cancelled
                 job.fail(_RENDERER_FAILED)
 
-    async def _render(self, request: VideoRequest, report: Callable[[float], None]) -> bytes:
+    async def _render(self, request: VideoRequest, for_org: str, report: Callable[[float], None]) -> bytes:
         with TemporaryDirectory(dir=self._scratch) as folder:
             path = Path(folder) / "video.mp4"
             arguments = {
@@ -240,7 +241,7 @@ class AtelierServer:
                 "height": request.height,
                 "image": request.image,
             }
-            await self._run("clip", arguments, report)
+            await self._run("clip", arguments, for_org, report)
             return await asyncio.to_thread(path.read_bytes)
 
     def _job_reply(self, job_id: str) -> Reply:

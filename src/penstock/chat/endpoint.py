@@ -159,7 +159,9 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
     chat = reserved.chat
     provider = candidate.provider
     fields = provider_body(chat, candidate.model)
-    reply = await gateway.upstream.send_chat(candidate, fields, gateway.settings.upstream_seconds)
+    reply = await gateway.upstream.send_chat(
+        candidate, fields, gateway.settings.upstream_seconds, for_org=reserved.reservation.call.caller.org_id
+    )
     try:
         completion = _decode_completion(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -194,6 +196,7 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
         provider_body(reserved.chat, candidate.model),
         idle_seconds=_IDLE_SECONDS,
         total_seconds=gateway.settings.stream_seconds,
+        for_org=reserved.reservation.call.caller.org_id,
     )
     try:
         first = b""

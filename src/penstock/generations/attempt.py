@@ -123,7 +123,8 @@ class _Attempt:
     async def _load_inputs(self) -> Mapping[str, Sequence[InputImage]]:
         slug = self.provider.slug
         try:
-            return await self.gateway.transfer.read_inputs(self.job.request, self.op.settings.get("mask", "alpha"))
+            polarity = self.op.settings.get("mask", "alpha")
+            return await self.gateway.transfer.read_inputs(self.job.request, polarity, for_org=self.job.org_id)
         except WorkFailed as problem:
             raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
         except FileMissing as problem:
@@ -159,7 +160,7 @@ class _Attempt:
     async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:
         callback_url = self.gateway.callbacks.url(self.candidate, self.id)
         result = await self.gateway.upstream.submit(
-            self.candidate, self.job.request, self.part.count, inputs, callback_url
+            self.candidate, self.job.request, self.part.count, inputs, callback_url, for_org=self.job.org_id
         )
         failpoint("submit.response_read")
         if not result.done:
@@ -327,7 +328,10 @@ class _Attempt:
         for index, file in enumerate(result.files[: self.part.count]):
             source = None if file.data is not None else self.gateway.upstream.download_source(self.candidate, file)
             media_id = f"med_{self.id.removeprefix('att_')}{index:02}"
-            outputs.append(await self.gateway.transfer.store_output(media_id, file, source, self.job.request))
+            stored = await self.gateway.transfer.store_output(
+                media_id, file, source, self.job.request, for_org=self.job.org_id
+            )
+            outputs.append(stored)
             failpoint("media.after_fsync")
         return tuple(outputs)
 

@@ -45,7 +45,7 @@ async def make_plan(
     """
     options = None if call.dry_run else recordings.replay_options(call)
     if options is None:
-        return await _plan_live(gateway, validated, tasks)
+        return await _plan_live(gateway, call, validated, tasks)
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
     fingerprint = recordings.fingerprint(kind, validated.request, model, sources, body_digest(call), options.match)
@@ -55,8 +55,8 @@ async def make_plan(
         if options.mode == "replay-or-error":
             raise recordings.no_match()
     if options.mode.endswith("mock"):
-        return await _plan_mock(gateway, validated, options, tasks)
-    return _with_recording(gateway, await _plan_live(gateway, validated, tasks), options, fingerprint)
+        return await _plan_mock(gateway, call, validated, options, tasks)
+    return _with_recording(gateway, await _plan_live(gateway, call, validated, tasks), options, fingerprint)
 
 
 def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
@@ -70,10 +70,10 @@ def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _plan_live(gateway: Gateway, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def _plan_live(gateway: Gateway, call: Call, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
     route, request = _capable_route(route, validated)
-    inputs = await _load_inputs(gateway, validated.inputs)
+    inputs = await _load_inputs(gateway, call, validated.inputs)
     request = msgspec.structs.replace(request, inputs=_described(inputs))
     candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
     return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs)
@@ -107,9 +107,10 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
+async def _load_inputs(gateway: Gateway, call: Call, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
     """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
-    inputs = [await gateway.transfer.load_input(item.role, item.source, item.param) for item in sources]
+    org_id = call.caller.org_id
+    inputs = [await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id) for item in sources]
     _check_mask(inputs)
     return tuple(inputs)
 
@@ -155,11 +156,11 @@ def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOpti
 
 
 async def _plan_mock(
-    gateway: Gateway, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
+    gateway: Gateway, call: Call, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     _, request = _capable_route(gateway.catalog.known_route(validated.request.model, tasks), validated)
-    inputs = await _load_inputs(gateway, [item for item in validated.inputs if not item.is_url])
+    inputs = await _load_inputs(gateway, call, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = recordings.replay_times(options.latency, 0, gateway.clock.now_ms())

@@ -54,17 +54,18 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResu
     """Have the built-in provider make outputs of the requested kind, size and number; costs nothing."""
     candidate = gateway.catalog.mock(job.request.task, has_images=bool(job.request.inputs))
     outputs: list[StoredOutput] = []
-    inputs = await gateway.transfer.read_inputs(job.request)
+    inputs = await gateway.transfer.read_inputs(job.request, for_org=job.org_id)
     try:
         while len(outputs) < job.request.n:
             count = min(candidate.model.op.native_n, job.request.n - len(outputs))
-            made = await gateway.upstream.submit(candidate, job.request, count, inputs)
+            made = await gateway.upstream.submit(candidate, job.request, count, inputs, for_org=job.org_id)
             while not made.done:
                 await gateway.clock.sleep(_MOCK_POLL_SECONDS)
                 made = await gateway.upstream.poll(candidate, made.ref)
             for file in made.files:
                 media_id = _media_id(job, len(outputs))
-                outputs.append(await gateway.transfer.store_output(media_id, file, None, job.request))
+                stored = await gateway.transfer.store_output(media_id, file, None, job.request, for_org=job.org_id)
+                outputs.append(stored)
     except (AttemptFailed, OutcomeUnknown, UnusableFile) as problem:
         raise UpstreamError(f"The mock failed: {problem}", should_retry=False) from problem
     result = GenerationResult(

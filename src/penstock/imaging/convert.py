@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from penstock.imaging.sniff import FileInfo, sniff
 Polarity = Literal["alpha", "white", "black"]
 
 MAX_PIXELS = 40_000_000
+# Pixels times scans of a JPEG: 25 scans of the largest image. Encoders write 1, or about 10 in a progressive file.
+MAX_SCANNED_PIXELS = 25 * MAX_PIXELS
 INPUT_FORMATS = ("png", "jpeg", "webp")
 LOSSY = frozenset({"jpeg", "webp", "avif"})
 # An image with a longer side keeps its format. AVIF is limited because encoding it is slow, the others by the format.
@@ -36,7 +39,9 @@ _ORIENTATION = 0x0112
 # JPEG segments with metadata: all application segments but JFIF and Adobe's colour transform, and comments.
 _METADATA_SEGMENTS = frozenset({*range(0xE1, 0xEE), 0xEF, 0xFE})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
-_NOT_MARKERS = frozenset({0x00, *range(0xD0, 0xD8), 0xFF})  # second bytes of pairs that begin no segment
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # neither stuffing nor restart nor padding
+_START_OF_SCAN = 0xDA
+_END_OF_IMAGE = 0xD9
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
@@ -178,6 +183,8 @@ def _open(data: bytes, formats: tuple[str, ...]) -> Iterator[Image.Image]:
         raise BadImage(f"The file is not one of {names}.")
     if found.width * found.height > MAX_PIXELS:
         raise BadImage(f"The image has more than {MAX_PIXELS // 1_000_000} million pixels.")
+    if found.content_type == "image/jpeg":
+        _check_scans(data, found.width * found.height)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -218,25 +225,32 @@ def _strip_jpeg(data: bytes) -> bytes:
 
     The file must have been decoded before, so that its segments are known to be well-formed.
     """
-    parts = [data[:2]]
-    start = 2
-    while start + 4 <= len(data) and data[start + 1] != 0xD9:
+    kept = [data[start:end] for marker, start, end in _segments(data) if marker not in _METADATA_SEGMENTS]
+    return b"".join([data[:2], *kept, b"\xff\xd9"])
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield the marker, start and end of each segment of a JPEG up to its end; a scan includes its data."""
+    start = _next_marker(data, 2)
+    while start + 4 <= len(data) and data[start + 1] != _END_OF_IMAGE:
         marker = data[start + 1]
         end = start + 2 + (0 if marker in _WITHOUT_LENGTH else int.from_bytes(data[start + 2 : start + 4], "big"))
-        if marker == 0xDA:  # a scan: its data ends at the next marker that is neither stuffing nor restart
-            end = _next_marker(data, end)
-        if marker not in _METADATA_SEGMENTS:
-            parts.append(data[start:end])
-        start = _next_marker(data, end)
-    return b"".join([*parts, b"\xff\xd9"])
+        following = _next_marker(data, end)
+        yield marker, start, following if marker == _START_OF_SCAN else end
+        start = following
 
 
 def _next_marker(data: bytes, start: int) -> int:
-    while (start := data.find(b"\xff", start)) >= 0:
-        if start + 1 < len(data) and data[start + 1] not in _NOT_MARKERS:
-            return start
-        start += 1
-    return len(data)
+    found = _MARKER.search(data, start)
+    return found.start() if found else len(data)
+
+
+def _check_scans(data: bytes, pixels: int) -> None:
+    """Raise BadImage for a JPEG whose scans would take long to decode: each goes over all pixels in a few bytes."""
+    scans = sum(marker == _START_OF_SCAN for marker, _, _ in _segments(data))
+    if scans * pixels > MAX_SCANNED_PIXELS:
+        allowed = MAX_SCANNED_PIXELS // pixels
+        raise BadImage(f"The JPEG has {scans} scans; at its size it may have at most {allowed}.")
 
 
 def _to_srgb(image: Image.Image, profile: bytes) -> Image.Image:

@@ -19,6 +19,8 @@ from typing import IO, Any, Literal, Self, cast
 
 import msgspec
 
+from penstock.imaging.shares import SharedPlaces
+
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
 # memory and time, and can be killed: whatever a file does to its decoder, the gateway only sees `WorkFailed`.
 
@@ -112,8 +114,7 @@ class WorkerPool:
         self.workers = max(2, workers if workers is not None else _cores())
         self._tasks = {**TASKS, **(tasks or {})}
         self._memory_bytes = memory_bytes
-        self._slots = asyncio.Semaphore(self.workers)
-        self._long_slots = asyncio.Semaphore(self.workers - 1)
+        self._places = SharedPlaces(self.workers)
         self._idle: list[_Child] = []
         self._children: set[_Child] = set()
         self._exits: set[asyncio.Task[int]] = set()
@@ -129,11 +130,16 @@ class WorkerPool:
     def pids(self) -> list[int]:
         return sorted(child.process.pid for child in self._children)
 
-    async def run(self, name: str, /, *, progress: Report | None = None, **arguments: Any) -> dict[str, Any]:
-        """Run a registered task. Cancelling the caller kills the child. Raises KeyError for any other name."""
+    async def run(
+        self, name: str, /, *, for_org: str, progress: Report | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """Run a registered task, in turn with the tasks of other organizations. Cancelling the caller kills the child.
+
+        Raises KeyError for a name that is not registered.
+        """
         task = self._tasks[name]
         work = Work(name, arguments, math.ceil(task.cpu_seconds))
-        async with self._long_slots if task.long else contextlib.nullcontext(), self._slots:
+        async with self._places.place(for_org, long=task.long):
             child = await self._take_child()
             try:
                 reply = await self._execute(child, task, work, progress)

@@ -71,7 +71,7 @@ class Transfer:
 
     # --------------------------------------------------------------------------------------------------------- inputs
 
-    async def load_input(self, role: str, source: UploadedFile | str, param: str) -> InputImage:
+    async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: str) -> InputImage:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image.
 
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image.
@@ -80,9 +80,11 @@ class Transfer:
         if len(data) > self._settings.image_bytes:
             raise InvalidRequest(f"`{param}` may have at most {self._settings.image_bytes} bytes.", param=param)
         try:
-            image = await self._pool.run("image.normalise_input", data=data)
+            image = await self._pool.run("image.normalise_input", for_org=for_org, data=data)
             if role == "mask" and image["content_type"] == "image/png":
-                image = await self._pool.run("image.convert_mask", data=image["data"], polarity="alpha")
+                image = await self._pool.run(
+                    "image.convert_mask", for_org=for_org, data=image["data"], polarity="alpha"
+                )
         except WorkFailed as error:
             reason = error.message if error.kind == "refused" else "it could not be read"
             raise InvalidRequest(f"`{param}` is not a usable image: {reason}", param=param) from None
@@ -129,14 +131,17 @@ class Transfer:
             stored.append((record, hashlib.sha256(image.data).digest()))
         return stored
 
-    async def read_inputs(self, request: Request, polarity: Polarity = "alpha") -> dict[str, list[InputImage]]:
+    async def read_inputs(
+        self, request: Request, polarity: Polarity = "alpha", *, for_org: str
+    ) -> dict[str, list[InputImage]]:
         """Read the request's input images by parameter name, and convert its mask to the polarity of the provider."""
         images: dict[str, list[InputImage]] = {}
         for stored in request.inputs:
             chunks = [chunk async for chunk in self._storage.read(storage_key(stored.media_id), 0, stored.size_bytes)]
             data = b"".join(chunks)
             if stored.role == "mask" and polarity != "alpha":
-                data = (await self._pool.run("image.convert_mask", data=data, polarity=polarity))["data"]
+                mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
+                data = mask["data"]
             image = InputImage(data, stored.content_type, stored.width, stored.height, stored.role)
             images.setdefault(_PARAMETER_OF_ROLE[stored.role], []).append(image)
         return images
@@ -144,7 +149,7 @@ class Transfer:
     # -------------------------------------------------------------------------------------------------------- outputs
 
     async def store_output(
-        self, media_id: str, file: File, source: DownloadSource | None, request: Request
+        self, media_id: str, file: File, source: DownloadSource | None, request: Request, *, for_org: str
     ) -> StoredOutput:
         """Download a provider's file, check its type, convert it to the requested format, and store it.
 
@@ -161,7 +166,7 @@ class Transfer:
         if found is None:
             raise UnusableFile("the file type is unknown")
         if found.content_type.startswith("image/") and request.task != "video":
-            data, content_type, width, height = await self._convert_output(original, request)
+            data, content_type, width, height = await self._convert_output(original, request, for_org)
         elif found.content_type.startswith("video/") and request.task == "video":
             content_type = found.content_type
         else:
@@ -192,7 +197,7 @@ class Transfer:
         except StorageUnavailable as error:
             raise OutputNotStored from error
 
-    async def _convert_output(self, data: bytes, request: Request) -> tuple[bytes, str, int, int]:
+    async def _convert_output(self, data: bytes, request: Request, for_org: str) -> tuple[bytes, str, int, int]:
         """Return data, content type, width and height in the requested format; the same bytes if they have it."""
         output_format = request.values.get("output_format", "png")
         compression = request.values.get("output_compression", 100)
@@ -200,7 +205,11 @@ class Transfer:
             return data, found.content_type, found.width, found.height
         try:
             image = await self._pool.run(
-                "image.convert", data=data, output_format=output_format, output_compression=compression
+                "image.convert",
+                for_org=for_org,
+                data=data,
+                output_format=output_format,
+                output_compression=compression,
             )
         except WorkFailed as error:
             raise UnusableFile(error.message) from error

@@ -302,18 +302,24 @@ def price_list(note: str) -> Callable[..., Price]:
 
 
 class LocalServer(Protocol):
-    """Answers a provider's requests inside this process, where other providers have an HTTP server."""
+    """Answers a provider's requests inside this process, where other providers have an HTTP server.
 
-    async def send(self, request: HttpRequest) -> Reply: ...
-    def stream(self, request: HttpRequest) -> AsyncGenerator[bytes, None]: ...
+    `for_org` is the organization whose request it is, for the tasks that it runs; empty for polls and cancellations.
+    """
+
+    async def send(self, request: HttpRequest, for_org: str) -> Reply: ...
+    def stream(self, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]: ...
     async def close(self) -> None: ...
 
 
 class RunTask(Protocol):
-    """Runs one of the provider's child tasks, by name. Raises imaging.workers.WorkFailed."""
+    """Runs one of the provider's child tasks, by name, in turn with those of other organizations.
+
+    Raises imaging.workers.WorkFailed.
+    """
 
     async def __call__(
-        self, name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+        self, name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]: ...
 
 

@@ -113,8 +113,13 @@ class Upstream:
         count: int,
         inputs: Mapping[str, Sequence[InputImage]],
         callback: str = "",
+        *,
+        for_org: str,
     ) -> Result:
-        """Send a generation once. Raises AttemptFailed, or OutcomeUnknown if the provider may have accepted it."""
+        """Send a generation of an organization once.
+
+        Raises AttemptFailed, or OutcomeUnknown if the provider may have accepted it.
+        """
         provider, model = target.provider, target.model
         if model.op.image_upload:
             inputs = await self._upload_inputs(target, model.op.image_upload, inputs)
@@ -123,7 +128,7 @@ class Upstream:
         fields = translate.provider_body(model, values, request.extras)
         try:
             outgoing = translate.http_request(provider, model, fields, target.key, callback)
-            reply = await self._send(target, outgoing, self._settings.upstream_seconds)
+            reply = await self._send(target, outgoing, self._settings.upstream_seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(provider, problem) from None
         result = self._read_submission(target, reply)
@@ -213,11 +218,11 @@ class Upstream:
 
     # ----------------------------------------------------------------------------------------------------------- chat
 
-    async def send_chat(self, target: Target, fields: Mapping[str, Any], seconds: float) -> Reply:
+    async def send_chat(self, target: Target, fields: Mapping[str, Any], seconds: float, *, for_org: str) -> Reply:
         """Send a chat call that is not streamed. Raises AttemptFailed or OutcomeUnknown."""
         outgoing = translate.http_request(target.provider, target.model, fields, target.key)
         try:
-            reply = await self._send(target, outgoing, seconds)
+            reply = await self._send(target, outgoing, seconds, for_org)
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(target.provider, problem) from None
         if reply.status != 200:
@@ -225,7 +230,7 @@ class Upstream:
         return reply
 
     async def stream_chat(
-        self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float
+        self, target: Target, fields: Mapping[str, Any], idle_seconds: float, total_seconds: float, *, for_org: str
     ) -> ByteStream:
         """Start a streamed chat call; the caller closes the stream.
 
@@ -233,7 +238,7 @@ class Upstream:
         """
         outgoing = translate.http_request(target.provider, target.model, fields, target.key)
         if server := self._local_servers.get(target.provider.slug):
-            return local.stream(server, outgoing)
+            return local.stream(server, outgoing, for_org)
         try:
             stream = self._http.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
             response = await stream.__aenter__()
@@ -255,9 +260,10 @@ class Upstream:
 
     # -------------------------------------------------------------------------------------------- sending and reading
 
-    async def _send(self, target: Target, outgoing: HttpRequest, seconds: float) -> Reply:
+    async def _send(self, target: Target, outgoing: HttpRequest, seconds: float, for_org: str = "") -> Reply:
+        """Send a request; `for_org` is for requests that start work, which a local server shares out."""
         if server := self._local_servers.get(target.provider.slug):
-            return await local.send(server, outgoing)
+            return await local.send(server, outgoing, for_org)
         reply = await self._http.send(outgoing, timeout_seconds=seconds)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply

@@ -33,19 +33,19 @@ def start_servers(providers: Iterable[Provider], pool: WorkerPool, scratch: Path
     }
 
 
-async def send(server: LocalServer, request: HttpRequest) -> Reply:
+async def send(server: LocalServer, request: HttpRequest, for_org: str) -> Reply:
     """Send a request to a local server. An exception in it is logged, and answered with status 500."""
     try:
-        return await server.send(request)
+        return await server.send(request, for_org)
     except Exception:
         log.exception("local provider failed", url=request.url)
         return Reply(500)
 
 
-async def stream(server: LocalServer, request: HttpRequest) -> AsyncGenerator[bytes, None]:
+async def stream(server: LocalServer, request: HttpRequest, for_org: str) -> AsyncGenerator[bytes, None]:
     """Stream the response of a local server. An exception in it is logged, and becomes MaybeSent."""
     try:
-        async with aclosing(server.stream(request)) as chunks:
+        async with aclosing(server.stream(request, for_org)) as chunks:
             async for chunk in chunks:
                 yield chunk
     except Exception as error:
@@ -57,9 +57,9 @@ def _runner(provider: Provider, pool: WorkerPool) -> RunTask:
     """Runs tasks of this provider only."""
 
     async def run(
-        name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+        name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]:
-        return await pool.run(_pool_name(provider, name), progress=progress, **arguments)
+        return await pool.run(_pool_name(provider, name), for_org=for_org, progress=progress, **arguments)
 
     return run
 

@@ -40,7 +40,7 @@ async def open_server_with(run: Callable[[], Any], scratch: Path) -> AsyncIterat
     """A server whose child tasks are played by a function."""
 
     async def run_task(
-        name: str, arguments: Mapping[str, Any], progress: Callable[[float], None] | None = None
+        name: str, arguments: Mapping[str, Any], for_org: str, progress: Callable[[float], None] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = await run()
         return result
@@ -55,7 +55,7 @@ async def open_server_with(run: Callable[[], Any], scratch: Path) -> AsyncIterat
 async def send(
     server: LocalServer, method: str, path: str, fields: Mapping[str, Any] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    reply = await server.send(HttpRequest(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})))
+    reply = await server.send(HttpRequest(method, f"atelier:{path}", {}, msgspec.msgpack.encode(fields or {})), "org_1")
     return reply.status, msgspec.msgpack.decode(reply.body)
 
 
@@ -226,9 +226,9 @@ async def test_a_finished_video_is_kept_until_its_first_poll(tmp_path: Path) -> 
 async def test_a_chat_completion_at_once_and_as_a_stream(tmp_path: Path) -> None:
     async with open_server(tmp_path) as server:
         body = msgspec.json.encode({"model": "echo", "messages": [{"role": "user", "content": "one two"}]})
-        reply = await server.send(HttpRequest("POST", "atelier:/echo", {}, body))
+        reply = await server.send(HttpRequest("POST", "atelier:/echo", {}, body), "org_1")
         completion = msgspec.json.decode(reply.body)
         assert completion["object"] == "chat.completion"
-        chunks = [chunk async for chunk in server.stream(HttpRequest("POST", "atelier:/echo", {}, body))]
+        chunks = [chunk async for chunk in server.stream(HttpRequest("POST", "atelier:/echo", {}, body), "org_1")]
         assert chunks[-1] == b"data: [DONE]\n\n"
         assert all(chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") for chunk in chunks)

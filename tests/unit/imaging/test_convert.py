@@ -141,16 +141,37 @@ async def test_a_child_refuses_harmful_images_and_survives() -> None:
     text = chunk(b"tEXt", b"Comment\0" + b"x" * (64 << 20))
     small = saved(scene(), "png")
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=small)
+        await pool.run("image.normalise_input", data=small, for_org="org_1")
         before = pool.pids
         for data in (bomb(50_000), bomb(13_377), small[:200], b"<svg/>"):
             with pytest.raises(WorkFailed) as caught:
-                await pool.run("image.normalise_input", data=data)
+                await pool.run("image.normalise_input", data=data, for_org="org_1")
             assert caught.value.kind == "refused"
         with_text = small[:33] + text + small[33:]
-        cleaned = await pool.run("image.normalise_input", data=with_text)
+        cleaned = await pool.run("image.normalise_input", data=with_text, for_org="org_1")
         assert len(cleaned["data"]) < 10_000
         assert pool.pids == before
+
+
+def with_scans(data: bytes, count: int) -> bytes:
+    """Repeat the last scan of a progressive JPEG, with its table, until the file has this many."""
+    table = data.rfind(b"\xff\xc4", 0, data.rfind(b"\xff\xda"))
+    return data[:-2] + data[table:-2] * (count - data.count(b"\xff\xda")) + b"\xff\xd9"
+
+
+def test_a_jpeg_with_more_scans_than_its_size_allows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "MAX_SCANNED_PIXELS", 25 * 120 * 80)
+    progressive = saved(scene(), "JPEG", progressive=True)
+    assert convert.normalise_input(with_scans(progressive, 25)).width == 120
+    for many in (26, 400):
+        with pytest.raises(BadImage, match=f"has {many} scans; at its size it may have at most 25"):
+            convert.normalise_input(with_scans(progressive, many))
+
+
+def test_scans_are_not_counted_in_thumbnails_and_behind_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "MAX_SCANNED_PIXELS", 120 * 80)
+    plain = saved(scene(), "JPEG", comment=b"\xff\xda" * 50)
+    assert convert.normalise_input(plain + b"\xff\xda" * 50).width == 120
 
 
 def test_a_compressed_text_chunk_is_not_expanded() -> None:

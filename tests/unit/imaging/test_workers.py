@@ -68,7 +68,7 @@ def processor_seconds(pid: int) -> float:
 @asynccontextmanager
 async def busy_child(pool: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[str, Any]], int]]:
     """Start a long conversion; yield its task and the id of the process that works on it."""
-    job = asyncio.create_task(pool.run("image.convert", data=slow_png(), output_format="webp"))
+    job = asyncio.create_task(pool.run("image.convert", data=slow_png(), output_format="webp", for_org="org_1"))
     await wait_until(lambda: len(pool.pids) == 1)
     (pid,) = pool.pids
     started = processor_seconds(pid)
@@ -79,23 +79,23 @@ async def busy_child(pool: WorkerPool) -> AsyncIterator[tuple[asyncio.Task[dict[
 
 async def test_a_task_returns_what_its_function_returns() -> None:
     async with WorkerPool() as pool:
-        result = await pool.run("image.normalise_input", data=png(40, 30))
+        result = await pool.run("image.normalise_input", data=png(40, 30), for_org="org_1")
     assert result == {"data": png(40, 30), "content_type": "image/png", "width": 40, "height": 30}
 
 
 async def test_a_child_is_kept_for_the_next_task() -> None:
     async with WorkerPool(workers=2) as pool:
         assert pool.pids == []
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         first = pool.pids
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         assert pool.pids == first
         assert len(first) == 1
 
 
 async def test_there_are_no_more_children_than_workers() -> None:
     async with WorkerPool(workers=2) as pool:
-        jobs = [pool.run("image.convert", data=png(), output_format="jpeg") for _ in range(8)]
+        jobs = [pool.run("image.convert", data=png(), output_format="jpeg", for_org="org_1") for _ in range(8)]
         results = await asyncio.gather(*jobs)
         assert len(pool.pids) == 2
     assert {result["content_type"] for result in results} == {"image/jpeg"}
@@ -103,29 +103,29 @@ async def test_there_are_no_more_children_than_workers() -> None:
 
 async def test_a_refusal_carries_its_message_and_keeps_the_child() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         before = pool.pids
         with pytest.raises(WorkFailed, match="not one of") as caught:
-            await pool.run("image.normalise_input", data=b"%!PS-Adobe-3.0 EPSF-3.0")
+            await pool.run("image.normalise_input", data=b"%!PS-Adobe-3.0 EPSF-3.0", for_org="org_1")
         assert caught.value.kind == "refused"
         assert pool.pids == before
 
 
 async def test_an_unexpected_error_is_a_crash_and_the_child_is_replaced() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         before = pool.pids
         with pytest.raises(WorkFailed, match="TypeError") as caught:
-            await pool.run("image.normalise_input", unknown=1)
+            await pool.run("image.normalise_input", unknown=1, for_org="org_1")
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
         assert set(pool.pids).isdisjoint(before)
 
 
 async def test_an_unknown_task_starts_no_child() -> None:
     async with WorkerPool() as pool:
         with pytest.raises(KeyError):
-            await pool.run("os.system", command="true")
+            await pool.run("os.system", command="true", for_org="org_1")
         assert pool.pids == []
 
 
@@ -143,19 +143,19 @@ async def test_a_killed_child_fails_only_its_task() -> None:
             with pytest.raises(WorkFailed, match="SIGKILL") as caught:
                 await job
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
         assert pid not in pool.pids
 
 
 async def test_an_idle_child_that_died_is_replaced() -> None:
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         (pid,) = pool.pids
         os.kill(pid, signal.SIGKILL)
         await wait_until(lambda: not is_running(pid))
         await asyncio.sleep(0)
         await wait_until(lambda: not any(child.is_alive() for child in pool._idle))
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
 
 
 async def test_a_task_fails_when_no_child_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,16 +163,16 @@ async def test_a_task_fails_when_no_child_can_start(monkeypatch: pytest.MonkeyPa
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", "/nowhere/python")
             with pytest.raises(WorkFailed, match="No child process") as caught:
-                await pool.run("image.normalise_input", data=png())
+                await pool.run("image.normalise_input", data=png(), for_org="org_1")
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
 
 
 async def test_a_task_that_takes_too_long_is_killed() -> None:
     tasks = {"brief": ChildTask("penstock.imaging.convert:convert", wall_seconds=0.45)}
     async with WorkerPool(tasks=tasks) as pool:
         with pytest.raises(WorkFailed, match=r"0\.45 seconds") as caught:
-            await pool.run("brief", data=slow_png(), output_format="webp")
+            await pool.run("brief", data=slow_png(), output_format="webp", for_org="org_1")
         assert caught.value.kind == "timeout"
         assert pool.pids == []
 
@@ -185,22 +185,24 @@ async def test_cancelling_the_caller_kills_the_child() -> None:
                 await job
             await wait_until(lambda: not is_running(pid))
         assert pool.pids == []
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
 
 
 async def test_a_task_that_needs_too_much_memory_crashes() -> None:
     async with WorkerPool(tasks=ATELIER_TASKS, memory_bytes=160 << 20) as pool:
         with pytest.raises(WorkFailed) as caught:
-            await pool.run("atelier:enlarge", data=png(900, 900), factor=6)
+            await pool.run("atelier:enlarge", data=png(900, 900), factor=6, for_org="org_1")
         assert caught.value.kind == "crashed"
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
 
 
 async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
     seen: list[float] = []
     small = {**VIDEO, "seconds": 2, "width": 320, "height": 180}
     async with WorkerPool(tasks=ATELIER_TASKS) as pool:
-        result = await pool.run("atelier:clip", progress=seen.append, **{**small, "path": str(tmp_path / "a.mp4")})
+        result = await pool.run(
+            "atelier:clip", for_org="org_1", progress=seen.append, **{**small, "path": str(tmp_path / "a.mp4")}
+        )
     assert result["seconds"] == pytest.approx(2, abs=0.05)
     assert seen == sorted(seen)
     assert seen
@@ -210,10 +212,11 @@ async def test_progress_reaches_the_caller(tmp_path: Path) -> None:
 async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
     async with WorkerPool(workers=2, tasks=ATELIER_TASKS) as pool:
         videos = [
-            asyncio.create_task(pool.run("atelier:clip", path=str(tmp_path / f"{n}.mp4"), **VIDEO)) for n in range(3)
+            asyncio.create_task(pool.run("atelier:clip", for_org="org_1", path=str(tmp_path / f"{n}.mp4"), **VIDEO))
+            for n in range(3)
         ]
         await wait_until(lambda: len(pool.pids) == 1)
-        assert (await pool.run("image.normalise_input", data=png()))["width"] == 40
+        assert (await pool.run("image.normalise_input", data=png(), for_org="org_1"))["width"] == 40
         assert not any(video.done() for video in videos)
         for video in videos:
             video.cancel()
@@ -222,12 +225,12 @@ async def test_long_tasks_leave_a_child_for_short_ones(tmp_path: Path) -> None:
 
 async def test_closing_the_pool_ends_the_children_and_refuses_more_work() -> None:
     pool = WorkerPool()
-    await pool.run("image.normalise_input", data=png())
+    await pool.run("image.normalise_input", data=png(), for_org="org_1")
     (pid,) = pool.pids
     await pool.close()
     assert not is_running(pid)
     with pytest.raises(RuntimeError, match="closed"):
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
 
 
 async def test_a_large_frame_is_written_in_slices_with_other_tasks_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,10 +253,10 @@ async def test_a_large_frame_is_written_in_slices_with_other_tasks_in_between(mo
         write(writer, data)
 
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         counting = asyncio.create_task(count_turns())
         monkeypatch.setattr(asyncio.StreamWriter, "write", record)
-        await pool.run("image.normalise_input", data=buffer.getvalue())
+        await pool.run("image.normalise_input", data=buffer.getvalue(), for_org="org_1")
         counting.cancel()
     length, *parts = slices
     assert length[0] == 4
@@ -321,7 +324,7 @@ Image.frombytes("RGBA", (2000, 2000), random.Random(1).randbytes(16_000_000)).sa
 
 async def main():
     pool = WorkerPool()
-    job = asyncio.create_task(pool.run("image.convert", data=buffer.getvalue(), output_format="webp"))
+    job = asyncio.create_task(pool.run("image.convert", data=buffer.getvalue(), output_format="webp", for_org="org_1"))
     while not pool.pids:
         await asyncio.sleep(0.01)
     print(pool.pids[0], flush=True)
@@ -334,14 +337,14 @@ asyncio.run(main())
 async def test_children_see_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     async with WorkerPool() as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         environment = Path(f"/proc/{pool.pids[0]}/environ").read_bytes()
     assert b"sk-secret" not in environment
 
 
 async def test_children_have_low_priority_and_a_memory_limit() -> None:
     async with WorkerPool(memory_bytes=900 << 20) as pool:
-        await pool.run("image.normalise_input", data=png())
+        await pool.run("image.normalise_input", data=png(), for_org="org_1")
         pid = pool.pids[0]
         limits = Path(f"/proc/{pid}/limits").read_text()
         own_priority = os.getpriority(os.PRIO_PROCESS, 0)
@@ -361,3 +364,18 @@ def test_output_that_a_library_prints_does_not_reach_the_frames() -> None:
     )
     assert b"noise" in process.stderr
     assert msgspec.msgpack.decode(process.stdout[4:], type=workers.Done).result["width"] == 40
+
+
+async def test_a_task_waits_for_one_child_however_many_another_organization_has_queued() -> None:
+    async with WorkerPool(workers=2) as pool:
+        ended: list[str] = []
+
+        async def run(org: str) -> None:
+            await pool.run("image.normalise_input", data=png(), for_org=org)
+            ended.append(org)
+
+        many = [asyncio.create_task(run("org_a")) for _ in range(20)]
+        await wait_until(lambda: len(pool.pids) == 2)
+        await run("org_b")
+        assert ended.count("org_a") <= 2 * pool.workers
+        await asyncio.gather(*many)

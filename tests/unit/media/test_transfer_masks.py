@@ -25,7 +25,7 @@ def corners(data: bytes) -> Any:
 
 
 async def load(transfer: Transfer, data: bytes, role: str = "mask") -> InputImage:
-    return await transfer.load_input(role, UploadedFile(data), role)
+    return await transfer.load_input(role, UploadedFile(data), role, for_org="org_1")
 
 
 async def test_a_mask_is_stored_in_one_form(open_gateway: OpenGateway) -> None:
@@ -65,6 +65,6 @@ async def test_a_mask_is_converted_to_the_polarity_of_the_provider(
         inputs = [await load(transfer, png(8, 8), "image"), await load(transfer, mask(8, 8))]
         stored = await transfer.store_inputs(inputs, running.clock.now_ms())
         request = Request(task="edit", model="edit-1", values={}, inputs=tuple(record for record, _ in stored))
-        images = await transfer.read_inputs(request, polarity)
+        images = await transfer.read_inputs(request, polarity, for_org="org_1")
     assert corners(images["mask"][0].data) == expected
     assert images["images"][0].data == png(8, 8), "other inputs are not changed"

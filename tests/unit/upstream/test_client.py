@@ -30,7 +30,7 @@ def candidate(running: RunningGateway, model: str = "image-1") -> Candidate:
 
 
 async def submit(running: RunningGateway, request: Request = IMAGE) -> Result:
-    return await running.gateway.upstream.submit(candidate(running, request.model), request, 1, {})
+    return await running.gateway.upstream.submit(candidate(running, request.model), request, 1, {}, for_org="org_1")
 
 
 # ----------------------------------------------------------------------------------------------------------- submitting
@@ -127,7 +127,7 @@ async def test_polls_may_be_read_by_another_function(open_gateway: OpenGateway) 
         video = candidate(running, "video-1")
         op = replace(video.model.op, read_poll=lambda reply: Result(status="failed", message=reply.json["id"]))
         target = replace(video, model=replace(video.model, op=op))
-        result = await running.gateway.upstream.submit(target, VIDEO, 1, {})
+        result = await running.gateway.upstream.submit(target, VIDEO, 1, {}, for_org="org_1")
         assert result.status == "queued"
         assert (await running.gateway.upstream.poll(target, result.ref)).message == result.ref["id"]
 

@@ -79,7 +79,9 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
             exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "image": "p-1", "seed": "drawn"}),
         ]
     )
-    result = await scripted_upstream(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
+    result = await scripted_upstream(script).submit(
+        candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org="org_1"
+    )
     assert (result.ref["id"], script.left) == ("7", [])
 
 
@@ -94,13 +96,15 @@ async def test_input_images_are_uploaded_first_and_then_sent_by_name() -> None:
 async def test_a_failed_upload_submits_no_job(reply: dict[str, Any], kind: str) -> None:
     script = ScriptedHttpClient([exchange("POST", "/uploads", reply, form=UPLOADED)])
     with pytest.raises(AttemptFailed) as caught:
-        await scripted_upstream(script).submit(candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]})
+        await scripted_upstream(script).submit(
+            candidate(image_upload=UPLOAD), request(), 1, {"images": [IMAGE]}, for_org="org_1"
+        )
     assert caught.value.kind == kind
 
 
 async def test_a_random_seed_is_sent_unless_the_caller_gives_a_seed() -> None:
     script = ScriptedHttpClient([exchange("POST", "/jobs", STARTED, body={"prompt": "a hat", "seed": 5})])
-    await scripted_upstream(script).submit(candidate(), request(seed=5), 1, {})
+    await scripted_upstream(script).submit(candidate(), request(seed=5), 1, {}, for_org="org_1")
 
 
 # ------------------------------------------------------------------------------------------------------------ following

@@ -1,5 +1,6 @@
 """A provider of any installed package may answer inside the gateway's process."""
 
+import base64
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,13 +10,16 @@ from typing import Any
 import pytest
 
 from penstock import providers
+from penstock.atelier.table import PROVIDER
+from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
-from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
 from penstock.providers.spec import LocalService, Provider
 from penstock.settings import Settings
 from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
-from tests.gateway import OpenGateway
+from tests.fake_providers.scripted import mask, png
+from tests.gateway import OpenGateway, sqlite_only
 
 PACKAGE = '''
 """A provider of grey images."""
@@ -44,11 +48,11 @@ class Server:
     def __init__(self, tools):
         self.tools = tools
 
-    async def send(self, request):
+    async def send(self, request, for_org):
         fields = msgspec.msgpack.decode(request.body)
         if fields["prompt"] == "raise":
             raise RuntimeError("a fault of the provider")
-        image = await self.tools.run("draw", {"width": fields["width"], "height": fields["height"]})
+        image = await self.tools.run("draw", {"width": fields["width"], "height": fields["height"]}, for_org)
         return Reply(200, {}, msgspec.msgpack.encode(image))
 
     async def close(self):
@@ -120,8 +124,55 @@ async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> N
         assert sorted(local.start_servers(pair, pool, tmp_path)) == ["one", "two"]
         for name in ("two-task", "two:two-task", "image.normalise_input"):
             with pytest.raises(KeyError):
-                await tools["one"].run(name, {})
+                await tools["one"].run(name, {}, "org_1")
         assert pool.pids == []
+
+
+def data_uri(data: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+@sqlite_only
+async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organization(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = WorkerPool.run
+    seen: set[tuple[str, str]] = set()
+
+    async def record(pool: WorkerPool, name: str, /, *, for_org: str, **arguments: Any) -> dict[str, Any]:
+        seen.add((name, for_org))
+        return await run(pool, name, for_org=for_org, **arguments)
+
+    monkeypatch.setattr(WorkerPool, "run", record)
+    async with open_gateway(disabled_providers=()) as running:
+        image, hole = data_uri(png(64, 64)), data_uri(mask(64, 64))
+        await running.image(model="atelier/sketch", output_format="jpeg")
+        await running.edit(model="atelier/retouch", image=image, mask=hole)
+        await running.edit(model="atelier/enlarge", image=image)
+        await running.image(headers={"x-service-replay": "mock"})
+        video = await running.video(model="atelier/clip", seconds=1, size="64x64", input_reference=image)
+        await running.ended(video.json["id"])
+        words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
+        await complete(running.gateway, running.call(words))
+        await complete(running.gateway, running.call({**words, "stream": True}))
+        org_id = running.caller.org_id
+    assert {owner for _, owner in seen} == {org_id}
+    assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])}
+
+
+@sqlite_only
+async def test_a_stream_whose_local_provider_fails_is_a_failure_of_the_provider(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(*_: Any, **__: Any) -> None:
+        raise WorkFailed("crashed", "SIGSEGV")
+
+    monkeypatch.setattr(WorkerPool, "run", crash)
+    async with open_gateway(disabled_providers=()) as running:
+        words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
+        for stream in (False, True):
+            with pytest.raises(UpstreamError, match="Atelier"):
+                await complete(running.gateway, running.call({**words, "stream": stream}))
 
 
 def test_without_a_provider_that_mocks_a_mock_is_refused() -> None:
