@@ -37,6 +37,7 @@ from penstock.settings import Settings
 from penstock.store import postgres
 from penstock.store.base import Dialect
 from penstock.values import Nanos, nanos, new_id
+from tests import lock_order
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider
 
 MASTER = "m" * 43
@@ -333,8 +334,17 @@ def ground_for(request: pytest.FixtureRequest, dialect: Dialect) -> Ground:
     if dialect == "sqlite":
         return Ground(data, "")
     # The tests' server does not wait for the disk; that the store insists on it has tests of its own.
-    request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    monkeypatch.setattr(postgres, "DURABILITY", {})
+    violations = lock_order.watch(monkeypatch)
+    request.addfinalizer(lambda: check_lock_order(violations))
     return Ground(data, request.getfixturevalue("fresh_database"))
+
+
+def check_lock_order(violations: list[str]) -> None:
+    assert not violations, "locks in another order than docs/decisions/lock-order.md says:\n" + "\n".join(
+        sorted(set(violations))
+    )
 
 
 def of(caller: Caller, **changes: Any) -> Caller:

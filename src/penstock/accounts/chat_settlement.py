@@ -1,7 +1,6 @@
 """Reserve money for chat calls, and record and charge the ended ones in batches."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from penstock.accounts.orgs import list_orgs
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import (
     RequestEnd,
+    Usage,
     add_ended_requests,
     count_usage,
     end_request,
@@ -62,13 +62,27 @@ class EndedCall(msgspec.Struct, frozen=True):
         return self.reservation.call.caller.org_id
 
     @property
+    def id(self) -> str:
+        return self.reservation.call.id
+
+    @property
     def is_charged(self) -> bool:
         return self.end.status == "completed" or self.end.cost > 0
+
+    @property
+    def usage(self) -> Usage:
+        call = self.reservation.call
+        return Usage(self.org_id, call.caller.key_id, self.end.status, call.at_ms // SLOT_MS, self.end.cost)
+
+    @property
+    def hold_end(self) -> transfers.EndedHold:
+        cost = self.end.cost if self.is_charged else None
+        return transfers.EndedHold(self.org_id, self.id, self.reservation.amount, cost)
 
 
 class _ResponseSize(msgspec.Struct, frozen=True):
     org_id: str
-    request_id: str
+    id: str
     size_bytes: int
 
 
@@ -156,8 +170,8 @@ class ChatSettlement:
         if call.caller.is_limited:
             await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
         reserved = await self.reserved_amount(tx, org_id)
-        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
         await open_request(tx, call, reservation.request, amount, status="processing", modality=reservation.modality)
+        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
 
     async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""
@@ -303,65 +317,53 @@ class ChatSettlement:
     # ---------------------------------------------------------------------------------------------------- transactions
 
     async def _write_batch(self, batch: list[EndedCall], sizes: list[_ResponseSize], tx: Transaction) -> None:
-        for size in sizes:
-            await tx.run("set_response_bytes", id=size.request_id, org_id=size.org_id, response_bytes=size.size_bytes)
+        """Write sizes and ended calls in the order of docs/decisions/lock-order.md: requests, usage slots, money."""
         now = self.clock.now_ms()
-        for ended in batch:
-            if ended.reservation.in_store:
-                await self._end_held(tx, ended, now)
-        await self._add_unheld(tx, [ended for ended in batch if not ended.reservation.in_store], now)
+        held = await self._update_requests(tx, [ended for ended in batch if ended.reservation.in_store], sizes)
+        added = await self._add_requests(tx, [ended for ended in batch if not ended.reservation.in_store])
         for ended in batch:
             if ended.payload:
-                await add_payload(tx, ended.org_id, ended.reservation.call.id, ended.payload)
+                await add_payload(tx, ended.org_id, ended.id, ended.payload)
+        await count_usage(tx, [ended.usage for ended in (*held, *added)])
+        await transfers.end_holds(tx, [ended.hold_end for ended in held], now)
+        await transfers.capture_reserved(tx, _charges(added), now)
 
-    async def _end_held(self, tx: Transaction, ended: EndedCall, now: int) -> None:
-        """End a request that is in the store, and capture or release its hold."""
-        reservation = ended.reservation
-        request_id = reservation.call.id
-        if not await end_request(tx, ended.org_id, request_id, ended.end):
-            return
-        if ended.is_charged:
-            await transfers.capture(tx, ended.org_id, request_id, reservation.amount, ended.end.cost, now)
-        else:
-            await transfers.release(tx, ended.org_id, request_id, reservation.amount, now)
+    async def _update_requests(
+        self, tx: Transaction, held: list[EndedCall], sizes: list[_ResponseSize]
+    ) -> list[EndedCall]:
+        """Store sizes, and end requests that are in the store; return those that had not ended before."""
+        written: list[EndedCall] = []
+        changes: list[EndedCall | _ResponseSize] = [*held, *sizes]
+        for change in sorted(changes, key=lambda change: change.id):
+            if isinstance(change, _ResponseSize):
+                await tx.run("set_response_bytes", id=change.id, org_id=change.org_id, response_bytes=change.size_bytes)
+            elif await end_request(tx, change.org_id, change.id, change.end):
+                written.append(change)
+        return written
 
-    async def _add_unheld(self, tx: Transaction, batch: list[EndedCall], now: int) -> None:
-        """Add requests that the store does not know yet, and charge them.
-
-        Balances and usage slots are changed once for all calls of an organization. Raises _AlreadyWritten if some of
-        several calls are stored already; a single one that is stored stays as it is.
-        """
-        if not batch:
-            return
-        if await add_ended_requests(tx, [_request_row(ended) for ended in batch]) < len(batch):
-            if len(batch) > 1:
-                raise _AlreadyWritten
-            return
-        charges = [(ended.org_id, ended.reservation.call.id, ended.end.cost) for ended in batch if ended.is_charged]
-        if charges:
-            await transfers.capture_reserved(tx, charges, now)
-        usage = defaultdict[tuple[str, str, str, int], list[Nanos]](list)
-        for ended in batch:
-            call = ended.reservation.call
-            usage[ended.org_id, call.caller.key_id, ended.end.status, call.at_ms // SLOT_MS].append(ended.end.cost)
-        for (org_id, key_id, status, slot), costs in usage.items():
-            await count_usage(tx, org_id, key_id, status, slot, len(costs), sum(costs))
+    async def _add_requests(self, tx: Transaction, batch: list[EndedCall]) -> list[EndedCall]:
+        """Add requests and return the new ones. Raises _AlreadyWritten if some of several are stored already."""
+        rows = [_request_row(ended) for ended in sorted(batch, key=lambda ended: ended.id)]
+        if not rows or await add_ended_requests(tx, rows) == len(batch):
+            return batch
+        if len(batch) > 1:
+            raise _AlreadyWritten
+        return []
 
     async def _record_uncharged(self, ended: EndedCall, tx: Transaction) -> None:
         """Record a call whose cost cannot be charged: take what the balance has, and record the rest as a loss."""
         now = self.clock.now_ms()
-        request_id = ended.reservation.call.id
-        if ended.reservation.in_store:
-            charged = ZERO
-            if not await end_request(tx, ended.org_id, request_id, msgspec.structs.replace(ended.end, cost=charged)):
-                return
-        else:
-            balance = await tx.one("get_balance", org_id=ended.org_id)
-            charged = Nanos(min(ended.end.cost, max(0, balance["available"] if balance else 0)))
-            end = msgspec.structs.replace(ended.end, cost=charged)
-            await self._add_unheld(tx, [EndedCall(ended.reservation, end)], now)
+        balance = None if ended.reservation.in_store else await tx.one("get_balance", org_id=ended.org_id)
+        charged = Nanos(min(ended.end.cost, max(0, balance["available"] if balance else 0)))
+        part = EndedCall(ended.reservation, msgspec.structs.replace(ended.end, cost=charged))
+        in_store = ended.reservation.in_store
+        written = await (self._update_requests(tx, [part], []) if in_store else self._add_requests(tx, [part]))
+        if not written:
+            return
+        await count_usage(tx, [part.usage])
         if charged < ended.end.cost:
-            await transfers.record_loss(tx, ended.org_id, request_id, Nanos(ended.end.cost - charged), now)
+            await transfers.record_loss(tx, ended.org_id, ended.id, Nanos(ended.end.cost - charged), now)
+        await transfers.capture_reserved(tx, [] if in_store else _charges(written), now)
 
     # -------------------------------------------------------------------------------------------------- after a crash
 
@@ -380,11 +382,18 @@ class ChatSettlement:
         problem = InternalError("The gateway was interrupted while it handled this call.")
         end = RequestEnd("upstream_failure", error_code=problem.code, error_message=problem.message)
         now = self.clock.now_ms()
-        for row in rows:
-            if await end_request(tx, row["org_id"], row["id"], end):
-                await transfers.release(tx, row["org_id"], row["id"], Nanos(row["hold"]), now)
+        usage = {row["id"]: await end_request(tx, row["org_id"], row["id"], end) for row in rows}
+        holds = [
+            transfers.EndedHold(row["org_id"], row["id"], Nanos(row["hold"]), None) for row in rows if usage[row["id"]]
+        ]
+        await count_usage(tx, filter(None, usage.values()))
+        await transfers.end_holds(tx, holds, now)
 
 
 def _request_row(ended: EndedCall) -> Row:
     reservation = ended.reservation
     return ended_request(reservation.call, reservation.request, reservation.modality, ended.end)
+
+
+def _charges(calls: list[EndedCall]) -> list[tuple[str, str, Nanos]]:
+    return [(ended.org_id, ended.id, ended.end.cost) for ended in calls if ended.is_charged]

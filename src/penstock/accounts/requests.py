@@ -1,9 +1,10 @@
 """Keep one row per request: open it, end it, count it, list it."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -70,6 +71,16 @@ class RequestEnd(msgspec.Struct, frozen=True):
             "error_code": self.error_code,
             "error_message": self.error_message[:_MAX_MESSAGE_CHARS] if self.error_message else None,
         }
+
+
+class Usage(NamedTuple):
+    """An ended request, as the usage slots count it."""
+
+    org_id: str
+    key_id: str
+    status: str
+    slot: int
+    cost: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +166,12 @@ async def open_request(
     await tx.run("add_request", **{**columns, **_NOT_ENDED, "status": status, "hold": hold})
 
 
-async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> bool:
-    """End an open request and count it; return False if it had ended already."""
+async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:
+    """End an open request; return what the caller counts with `count_usage`, or None if it had ended already."""
     row = await tx.one("end_request", id=request_id, org_id=org_id, **end.columns())
     if row is None:
-        return False
-    await count_usage(tx, org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, 1, end.cost)
-    return True
+        return None
+    return Usage(org_id, row["key_id"], end.status, row["created_at_ms"] // SLOT_MS, end.cost)
 
 
 def ended_request(call: Call, request: Request, modality: str | None, end: RequestEnd) -> Row:
@@ -174,10 +184,21 @@ async def add_ended_requests(tx: Transaction, rows: Sequence[Row]) -> int:
     return await tx.run_many("add_ended_request", rows)
 
 
-async def count_usage(tx: Transaction, org_id: str, key_id: str, status: str, slot: int, count: int, cost: int) -> None:
-    """Add ended requests to the usage slots by key and status, by key, by status, and in total."""
-    for slot_key, slot_status in ((key_id, status), (key_id, ""), ("", status), ("", "")):
-        await tx.run("add_usage", org_id=org_id, key_id=slot_key, status=slot_status, slot=slot, count=count, cost=cost)
+async def count_usage(tx: Transaction, ended: Iterable[Usage]) -> None:
+    """Add ended requests to the usage slots by key and status, by key, by status, and in total.
+
+    Each slot is changed once, in the order of their primary keys: many transactions share them.
+    """
+    counts = defaultdict[tuple[str, str, str, int], int](int)
+    costs = defaultdict[tuple[str, str, str, int], int](int)
+    for org_id, key_id, status, slot, cost in ended:
+        for slot_key, slot_status in ((key_id, status), (key_id, ""), ("", status), ("", "")):
+            counts[org_id, slot_key, slot_status, slot] += 1
+            costs[org_id, slot_key, slot_status, slot] += cost
+    names = ("org_id", "key_id", "status", "slot")
+    rows = [dict(zip(names, key, strict=True), count=counts[key], cost=costs[key]) for key in sorted(counts)]
+    if rows:
+        await tx.run_many("add_usage", rows)
 
 
 _NOT_ENDED = RequestEnd(status="pending").columns()
@@ -236,8 +257,8 @@ class Requests:
 
         async def write(tx: Transaction) -> None:
             await tx.run("add_request", **row)
-            slot = call.at_ms // SLOT_MS
-            await count_usage(tx, call.caller.org_id, call.caller.key_id, end.status, slot, 1, ZERO)
+            usage = Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
+            await count_usage(tx, [usage])
 
         await self._store.write(write)
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock.errors import InsufficientBalance
 from penstock.store.base import Row, Transaction
@@ -25,10 +26,10 @@ def held_account(org_id: str) -> str:
 
 
 async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
-    await tx.run("add_credit", org_id=org_id, amount=amount)
     credit_id = new_id("crd", at_ms)
     transfer = _transfer("credit", org_id, credit_id, FUNDING, available_account(org_id), amount, at_ms, note=note)
     await tx.run("add_transfer", **transfer)
+    await tx.run("add_credit", org_id=org_id, amount=amount)
 
 
 async def hold(
@@ -39,12 +40,12 @@ async def hold(
     The check and the change are one statement, so that parallel calls cannot hold the same money. `reserved` is what
     this process has reserved in memory for chat calls; a hold does not touch it.
     """
-    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
-        balance = await tx.one("get_balance", org_id=org_id)
-        raise insufficient_balance(amount, Nanos(balance["available"] if balance else 0))
     source = available_account(org_id)
     target = held_account(org_id)
     await tx.run("add_transfer", **_transfer("hold", org_id, request_id, source, target, amount, at_ms))
+    if amount and not await tx.run("hold_amount", org_id=org_id, amount=amount, reserved=reserved):
+        balance = await tx.one("get_balance", org_id=org_id)
+        raise insufficient_balance(amount, Nanos(balance["available"] if balance else 0))
 
 
 def insufficient_balance(amount: Nanos, available: Nanos) -> InsufficientBalance:
@@ -53,20 +54,52 @@ def insufficient_balance(amount: Nanos, available: Nanos) -> InsufficientBalance
     return InsufficientBalance(message, should_retry=False)
 
 
-async def capture(tx: Transaction, org_id: str, request_id: str, held: Nanos, cost: Nanos, at_ms: int) -> Nanos:
-    """End a hold by charging the cost, at most what was held, and return what was charged.
+class EndedHold(NamedTuple):
+    """A hold that ends: the cost is charged, at most what was held; without a cost the hold is released."""
 
-    The rest of the hold is available again. A cost above the hold is recorded as a loss of the operator.
+    org_id: str
+    request_id: str
+    held: Nanos
+    cost: Nanos | None
+
+    @property
+    def charged(self) -> Nanos:
+        return min(self.cost or ZERO, self.held)
+
+    @property
+    def loss(self) -> Nanos:
+        """The part of the cost above the hold, which the operator loses."""
+        return Nanos((self.cost or ZERO) - self.charged)
+
+
+async def end_holds(tx: Transaction, ended: Sequence[EndedHold], at_ms: int) -> None:
+    """End holds by a capture or a release. What is not charged is available again.
+
+    Each organization's balance is changed once for all its requests, in the order of their ids and as the last step of
+    a transaction: many transactions share it.
     """
-    charged = min(cost, held)
-    await tx.run("end_hold", org_id=org_id, held=held, charged=charged)
+    if not ended:
+        return
+    rows: list[Row] = []
+    held = defaultdict[str, int](int)
+    charged = defaultdict[str, int](int)
+    for hold_end in ended:
+        held[hold_end.org_id] += hold_end.held
+        charged[hold_end.org_id] += hold_end.charged
+        rows += _end_transfers(hold_end, at_ms)
+    await tx.run_many("add_transfer", rows)
+    for org_id in sorted(held):
+        await tx.run("end_hold", org_id=org_id, held=held[org_id], charged=charged[org_id])
+
+
+def _end_transfers(ended: EndedHold, at_ms: int) -> list[Row]:
+    org_id, request_id, held, cost = ended
     source = held_account(org_id)
-    rest = Nanos(held - charged)
-    transfer = _transfer("capture", org_id, request_id, source, REVENUE, charged, at_ms, returned=rest)
-    await tx.run("add_transfer", **transfer)
-    if cost > charged:
-        await record_loss(tx, org_id, request_id, Nanos(cost - charged), at_ms)
-    return charged
+    if cost is None:
+        return [_transfer("release", org_id, request_id, source, available_account(org_id), held, at_ms)]
+    rest = Nanos(held - ended.charged)
+    rows = [_transfer("capture", org_id, request_id, source, REVENUE, ended.charged, at_ms, returned=rest)]
+    return [*rows, _loss(org_id, request_id, ended.loss, at_ms)] if ended.loss else rows
 
 
 async def capture_reserved(tx: Transaction, charges: Sequence[tuple[str, str, Nanos]], at_ms: int) -> None:
@@ -74,30 +107,28 @@ async def capture_reserved(tx: Transaction, charges: Sequence[tuple[str, str, Na
 
     Each organization's balance is changed once for all its requests.
     """
+    if not charges:
+        return
     costs: dict[str, int] = defaultdict(int)
     for org_id, _, cost in charges:
         costs[org_id] += cost
-    for org_id, amount in costs.items():
-        await tx.run("capture_reserved", org_id=org_id, amount=amount)
     accounts = {org_id: available_account(org_id) for org_id in costs}
     transfers = [
         _transfer("capture", org_id, request_id, accounts[org_id], REVENUE, cost, at_ms)
         for org_id, request_id, cost in charges
     ]
     await tx.run_many("add_transfer", transfers)
-
-
-async def release(tx: Transaction, org_id: str, request_id: str, held: Nanos, at_ms: int) -> None:
-    """End a hold without a charge: all of it is available again."""
-    await tx.run("end_hold", org_id=org_id, held=held, charged=ZERO)
-    source = held_account(org_id)
-    target = available_account(org_id)
-    await tx.run("add_transfer", **_transfer("release", org_id, request_id, source, target, held, at_ms))
+    for org_id in sorted(costs):
+        await tx.run("capture_reserved", org_id=org_id, amount=costs[org_id])
 
 
 async def record_loss(tx: Transaction, org_id: str, ref: str, amount: Nanos, at_ms: int) -> None:
     """Record what a provider bills and no caller pays; `ref` is the id of the request or the attempt."""
-    await tx.run("add_transfer", **_transfer("loss", org_id, ref, PLATFORM_LOSS, PROVIDERS, amount, at_ms))
+    await tx.run("add_transfer", **_loss(org_id, ref, amount, at_ms))
+
+
+def _loss(org_id: str, ref: str, amount: Nanos, at_ms: int) -> Row:
+    return _transfer("loss", org_id, ref, PLATFORM_LOSS, PROVIDERS, amount, at_ms)
 
 
 def _transfer(

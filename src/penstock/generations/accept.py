@@ -58,10 +58,8 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             return earlier
         if caller.is_limited:
             await check_limits(tx, caller, hold, now)
-        reserved = await gateway.chat_settlement.reserved_amount(tx, caller.org_id)
-        await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
-        await open_request(tx, call, request, hold)
         plan = await _claim_recording(tx, call, planned)
+        await open_request(tx, call, request, hold)
         await tx.run(
             "add_generation",
             id=call.id,
@@ -83,6 +81,8 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
         until_ms = deadline_ms + _INPUTS_OUTLIVE_MS
         await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
         await gateway.jobs.queue(tx, call.id, request.task)
+        reserved = await gateway.chat_settlement.reserved_amount(tx, caller.org_id)
+        await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         failpoint("accept.in_tx")
         row = await get_generation(tx, call.id, caller.org_id)
         assert row is not None, "it was inserted in this transaction"

@@ -7,12 +7,12 @@ import structlog
 
 from penstock.accounts import transfers
 from penstock.accounts.payloads import expiry_ms
-from penstock.accounts.requests import RequestEnd, end_request
+from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.job import AttemptResult, Job, check_lease, set_attempt
+from penstock.generations.job import AttemptResult, Job, set_attempt
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
@@ -37,7 +37,7 @@ async def complete(
     cost: Nanos = ZERO,
     recording: Recording | None = None,
 ) -> None:
-    """Complete a generation: capture its cost and store its outputs, its recording and the webhook message.
+    """Complete a generation: store its outputs, its recording and the webhook message, and capture its cost.
 
     Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
     """
@@ -52,16 +52,7 @@ async def complete(
         raise OutputNotStored from problem
 
     async def write(tx: Transaction) -> None:
-        await check_lease(tx, job)
-        for attempt in attempts:
-            attempt_cost = nanos(attempt.cost_usd)
-            await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=attempt_cost)
-        await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
-        await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
-        captured = await transfers.capture(tx, job.org_id, job.id, job.row.hold, cost, now)
-        duration_ms = max(0, now - job.row.created_at_ms)
-        await end_request(tx, job.org_id, job.id, RequestEnd("completed", captured, duration_ms))
-        await tx.run(
+        completed = await tx.run(
             "complete_generation",
             id=job.id,
             lease_token=job.lease_token,
@@ -70,11 +61,24 @@ async def complete(
             expires_at_ms=until,
             payload_expires_at_ms=expiry_ms(gateway.settings, now),
         )
-        if recording:
-            await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
+        if not completed:
+            raise LeaseLost(job.id)
         if isinstance(job.plan.source, Recording | Follow):
             await tx.run("release_recording_claim", request_id=job.id)
+        for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id):
+            attempt_cost = nanos(attempt.cost_usd)
+            await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=attempt_cost)
+        await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
+        await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
+        if recording:
+            await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
+        hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
+        end = RequestEnd("completed", hold_end.charged, max(0, now - job.row.created_at_ms))
+        usage = await end_request(tx, job.org_id, job.id, end)
+        assert usage is not None, "a generation and its request end in one transaction"
         await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
+        await count_usage(tx, [usage])
+        await transfers.end_holds(tx, [hold_end], now)
         failpoint("settle.in_tx")
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
@@ -147,19 +151,21 @@ async def fail_in_transaction(
     )
     if not ended:
         return False
-    await transfers.release(tx, row.org_id, row.id, row.hold, now)
+    await tx.run("release_recording_claim", request_id=row.id)
+    await orphans.schedule_checks(gateway, tx, row)
+    await tx.run("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
     end = RequestEnd(
         _request_status(problem),
         duration_ms=max(0, now - row.created_at_ms),
         error_code=code,
         error_message=message,
     )
-    await end_request(tx, row.org_id, row.id, end)
-    await orphans.schedule_checks(gateway, tx, row)
-    await tx.run("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
-    await tx.run("release_recording_claim", request_id=row.id)
+    usage = await end_request(tx, row.org_id, row.id, end)
+    assert usage is not None, "a generation and its request end in one transaction"
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
     await _queue_message(tx, row, event_status, now, error={"code": code, "message": message})
+    await count_usage(tx, [usage])
+    await transfers.end_holds(tx, [transfers.EndedHold(row.org_id, row.id, row.hold, None)], now)
     return True
 
 

@@ -1,5 +1,7 @@
 """Remove the texts of ended generations when they expire, and show what is stored of a request."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,7 +12,7 @@ from penstock.gateway import Gateway
 from penstock.generations.finish import failure_event_body
 from penstock.generations.rows import Follow, GenerationRow, Plan, Recording, get_generation
 from penstock.schema import Call, GenerationResult, Request, Response
-from penstock.store.base import Transaction
+from penstock.store.base import Row, Transaction
 
 _BATCH = 200
 # Fields of a request that hold no text of the caller's; the object of an image or a video still needs them.
@@ -26,14 +28,9 @@ async def delete_expired(gateway: Gateway) -> int:
     deleted = await gateway.store.write(lambda tx: tx.run("delete_expired_payloads", now_ms=now))
     while True:
         rows = await gateway.store.all("list_expired_payloads", now_ms=now, limit=_BATCH)
-        expired = [GenerationRow(**row) for row in rows]
-
-        async def write(tx: Transaction, expired: list[GenerationRow] = expired) -> None:
-            for row in expired:
-                await _strip(tx, row)
-
+        expired = sorted((GenerationRow(**row) for row in rows), key=lambda row: row.id)
         if expired:
-            await gateway.store.write(write)
+            await gateway.store.write(partial(_strip, expired))
             deleted += len(expired)
         if len(expired) < _BATCH:
             break
@@ -42,23 +39,32 @@ async def delete_expired(gateway: Gateway) -> int:
     return deleted
 
 
-async def _strip(tx: Transaction, row: GenerationRow) -> None:
+async def _strip(rows: Sequence[GenerationRow], tx: Transaction) -> None:
+    """Strip ended generations, one table after the other; see docs/decisions/lock-order.md."""
+    for row in rows:
+        await tx.run("strip_generation", **_stripped_columns(row))
+    for row in rows:
+        await tx.run("strip_attempts", request_id=row.id)
+    for row in rows:
+        await tx.run("strip_media", request_id=row.id)
+    for row in rows:
+        await tx.run("strip_request", id=row.id, org_id=row.org_id, error_message=MESSAGE_NOT_STORED)
+    for row in rows:
+        if row.status == "failed":
+            body = failure_event_body(row, MESSAGE_NOT_STORED)
+            await tx.run("purge_message", request_id=row.id, org_id=row.org_id, body=body)
+
+
+def _stripped_columns(row: GenerationRow) -> Row:
     request = row.decode_request()
     result = row.decode_result()
-    await tx.run(
-        "strip_generation",
-        id=row.id,
-        request=None if request is None else msgspec.json.encode(_without_texts(request)),
-        plan=plan_without_texts(row),
-        result=None if result is None else msgspec.json.encode(_result_without_texts(result)),
-        error_message=MESSAGE_NOT_STORED if row.error_message else None,
-    )
-    await tx.run("strip_attempts", request_id=row.id)
-    await tx.run("strip_media", request_id=row.id)
-    await tx.run("strip_request", id=row.id, org_id=row.org_id, error_message=MESSAGE_NOT_STORED)
-    if row.status == "failed":
-        body = failure_event_body(row, MESSAGE_NOT_STORED)
-        await tx.run("purge_message", request_id=row.id, org_id=row.org_id, body=body)
+    return {
+        "id": row.id,
+        "request": None if request is None else msgspec.json.encode(_without_texts(request)),
+        "plan": plan_without_texts(row),
+        "result": None if result is None else msgspec.json.encode(_result_without_texts(result)),
+        "error_message": MESSAGE_NOT_STORED if row.error_message else None,
+    }
 
 
 def _without_texts(request: Request) -> Request:

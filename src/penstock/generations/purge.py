@@ -28,15 +28,15 @@ async def purge(gateway: Gateway, call: Call) -> Response:
     row = await get_generation(gateway.store, request_id, org_id)
 
     async def write(tx: Transaction) -> None:
-        await tx.run("delete_payload", request_id=request_id, org_id=org_id)
-        await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         if row:
             plan = plan_without_texts(row)
             result = _result_without_files(row)
             await tx.run("purge_generation", id=request_id, org_id=org_id, plan=plan, result=result)
+        await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
+        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
+        await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         if row and row.status == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))
-        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
 
     await gateway.store.write(write)
     await gateway.store.purge_traces()

@@ -238,7 +238,7 @@ class Jobs:
         await asyncio.gather(*(self._stop_job(job) for job in jobs))
 
         async def write(tx: Transaction) -> None:
-            for job in jobs:
+            for job in sorted(jobs, key=lambda job: job.id):
                 await tx.run("release_lease", id=job.id, lease_token=job.lease.token)
 
         try:

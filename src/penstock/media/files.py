@@ -152,8 +152,8 @@ class MediaFiles:
             deleted += await self._storage.delete(storage_key(row["id"]))
 
         async def write(tx: Transaction) -> None:
-            for row in rows:
-                await tx.run("delete_media", id=row["id"])
+            for media_id in sorted(row["id"] for row in rows):
+                await tx.run("delete_media", id=media_id)
 
         if rows:
             await self._store.write(write)

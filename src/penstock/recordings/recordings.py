@@ -244,10 +244,10 @@ class Recordings:
         return rows
 
     async def add(self, tx: Transaction, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
-        """Add a recording and its files. Ids that exist already stay as they are."""
-        await tx.run("add_recording", **{"imported_id": None, "import_digest": None, **row})
-        for file in files:
-            await tx.run("add_recording_file", **file)
+        """Add a recording and its files. A recording whose id exists already stays as it is."""
+        if await tx.run("add_recording", **{"imported_id": None, "import_digest": None, **row}):
+            for file in files:
+                await tx.run("add_recording_file", **file)
 
     async def delete(self, org_id: str, recording_id: str) -> int:
         """Delete a recording and its files. Returns the number of files. Raises NotFound as `get` does."""
@@ -255,6 +255,7 @@ class Recordings:
         deleted = await self.delete_files(await self.list_files(row["id"]))
 
         async def write(tx: Transaction) -> None:
+            await tx.one("lock_recording", id=row["id"])
             await tx.run("delete_recording_files", recording_id=row["id"])
             await tx.run("delete_recording", id=row["id"], org_id=org_id)
 

@@ -2,8 +2,8 @@
 
 `-- name: verb_noun` begins a query, and the comment lines after it describe it. A query is for both databases, unless
 its name is followed by `[sqlite]` or `[postgres]`, which come in pairs, or by `[postgres only]`. For Postgres,
-`INDEXED BY` is removed. A name with `{older|newer}` defines two queries: in the text of the first, each such choice is
-replaced by its left word, in the second by its right word.
+`INDEXED BY` is removed, for SQLite `FOR UPDATE`. A name with `{older|newer}` defines two queries: in the text of the
+first, each such choice is replaced by its left word, in the second by its right word.
 """
 
 import re
@@ -38,7 +38,11 @@ _WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)UPDATE)\s",
     re.IGNORECASE | re.DOTALL,
 )
-_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
+# What one of the databases does not understand and does not need: SQLite has one writer and locks no rows.
+_FOREIGN: dict[Dialect, re.Pattern[str]] = {
+    "sqlite": re.compile(r"\s+FOR\s+(NO\s+KEY\s+)?UPDATE(\s+SKIP\s+LOCKED)?", re.IGNORECASE),
+    "postgres": re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ def _translate(where: str, text: str, dialect: Dialect) -> tuple[str, tuple[str,
 
 def _code(text: str, dialect: Dialect) -> str:
     """Translate text that is neither quoted nor a comment."""
-    return _literal(_HINT.sub("", text) if dialect == "postgres" else text, dialect)
+    return _literal(_FOREIGN[dialect].sub("", text), dialect)
 
 
 def _literal(text: str, dialect: Dialect) -> str:

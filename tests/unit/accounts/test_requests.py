@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from penstock.accounts import transfers
-from penstock.accounts.requests import STATUSES, Filters, RequestEnd, Requests, end_request, open_request, trace_id
+from penstock.accounts.requests import (
+    STATUSES,
+    Filters,
+    RequestEnd,
+    Requests,
+    count_usage,
+    end_request,
+    open_request,
+    trace_id,
+)
 from penstock.clock import ManualClock
 from penstock.errors import InvalidRequest, NotFound
 from penstock.schema import SLOT_MS, Call, Caller, Request
@@ -57,7 +66,14 @@ async def open_one(store: Store, call: Call, hold: int = 50) -> None:
 
 async def end_one(store: Store, call: Call, status: str, cost: int = 0, **fields: Any) -> bool:
     end = RequestEnd(status, Nanos(cost), **fields)
-    return await store.write(lambda tx: end_request(tx, call.caller.org_id, call.id, end))
+
+    async def write(tx: Transaction) -> bool:
+        usage = await end_request(tx, call.caller.org_id, call.id, end)
+        if usage:
+            await count_usage(tx, [usage])
+        return usage is not None
+
+    return await store.write(write)
 
 
 # --------------------------------------------------------------------------------------------------------- call record

@@ -46,7 +46,7 @@ WITH free AS MATERIALIZED (
     SELECT id FROM generations
     WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json)))
         AND status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
-    ORDER BY id FOR UPDATE
+    ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE generations SET lease_token = lease_token + 1, lease_until_ms = :until_ms,
     crashes = crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END
@@ -62,9 +62,13 @@ RETURNING generations.id;
 
 -- name: renew_leases [postgres]
 -- Extend leases. Returns the renewed ones: not those that were taken over or whose generation has ended.
-UPDATE generations SET lease_until_ms = :until_ms FROM json_array_elements(CAST(:leases AS json)) AS one
-WHERE generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
-    AND generations.status IN ('queued', 'in_progress')
+WITH held AS MATERIALIZED (
+    SELECT id FROM generations JOIN json_array_elements(CAST(:leases AS json)) AS one
+        ON generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT)
+    WHERE generations.status IN ('queued', 'in_progress')
+    ORDER BY id FOR NO KEY UPDATE OF generations
+)
+UPDATE generations SET lease_until_ms = :until_ms FROM held WHERE generations.id = held.id
 RETURNING generations.id;
 
 -- name: list_lost_leases [sqlite]
@@ -156,8 +160,9 @@ WHERE id = :id AND org_id = :org_id;
 
 -- name: purge_attempts
 -- Remove providers' messages and job references, which may quote the request.
-UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL
-WHERE request_id = :request_id AND org_id = :org_id;
+UPDATE attempts SET failure_message = NULL, ref = NULL, check_at_ms = NULL WHERE id IN (
+    SELECT id FROM attempts WHERE request_id = :request_id AND org_id = :org_id ORDER BY id FOR NO KEY UPDATE
+);
 
 -- name: get_leased_generation
 -- A generation, if the worker still holds its lease.

@@ -33,10 +33,6 @@ SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
 WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
--- name: lock_key [sqlite]
--- Nothing to lock: there is one writer.
-SELECT id FROM keys WHERE id = :id;
-
--- name: lock_key [postgres]
+-- name: lock_key
 -- Lock a key until the end of the transaction, so that its limits are checked one call at a time.
-SELECT id FROM keys WHERE id = :id FOR UPDATE;
+SELECT id FROM keys WHERE id = :id FOR NO KEY UPDATE;

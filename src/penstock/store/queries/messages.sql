@@ -14,7 +14,7 @@ UPDATE orgs SET old_secret = secret, old_secret_until_ms = :until_ms, secret = :
 
 -- name: list_secrets
 -- All encrypted signing secrets.
-SELECT id, secret, old_secret FROM orgs WHERE secret IS NOT NULL;
+SELECT id, secret, old_secret FROM orgs WHERE secret IS NOT NULL ORDER BY id;
 
 -- name: reseal_secrets
 -- Store the same secrets encrypted with a newer master key, unless they were replaced meanwhile.
@@ -47,7 +47,7 @@ WITH due AS MATERIALIZED (
     WHERE state = 'waiting' AND next_at_ms <= :now_ms
     AND split_part(url, '/', 3) NOT IN (SELECT json_array_elements_text(CAST(:busy_hosts AS json)))
     ORDER BY next_at_ms LIMIT :limit
-    FOR UPDATE SKIP LOCKED
+    FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
@@ -56,8 +56,10 @@ RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token;
 -- name: make_leased_messages_due
 -- Make leased messages due now, because the process that leased them is gone. Messages to which this happened more than
 -- three times in a row wait until their lease ends.
-UPDATE messages SET next_at_ms = :now_ms
-WHERE state = 'waiting' AND unrecorded BETWEEN 1 AND 3 AND next_at_ms > :now_ms;
+UPDATE messages SET next_at_ms = :now_ms WHERE id IN (
+    SELECT id FROM messages WHERE state = 'waiting' AND unrecorded BETWEEN 1 AND 3 AND next_at_ms > :now_ms
+    ORDER BY id FOR NO KEY UPDATE
+);
 
 -- name: make_far_messages_due [sqlite]
 -- Make messages due now whose time is too far away. Such a time was written before the clock was set back.
@@ -66,7 +68,9 @@ WHERE state = 'waiting' AND next_at_ms > :far_ms;
 
 -- name: make_far_messages_due [postgres]
 -- Make messages due now whose time is too far away. Such a time was written before the clock was set back.
-UPDATE messages SET next_at_ms = :now_ms WHERE state = 'waiting' AND next_at_ms > :far_ms;
+UPDATE messages SET next_at_ms = :now_ms WHERE id IN (
+    SELECT id FROM messages WHERE state = 'waiting' AND next_at_ms > :far_ms ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+);
 
 -- name: get_next_message_due [sqlite]
 -- When the next message becomes due.

@@ -2,8 +2,11 @@
 
 -- name: schedule_checks
 -- Schedule the first check of a failed generation's submitted jobs.
-UPDATE attempts SET check_at_ms = :at_ms
-WHERE request_id = :request_id AND org_id = :org_id AND state = 'submitted' AND ref IS NOT NULL;
+UPDATE attempts SET check_at_ms = :at_ms WHERE id IN (
+    SELECT id FROM attempts
+    WHERE request_id = :request_id AND org_id = :org_id AND state = 'submitted' AND ref IS NOT NULL
+    ORDER BY id FOR NO KEY UPDATE
+);
 
 -- name: claim_due_checks
 -- Take the attempts whose check is due, and schedule their next check after four times the last pause. After :checks_max
@@ -12,7 +15,10 @@ UPDATE attempts SET checks = checks + 1, check_at_ms = CASE
     WHEN checks + 1 >= :checks_max THEN NULL
     ELSE :now_ms + :pause_ms * (CAST(1 AS BIGINT) << CAST(2 * (checks + 1) AS INTEGER)) END
 WHERE check_at_ms <= :now_ms
-    AND id IN (SELECT id FROM attempts WHERE check_at_ms <= :now_ms ORDER BY check_at_ms LIMIT :limit)
+    AND id IN (
+        SELECT id FROM attempts WHERE check_at_ms <= :now_ms
+        ORDER BY check_at_ms LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
+    )
 RETURNING *;
 
 -- name: settle_checked_attempt

@@ -14,7 +14,10 @@ DELETE FROM payloads WHERE org_id = :org_id AND request_id = :request_id;
 
 -- name: delete_expired_payloads
 -- Remove the stored bodies of chat calls that have expired.
-DELETE FROM payloads WHERE expires_at_ms <= :now_ms;
+DELETE FROM payloads WHERE (org_id, request_id) IN (
+    SELECT org_id, request_id FROM payloads WHERE expires_at_ms <= :now_ms
+    ORDER BY org_id, request_id FOR UPDATE SKIP LOCKED
+);
 
 -- name: list_expired_payloads
 -- Ended generations whose payloads have expired. Those whose webhook message is not delivered yet come later.
@@ -30,11 +33,15 @@ WHERE id = :id;
 
 -- name: strip_attempts
 -- Remove providers' messages, which may quote the request.
-UPDATE attempts SET failure_message = NULL WHERE request_id = :request_id;
+UPDATE attempts SET failure_message = NULL WHERE id IN (
+    SELECT id FROM attempts WHERE request_id = :request_id ORDER BY id FOR NO KEY UPDATE
+);
 
 -- name: strip_media
 -- Remove the prompts that providers revised.
-UPDATE media SET revised_prompt = NULL WHERE request_id = :request_id;
+UPDATE media SET revised_prompt = NULL WHERE id IN (
+    SELECT id FROM media WHERE request_id = :request_id ORDER BY id FOR NO KEY UPDATE
+);
 
 -- name: strip_request
 -- Replace a provider's message, which may quote the request.

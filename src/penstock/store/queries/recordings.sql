@@ -47,6 +47,10 @@ SELECT id FROM recordings WHERE request_id = :request_id AND org_id = :org_id;
 -- The files of a recording, in order.
 SELECT * FROM recording_files WHERE recording_id = :recording_id ORDER BY position;
 
+-- name: lock_recording
+-- Lock a recording that is to be deleted before its files, which are deleted first.
+SELECT id FROM recordings WHERE id = :id FOR UPDATE;
+
 -- name: delete_recording_files
 -- Delete the rows of a recording's files.
 DELETE FROM recording_files WHERE recording_id = :recording_id;
