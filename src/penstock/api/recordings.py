@@ -34,11 +34,23 @@ RECORDING_FIELDS: Mapping[str, Field] = {
             low=1,
             high=1,
         ),
-        *(Field(name=name, types=("string",), about="As exported.", required=True) for name in _TEXTS),
-        Field(name="duration_ms", types=("integer",), about="How long the call took.", required=True, low=0),
+        *(
+            Field(name=name, types=("string",), about="As exported.", required=True, max_length=files.LONGEST_NAME)
+            for name in _TEXTS
+        ),
+        Field(
+            name="duration_ms",
+            types=("integer",),
+            about="How long the call took.",
+            required=True,
+            low=0,
+            high=files.LONGEST_DURATION_MS,
+        ),
         Field(name="request", types=("object",), about="The fields of the call.", required=True),
-        Field(name="upstream_id", types=("string",), about="The provider's id of the job."),
-        Field(name="seconds", types=("number",), about="Length of a video."),
+        Field(
+            name="upstream_id", types=("string",), about="The provider's id of the job.", max_length=files.LONGEST_NAME
+        ),
+        Field(name="seconds", types=("number",), about="Length of a video.", low=0, high=86_400),
         Field(name="files", types=("array",), about="The outputs, in base64.", required=True),
     )
 }

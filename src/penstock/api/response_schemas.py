@@ -237,7 +237,7 @@ _RECORDING = closed_object(
         "request_id": or_null(TEXT),
         "imported_id": or_null(TEXT),
         "duration_ms": INTEGER,
-        "request": open_object({}),
+        "request": or_null(open_object({})),
     }
 )
 _RECORDING_FILE = open_object(

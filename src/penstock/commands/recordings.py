@@ -71,13 +71,11 @@ def export_recordings(
     async def work(store: Store, vault: Vault) -> list[Path]:
         recordings = _recordings(store, settings)
         owner = await org_id(store, org, settings)
-        if recording_ids:
-            rows = [await recordings.get(owner, recording_id) for recording_id in recording_ids]
-        else:
-            rows = await recordings.all(owner)
-        return [
-            files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)) for row in rows
-        ]
+        paths = []
+        for recording_id in recording_ids or [row["id"] for row in await recordings.all(owner)]:
+            row = await recordings.get(owner, recording_id)
+            paths.append(files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)))
+        return paths
 
     for path in with_store(settings, work):
         typer.echo(path)

@@ -1,34 +1,44 @@
 """Export recordings to JSON files that people can read and repositories can hold, and import them."""
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import extension
 from penstock.imaging.sniff import sniff
-from penstock.recordings.recordings import RecordedResult, Recordings
+from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, RecordedResult, Recordings
 from penstock.schema import Output, StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Store
 from penstock.values import is_id, iso, new_id
 
 VERSION = 1
+LONGEST_NAME = 500  # characters of a model, a provider and the like
+LONGEST_DURATION_MS = 24 * 3600 * 1000
 _FILES_MAX = 10
+_REQUEST_BYTES_MAX = SHOWN_REQUEST_BYTES  # longer ones would not be shown in lists
+_MEDIA_BYTES_MAX = 256 * 1024**2  # of all files of a recording together
+_TASKS = {"image": ("image", "edit", "upscale"), "edit": ("image", "edit", "upscale"), "video": ("video",)}
+
+_Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+_Text = Annotated[str, Meta(max_length=32_000)]
+_Pixels = Annotated[int, Meta(ge=1, le=100_000)]
+_Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class _MediaFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One output: in a file of its own beside the recording file, or inside it in base64."""
 
-    content_type: str
-    width: int | None = None
-    height: int | None = None
-    revised_prompt: str | None = None
-    file: str | None = None
+    content_type: _Name
+    width: _Pixels | None = None
+    height: _Pixels | None = None
+    revised_prompt: _Text | None = None
+    file: _Name | None = None
     data: str | None = None
 
 
@@ -36,25 +46,33 @@ class RecordingFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """A whole recording, without credentials and without the id of its organization."""
 
     penstock_recording: int
-    id: str
-    kind: str
-    task: str
-    model: str
-    recorded_at: str
-    duration_ms: int
+    id: _Name
+    kind: _Name
+    task: _Name
+    model: _Name
+    recorded_at: _Name
+    duration_ms: Annotated[int, Meta(ge=0, le=LONGEST_DURATION_MS)]
     request: dict[str, Any]
-    provider: str
-    provider_name: str
-    executed_model: str
-    upstream_id: str | None = None
-    seconds: float | None = None
+    provider: _Name
+    provider_name: _Name
+    executed_model: _Name
+    upstream_id: _Name | None = None
+    seconds: Annotated[float, Meta(ge=0, le=86_400)] | None = None
     files: tuple[_MediaFile, ...] = ()
-    standard: str
-    strict: str
+    standard: _Digest
+    strict: _Digest
+
+
+class ReadRecording(NamedTuple):
+    """A checked recording file, with its request as JSON and its outputs."""
+
+    document: RecordingFile
+    request: bytes
+    outputs: list[StoredOutput]
 
 
 def summary(row: Row) -> dict[str, Any]:
-    """A recording as the API lists it."""
+    """A recording as the API lists it; a list does not contain requests that are very long."""
     return {
         "id": row["id"],
         "object": "recording",
@@ -64,7 +82,7 @@ def summary(row: Row) -> dict[str, Any]:
         "request_id": row["request_id"],
         "imported_id": row["imported_id"],
         "duration_ms": row["duration_ms"],
-        "request": msgspec.json.decode(row["request"]),
+        "request": None if row["request"] is None else msgspec.json.decode(row["request"]),
     }
 
 
@@ -123,19 +141,7 @@ async def import_recording(
     id of the first. `document` is the decoded JSON, `media` the media files beside it by name. Raises InvalidRequest
     when it is not a recording file or does not fit its media files.
     """
-    try:
-        recording = msgspec.convert(document, RecordingFile)
-        standard = bytes.fromhex(recording.standard)
-        strict = bytes.fromhex(recording.strict)
-    except (msgspec.ValidationError, ValueError) as problem:
-        raise InvalidRequest(f"This is not a recording: {problem}") from None
-    if recording.penstock_recording != VERSION or recording.kind not in ("image", "edit", "video"):
-        raise InvalidRequest(f"The recording's version or kind is not supported; the supported version is {VERSION}.")
-    contents = _contents(recording, media)
-    outputs = [
-        StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
-        for file, content in zip(recording.files, contents, strict=True)
-    ]
+    recording, request, outputs = read_document(document, media)
     import_digest = _import_digest(recording, outputs)
     if earlier := await _find_imported(store, org_id, import_digest):
         return earlier
@@ -158,9 +164,9 @@ async def import_recording(
         "kind": recording.kind,
         "task": recording.task,
         "model": recording.model,
-        "standard": standard,
-        "strict": strict,
-        "request": msgspec.json.encode(recording.request),
+        "standard": bytes.fromhex(recording.standard),
+        "strict": bytes.fromhex(recording.strict),
+        "request": request,
         "result": msgspec.json.encode(result),
         "duration_ms": recording.duration_ms,
         "created_at_ms": now_ms,
@@ -178,10 +184,34 @@ async def _find_imported(store: Store, org_id: str, import_digest: bytes) -> str
     return row["id"] if row else None
 
 
+def read_document(document: Any, media: Mapping[str, bytes]) -> ReadRecording:
+    """Check the decoded JSON of a recording file, and decode its media. Raises InvalidRequest."""
+    try:
+        recording = msgspec.convert(document, RecordingFile)
+        request = msgspec.json.encode(recording.request)
+    except (msgspec.ValidationError, ValueError, OverflowError, RecursionError) as problem:
+        raise InvalidRequest(f"This is not a recording: {str(problem)[:500]}") from None
+    if recording.penstock_recording != VERSION or recording.kind not in _TASKS:
+        raise InvalidRequest(f"The recording's version or kind is not supported; the supported version is {VERSION}.")
+    if recording.task not in _TASKS[recording.kind]:
+        allowed = ", ".join(f"`{task}`" for task in _TASKS[recording.kind])
+        raise InvalidRequest(f"`task` must be one of {allowed} if `kind` is `{recording.kind}`.", param="task")
+    if len(request) > _REQUEST_BYTES_MAX:
+        raise InvalidRequest(f"`request` has more than {_REQUEST_BYTES_MAX} bytes.", param="request")
+    outputs = [
+        StoredOutput(output=_output(file, content), sha256=hashlib.sha256(content).digest(), data=content)
+        for file, content in zip(recording.files, _contents(recording, media), strict=True)
+    ]
+    return ReadRecording(recording, request, outputs)
+
+
 def _contents(recording: RecordingFile, media: Mapping[str, bytes]) -> list[bytes]:
     if not 0 < len(recording.files) <= _FILES_MAX:
         raise InvalidRequest(f"A recording has 1 to {_FILES_MAX} files.", param="files")
-    return [_content(number, file, media) for number, file in enumerate(recording.files)]
+    contents = [_content(number, file, media) for number, file in enumerate(recording.files)]
+    if sum(map(len, contents)) > _MEDIA_BYTES_MAX:
+        raise InvalidRequest(f"The files of a recording have at most {_MEDIA_BYTES_MAX} bytes.", param="files")
+    return contents
 
 
 def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes:
@@ -190,7 +220,7 @@ def _content(number: int, file: _MediaFile, media: Mapping[str, bytes]) -> bytes
     if file.data is not None:
         try:
             content = base64.b64decode(file.data, validate=True)
-        except binascii.Error:
+        except ValueError:
             raise InvalidRequest(f"`{where}.data` is not base64.", param=where) from None
     elif file.file in media:
         content = media[file.file or ""]

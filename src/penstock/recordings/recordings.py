@@ -23,7 +23,11 @@ IGNORED_FIELDS = frozenset(
     {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"}
 )
 _LATENCY = re.compile(r"(\d{1,7}),(\d{1,7})")
-_SEARCHED_MAX = 1000  # recordings that the match `specific` compares, newest first
+SHOWN_REQUEST_BYTES = 64 * 1024  # longer requests are neither part of lists nor compared by the match `specific`
+# What the match `specific` reads, newest first, in pages.
+_SEARCHED_MAX = 1000
+_SEARCHED_BYTES_MAX = 4 * 1024**2
+_SEARCHED_PAGE = 50
 _PREFIX = "x-service-replay"
 
 
@@ -162,15 +166,27 @@ class Recordings:
         )
 
     async def _find_specific(self, org_id: str, fields: Sequence[str], fingerprint: Fingerprint) -> Row | None:
-        rows = await self._store.slow(
-            "list_older_recordings", org_id=org_id, low="rec_", high="rec_~", limit=_SEARCHED_MAX
-        )
-        for row in rows:
-            values = msgspec.json.decode(row["request"])
-            if row["kind"] == fingerprint.kind and all(
-                values.get(name) == fingerprint.values.get(name) for name in fields
-            ):
-                return row
+        high = "rec_~"
+        rows_read = 0
+        bytes_read = 0
+        while rows_read < _SEARCHED_MAX and bytes_read < _SEARCHED_BYTES_MAX:
+            rows = await self._store.slow(
+                "list_requests_to_match",
+                org_id=org_id,
+                kind=fingerprint.kind,
+                high=high,
+                max_bytes=SHOWN_REQUEST_BYTES,
+                limit=_SEARCHED_PAGE,
+            )
+            for row in rows:
+                values = msgspec.json.decode(row["request"])
+                if all(values.get(name) == fingerprint.values.get(name) for name in fields):
+                    return await self._store.one("get_recording", id=row["id"], org_id=org_id)
+            if len(rows) < _SEARCHED_PAGE:
+                return None
+            high = rows[-1]["id"]
+            rows_read += len(rows)
+            bytes_read += sum(len(row["request"]) for row in rows)
         return None
 
     async def get(self, org_id: str, recording_id: str) -> Row:
@@ -197,12 +213,12 @@ class Recordings:
         starting_after: str | None = None,
         ending_before: str | None = None,
     ) -> Page:
-        """Return rows, newest first."""
-        return await self._pager.page(org_id, limit, starting_after, ending_before)
+        """Return rows, newest first, without results and without very long requests."""
+        return await self._pager.page(org_id, limit, starting_after, ending_before, max_bytes=SHOWN_REQUEST_BYTES)
 
     async def all(self, org_id: str) -> list[Row]:
-        """Return every row, newest first."""
-        return await self._pager.all(org_id)
+        """Return every row, newest first, without results and without very long requests."""
+        return await self._pager.all(org_id, max_bytes=SHOWN_REQUEST_BYTES)
 
     async def list_files(self, recording_id: str) -> list[Row]:
         """The rows of a recording's files, in order."""

@@ -1,5 +1,7 @@
 """Recordings over HTTP: made by a header, listed, retrieved, exported, imported and deleted."""
 
+from typing import Any
+
 import pytest
 
 from penstock.accounts.orgs import create_org
@@ -63,3 +65,44 @@ async def test_recordings_of_other_organizations_are_not_found(open_gateway: Ope
 async def test_an_invalid_recording_file_is_refused(open_gateway: OpenGateway, body: dict[str, object]) -> None:
     async with served_api(open_gateway) as api:
         assert (await api.call("POST", "/v1/recordings", body)).code == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"duration_ms": 2**63},
+        {"duration_ms": 10**17},
+        {"task": "sound"},
+        {"request": {"prompt": "p" * 100_000}},
+        {"files": [{"content_type": "image/png", "data": "é" * 8}]},
+    ],
+)
+async def test_an_import_out_of_range_is_refused(open_gateway: OpenGateway, change: dict[str, Any]) -> None:
+    async with served_api(open_gateway) as api:
+        document = (await api.call("GET", f"/v1/recordings/{await made(api)}/export")).json
+        response = await api.call("POST", "/v1/recordings", {**document, **change})
+        assert (response.status, response.code) == (400, "INVALID_REQUEST")
+
+
+async def test_lists_read_neither_results_nor_long_requests(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway) as api:
+        first, second = await made(api), await made(api)
+        await api.running.change(
+            f"UPDATE recordings SET request = CAST('{{\"prompt\": \"{'p' * 70_000}\"}}' AS BLOB) WHERE id = '{first}'"  # noqa: S608
+        )
+        listed = checked_json("RecordingList", await api.call("GET", "/v1/recordings"))
+        assert {row["id"]: row["request"] and row["request"]["prompt"] for row in listed["data"]} == {
+            first: None,
+            second: "a pear",
+        }
+        rows = await api.running.gateway.store.all(
+            "list_older_recordings",
+            org_id=api.running.caller.org_id,
+            low="rec_",
+            high="rec_~",
+            limit=9,
+            max_bytes=65536,
+        )
+        assert all("result" not in row for row in rows)
+        whole = checked_json("Recording", await api.call("GET", f"/v1/recordings/{first}"))
+        assert len(whole["request"]["prompt"]) == 70_000

@@ -229,3 +229,10 @@ async def test_a_malformed_secret_is_refused(told: Ground, secret: str) -> None:
     with pytest.raises(ValueError, match="callback secret of lab"):
         async with signing(told, secret).open():
             pass
+
+
+@pytest.mark.parametrize("timestamp", ["1" * 5000, "1" * 13, "", "-5", "1.5", "١٢٣", "1e9", " 1"])
+def test_a_malformed_timestamp_is_not_signed(timestamp: str) -> None:
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": timestamp, "webhook-signature": "v1,x"}
+    now = int(timestamp[:12]) if timestamp.isascii() and timestamp.isdigit() else 0
+    assert not is_signed(SECRET, headers, b"{}", now)

@@ -36,8 +36,15 @@ SELECT * FROM recordings WHERE org_id = :org_id AND kind = :kind AND strict = :d
 SELECT * FROM recordings WHERE id = :id AND org_id = :org_id;
 
 -- name: list_{older|newer}_recordings
--- A page {downwards|upwards} from an id.
-SELECT * FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id {DESC|ASC} LIMIT :limit;
+-- A page {downwards|upwards} from an id, without results and without requests that are longer than :max_bytes.
+SELECT id, org_id, request_id, imported_id, kind, model, duration_ms, created_at_ms,
+    CASE WHEN LENGTH(request) <= :max_bytes THEN request END AS request
+FROM recordings WHERE org_id = :org_id AND id > :low AND id < :high ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_requests_to_match
+-- The requests of recordings of a kind that are older than an id, newest first, except those longer than :max_bytes.
+SELECT id, request FROM recordings
+WHERE org_id = :org_id AND kind = :kind AND id < :high AND LENGTH(request) <= :max_bytes ORDER BY id DESC LIMIT :limit;
 
 -- name: list_recordings_of_request
 -- The recordings that were made from a request.

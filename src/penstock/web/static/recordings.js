@@ -32,7 +32,7 @@ export function recordings(refresh) {
       pages.seen(list);
       at("no-recordings").hidden = list.data.length > 0;
       fill(at("recordings-list"), list.data.map((one) => row(
-        [moment(one.created_at)], [one.model, "words"], [one.kind], [shortened(one.request.prompt), "quiet words long"],
+        [moment(one.created_at)], [one.model, "words"], [one.kind], [shortened(one.request?.prompt), "quiet words long"],
         [took(one.duration_ms), "number"], [button(one.id, () => look(one), { of: one.id })],
         [[
           button("Export", () => save(one), { of: one.id, label: `Export ${one.id} to a file` }),
