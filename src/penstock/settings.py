@@ -54,6 +54,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="IP addresses of proxies whose X-Forwarded-* headers are believed.")
     ] = ()
+    connections_per_address: Annotated[
+        Count,
+        Meta(
+            description="Most connections from one client address (IPv6: one /64 network). Connections of trusted "
+            "proxies count for the address in X-Forwarded-For."
+        ),
+    ] = 200
 
     database: Annotated[str, Meta(description="postgresql://… to use Postgres; empty: SQLite in the data folder.")] = ""
     database_connections: Annotated[Count, Meta(description="Most connections to Postgres from one process.")] = 16

@@ -10,8 +10,8 @@ from typing import Any, Self
 from uvicorn.server import ServerState
 
 from penstock.api.asgi import AsgiApp
-from penstock.api.connection import WaitingConnections
 from penstock.api.server import configure
+from penstock.api.waiting import WaitingConnections
 from penstock.clock import Clock
 from penstock.settings import Settings
 
@@ -153,10 +153,10 @@ def request(
 
 @asynccontextmanager
 async def serving(
-    edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0
+    edge: AsgiApp, settings: Settings, *, most: int = 100, head_seconds: float = 10.0, **how: Any
 ) -> AsyncIterator[Server]:
     """Serve an application with our protocol class, but without uvicorn's main loop, which takes time to stop."""
-    waiting = WaitingConnections(most, head_seconds, Clock())
+    waiting = WaitingConnections(most, head_seconds, Clock(), **how)
     config = configure(edge, settings, waiting)
     config.load()
     state = ServerState()

@@ -119,7 +119,7 @@ class AsgiApp:
             query.read(route.query, state.query)
         has_arrived = scope.get("extensions") is BODY_ARRIVED
         body = await read_body(route.takes, headers, receive, self._limits, has_arrived=has_arrived)
-        state.unread = False
+        state.unread = state.unread and route.takes == "unread"
         state.call = call = self._call(state, state.caller, body, scope["scheme"])
         state.reached = True
         response = await route.endpoint(self._gateway, call)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -27,8 +27,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 HEADER_BYTES = 32 * 1024
 HEADER_LINES = 100
-_UNUSED_BODY_BYTES = 64 * 1024  # a call that needs no body may still send one of this size
-_RAW_BYTES = 1024 * 1024  # sent without a key
+_RAW_BYTES = 1024 * 1024  # sent without a key, and therefore
+_RAW_SECONDS = 10.0
 _MAX_DEPTH = 64
 # The time to decode JSON grows with the number of values rather than bytes, and all callers share one event loop.
 _MAX_MARKS = 250_000  # brackets and commas
@@ -126,12 +126,12 @@ async def read_body(
     """
     if "content-encoding" in headers and headers["content-encoding"].lower() != "identity":
         raise UnsupportedMediaType("Compressed bodies are not accepted; send none or `identity` as Content-Encoding.")
-    if takes == "nothing":
-        if has_body(headers):
-            await _read_all(headers, receive, _UNUSED_BODY_BYTES, limits)
+    if takes in ("nothing", "unread"):
+        if takes == "nothing" and has_body(headers):
+            raise InvalidRequest("This call takes no body.")
         return NO_BODY
     if takes == "raw":
-        raw = await _read_all(headers, receive, _RAW_BYTES, limits)
+        raw = await _read_all(headers, receive, _RAW_BYTES, replace(limits, seconds=min(limits.seconds, _RAW_SECONDS)))
         return Body(raw, size_bytes=len(raw))
     kind = headers.get("content-type", "application/json")
     name = kind.partition(";")[0].strip().lower()

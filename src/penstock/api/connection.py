@@ -1,14 +1,16 @@
-"""One HTTP/1.1 connection: uvicorn's protocol, stricter about malformed requests and slow heads.
+"""One HTTP/1.1 connection: uvicorn's protocol, stricter about malformed requests and slow clients.
 
 `Connection` extends `uvicorn.protocols.http.httptools_impl.HttpToolsProtocol`, which uvicorn does not document and may
 change in any minor release. Therefore pyproject.toml allows only the minor release that the tests were run with. Before
 another one is allowed, compare its `httptools_impl.py` with what is used here: `connections`, `cycle`, `headers`,
-`loop`, `parser`, `scope`, `transport`, `url` and the methods that are overridden.
+`client`, `flow`, `loop`, `parser`, `pipeline`, `scope`, `transport`, `url` and the methods that are overridden.
 """
 
 import asyncio
 import re
-from typing import Any
+import socket
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import httptools
 import msgspec
@@ -16,72 +18,23 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from penstock.api.addresses import Proxies, address_group
 from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES
-from penstock.clock import Clock
-from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RequestTimeout, Unavailable
+from penstock.api.waiting import WaitingConnections
+from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
 _ABORT_SECONDS = 1.0
+_MAX_PIPELINED = 32
+# A response must be read: in each window of time so many bytes, or the connection is ended after so many windows.
+_WINDOW_BYTES = 10 * 1024
+_SLOW_WINDOWS = 3
+# The kernel keeps at most so many bytes that it has not sent, so that what it takes shows how quickly a client reads.
+_UNSENT_BYTES = 128 * 1024
 _OTHER_TARGETS = re.compile(rb"https?://[^/]+/|\*$")
 _FRAMING = (b"content-length", b"transfer-encoding")
 _FINAL_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # not 1xx, which another head follows
-
-
-class WaitingConnections:
-    """The connections of a server that wait for the rest of a request's head, or for the next request.
-
-    A head that takes longer than `head_seconds` is ended. When there are more than `limit` connections, the one that
-    has waited longest is closed.
-    """
-
-    def __init__(self, limit: int, head_seconds: float, clock: Clock) -> None:
-        self.limit = limit
-        self.clock = clock
-        self._head_seconds = head_seconds
-        self._heads: dict[Connection, float] = {}  # and their deadlines, earliest first
-        self._idle: dict[Connection, None] = {}  # the longest idle first
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start_head(self, connection: "Connection") -> None:
-        """Start the time of a head; does nothing if it runs already."""
-        self._idle.pop(connection, None)
-        self._heads.setdefault(connection, self._loop.time() + self._head_seconds)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
-
-    def set_idle(self, connection: "Connection") -> None:
-        self._idle[connection] = None
-
-    def remove(self, connection: "Connection") -> None:
-        self._heads.pop(connection, None)
-        self._idle.pop(connection, None)
-
-    def make_room(self) -> bool:
-        """Close the connection that has waited longest, idle ones first; False when none waits."""
-        longest = next(iter(self._idle), None) or next(iter(self._heads), None)
-        if longest is None:
-            return False
-        self.remove(longest)
-        longest.end_waiting()
-        return True
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _end_slow_heads(self) -> None:
-        """End the heads whose deadline has passed; one timer is enough, since deadlines are in the order of arrival."""
-        self._timer = None
-        now = self._loop.time()
-        while self._heads:
-            connection, deadline = next(iter(self._heads.items()))
-            if deadline > now:
-                self._timer = self._loop.call_at(deadline, self._end_slow_heads)
-                return
-            self.remove(connection)
-            connection.end_waiting()
 
 
 class ResponseTransport:
@@ -91,15 +44,17 @@ class ResponseTransport:
     follows.
     """
 
-    __slots__ = ("_head", "_transport", "_write", "is_closing")
+    __slots__ = ("_head", "_transport", "_write", "is_closing", "written")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._write = transport.write
         self.is_closing = transport.is_closing
         self._head = b""
+        self.written = 0  # bytes, of which the client has taken all but `get_write_buffer_size`
 
     def write(self, data: bytes) -> None:
+        self.written += len(data)
         if self._head:
             self._write_head(data)
         elif data.startswith(_FINAL_HEADS):
@@ -133,10 +88,20 @@ class ResponseTransport:
             self._write(head)
 
 
+class _Mark(NamedTuple):
+    """How many bytes a client had sent, how many it had taken, and how many were written for it, at a moment."""
+
+    at: float
+    received: int = 0
+    taken: int = 0
+    written: int = 0
+
+
 class Connection(HttpToolsProtocol):
     """Serves clean HTTP/1.1; answers anything else with an error and closes the connection."""
 
-    waiting: WaitingConnections  # set by the subclass that each server makes
+    waiting: WaitingConnections  # set by the subclass that each server makes, and so are
+    proxies: Proxies
 
     def __init__(
         self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
@@ -147,6 +112,13 @@ class Connection(HttpToolsProtocol):
         self._ignores_input = False  # after a refusal
         self._problem: Problem | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
+        self.address = ""  # for which the connection is counted
+        self._is_proxied = False
+        self._ended_unsent = False  # a response has ended that the client must read before the next request
+        self._received = 0
+        # The bytes received, taken and written until the last two windows ended, and when that was.
+        self._marks = (_Mark(self.loop.time()),) * 2
+        self._slow_windows = 0
 
     @property
     def _is_busy(self) -> bool:
@@ -157,22 +129,38 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.transport = ResponseTransport(transport)  # type: ignore[assignment]
-        if len(self.connections) > self.waiting.limit and not self.waiting.make_room():
+        with suppress(OSError, AttributeError):  # not every system has it
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        host = self.client[0] if self.client else ""
+        self._is_proxied = self.proxies.trust(host)
+        if not self._take_place("" if self._is_proxied else host):
+            self.refuse(_TOO_MANY)
+        elif not self.waiting.add(self):
             self.refuse(Unavailable("Too many connections."))
         else:
             self.waiting.start_head(self)
 
+    def _take_place(self, host: str) -> bool:
+        """Count the connection for an address; return False if the address has too many."""
+        self.address = address_group(host)
+        if self.waiting.enter(self):
+            return True
+        self.address = ""
+        return False
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self.waiting.remove(self)
+        self.waiting.discard(self)
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
+        self._received += len(data)
         if self._ignores_input:
             return
-        if self._in_head:
+        was_in_head = self._in_head
+        if was_in_head:
             self._head_bytes += len(data)
             if not self._is_busy:
                 self.waiting.start_head(self)
@@ -185,9 +173,26 @@ class Connection(HttpToolsProtocol):
         else:
             if self._in_head and self._head_bytes > _LINE_BYTES + HEADER_BYTES:
                 self.refuse(_TOO_LARGE)
+            elif was_in_head and not self._in_head:
+                self._marks = (self._mark(),) * 2  # the client has to send something from now on
 
     def on_response_complete(self) -> None:
         self.transport.flush()  # type: ignore[attr-defined]
+        if self._is_proxied:
+            self.waiting.leave(self)
+        if self.flow.write_paused and not self.transport.is_closing():
+            self._ended_unsent = True
+            self.flow.pause_reading()
+            return
+        self._next_request()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._ended_unsent and not self.transport.is_closing():
+            self._ended_unsent = False
+            self._next_request()
+
+    def _next_request(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing() or self._is_busy or not self._in_head:
             return
@@ -198,10 +203,49 @@ class Connection(HttpToolsProtocol):
 
     def end_waiting(self) -> None:
         """End a connection whose head took too long, or whose place another connection needs."""
-        if self._head_bytes:
+        if self.transport.get_write_buffer_size():
+            self.transport.close()
+            self._abort_timer = self.loop.call_later(_ABORT_SECONDS, self.transport.abort)
+        elif self._head_bytes:
             self.refuse(RequestTimeout("The head of the request took too long to arrive."))
+        elif not self._in_head:
+            self.refuse(RequestTimeout("The body arrived too slowly, and others need the connection."))
         else:
             self.transport.close()
+
+    # --------------------------------------------------------------------------------------------------------- speed
+
+    def _mark(self) -> "_Mark":
+        written = self.transport.written  # type: ignore[attr-defined]
+        taken = written - self.transport.get_write_buffer_size()
+        return _Mark(self.loop.time(), self._received, taken, written)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._marks = (self._mark(),) * 2  # the client has to take something from now on
+
+    def end_window(self) -> None:
+        """Note what was transferred in this window of time; end a connection that takes its response too slowly."""
+        last = self._marks[1]
+        mark = self._mark()
+        is_slow = mark.taken < last.written and mark.taken - last.taken < _WINDOW_BYTES
+        self._slow_windows = self._slow_windows + 1 if is_slow else 0
+        self._marks = (last, mark)
+        if self._slow_windows >= _SLOW_WINDOWS:
+            self.transport.abort()  # closing would wait until the client has read everything
+
+    def bytes_per_second(self, now: float) -> float | None:
+        """How quickly the client sends its body or takes its response; None if it does neither, or just began."""
+        since = self._marks[0]
+        seconds = now - since.at
+        if seconds < self.waiting.grace_seconds or self.transport.is_closing() or self._ignores_input:
+            return None
+        mark = self._mark()
+        if self.flow.write_paused:
+            return (mark.taken - since.taken) / (seconds or 1.0)
+        if not self._in_head and not self.flow.read_paused:
+            return (mark.received - since.received) / (seconds or 1.0)
+        return None
 
     def refuse(self, problem: Problem) -> None:
         """Send an error and close; a call that came before on this connection gets its own response instead."""
@@ -233,7 +277,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self.waiting.remove(self)
-        self._problem = self._head_problem()
+        self._problem = self._head_problem() or self._crowd_problem()
         if self._problem is not None:
             raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
         super().on_headers_complete()
@@ -268,6 +312,18 @@ class Connection(HttpToolsProtocol):
             return InvalidRequest("Transfer-Encoding must be chunked or absent.")
         return None
 
+    def _crowd_problem(self) -> Problem | None:
+        """Return what is wrong if the client has too many requests open."""
+        if len(self.pipeline) >= _MAX_PIPELINED:
+            return InvalidRequest(f"At most {_MAX_PIPELINED} requests may be sent before the response to the first.")
+        if not self._is_proxied:
+            return None
+        self.waiting.leave(self)
+        forwarded = b",".join(value for name, value in self.headers if name == b"x-forwarded-for")
+        if forwarded and not self._take_place(self.proxies.client(forwarded.decode("latin-1"))):
+            return _TOO_MANY
+        return None
+
     def _decline_upgrade(self, rest: bytes) -> None:
         """Go on in HTTP/1.1, as a server may that does not support the offered protocol.
 
@@ -289,6 +345,7 @@ class _BodyCallbacks:
         self.on_message_complete = connection.on_message_complete
 
 
+_TOO_MANY = RateLimited("Too many connections from this address.", headers={"retry-after": "1"}, should_retry=True)
 _TOO_LARGE = HeadersTooLarge(
     f"The request line may have {_LINE_BYTES} bytes at most, the headers {HEADER_LINES} lines and {HEADER_BYTES} bytes."
 )

@@ -11,7 +11,8 @@ from penstock.schema import Call, Response
 Endpoint = Callable[[Gateway, Call], Awaitable[Response]]
 # `admin` is for the data of the key's own organization, `operator` for that of the whole installation.
 Access = Literal["key", "admin", "operator", "open", "signed"]
-Takes = Literal["nothing", "raw", "json", "form", "json or form"]  # the endpoint itself decodes a raw body
+# The endpoint itself decodes a raw body. Where every call is refused, a body is left unread.
+Takes = Literal["nothing", "unread", "raw", "json", "form", "json or form"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ async def _unknown(gateway: Gateway, call: Call) -> NoReturn:
     raise NotFound("There is nothing at this path.")
 
 
-UNKNOWN = Route(_ANY, "unknown", _unknown, "Unknown path", access="open")
+UNKNOWN = Route(_ANY, "unknown", _unknown, "Unknown path", access="open", takes="unread")
 _UNKNOWN: Methods = {_ANY: UNKNOWN}
 
 
@@ -96,5 +96,5 @@ def _methods(rows: list[Route]) -> Methods:
         raise MethodNotAllowed(f"This path accepts the methods {allowed}.", headers={"allow": allowed})
 
     table["OPTIONS"] = Route("OPTIONS", rows[0].path, options, "Allowed methods", access=access, status=204)
-    table[_ANY] = Route(_ANY, rows[0].path, refuse, "Wrong method", access=access)
+    table[_ANY] = Route(_ANY, rows[0].path, refuse, "Wrong method", access=access, takes="unread")
     return table

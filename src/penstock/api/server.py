@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import uvicorn
 
-from penstock.api.connection import Connection, WaitingConnections
+from penstock.api.addresses import Proxies
+from penstock.api.connection import Connection
+from penstock.api.waiting import WaitingConnections
 from penstock.clock import Clock
 from penstock.settings import Settings
 
@@ -43,7 +45,8 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called once connections are accepted."""
     listener = listener or listen(settings.host, settings.port)
-    waiting = WaitingConnections(_max_connections(), head_seconds, Clock())
+    limit = settings.connections_per_address
+    waiting = WaitingConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
     try:
         server = _Server(configure(app, settings, waiting), app, settings.drain_seconds, ready)
         await server.serve(sockets=[listener])
@@ -54,9 +57,10 @@ async def serve(
 
 def configure(app: Application, settings: Settings, waiting: WaitingConnections) -> uvicorn.Config:
     """Return the configuration of uvicorn."""
+    shared = {"waiting": waiting, "proxies": Proxies(settings.trusted_proxies)}
     return uvicorn.Config(
         app,
-        http=type("ServedConnection", (Connection,), {"waiting": waiting}),
+        http=type("ServedConnection", (Connection,), shared),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -158,7 +158,7 @@ async def test_an_announced_size_is_refused_before_a_byte_is_read() -> None:
     async def never_called() -> dict[str, Any]:
         raise AssertionError
 
-    for takes, headers, most in (("json", JSON, 1000), ("form", FORM, 2000), ("nothing", {}, 65536)):
+    for takes, headers, most in (("json", JSON, 1000), ("form", FORM, 2000), ("raw", {}, 1024**2)):
         for size in (most + 1, 10**30):
             with pytest.raises(errors.PayloadTooLarge, match=str(most)):
                 await read_body(takes, {**headers, "content-length": str(size)}, never_called, LIMITS)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ async def test_an_unannounced_size_is_counted() -> None:
         heard += 100
         return {"type": "http.request", "body": b" " * 100, "more_body": True}
 
-    for takes, headers, most in (("json", JSON, 1000), ("nothing", {"transfer-encoding": "chunked"}, 65536)):
+    for takes, headers, most in (("json", JSON, 1000), ("raw", {"transfer-encoding": "chunked"}, 1024**2)):
         heard = 0
         with pytest.raises(errors.PayloadTooLarge, match=str(most)):
             await read_body(takes, headers, endless, LIMITS)  # type: ignore[arg-type]
@@ -190,9 +190,15 @@ async def test_content_length_must_be_a_number(length: str) -> None:
         await read("json", {**JSON, "content-length": length}, b"{}")
 
 
-async def test_an_unneeded_body_is_read_and_dropped() -> None:
-    body = await read("nothing", {"content-length": "5"}, b"hello")
-    assert body == NO_BODY
+async def test_a_body_that_no_call_needs_is_never_read() -> None:
+    async def never_called() -> dict[str, Any]:
+        raise AssertionError
+
+    for headers in ({"content-length": "5"}, {"transfer-encoding": "chunked"}):
+        with pytest.raises(errors.InvalidRequest, match="takes no body"):
+            await read_body("nothing", headers, never_called, LIMITS)
+        assert await read_body("unread", headers, never_called, LIMITS) == NO_BODY
+    assert await read_body("nothing", {"content-length": "0"}, never_called, LIMITS) == NO_BODY
 
 
 def test_limits_come_from_the_settings() -> None:

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
-from penstock.api.connection import WaitingConnections
+from penstock.api.waiting import WaitingConnections
 from tests.api.accounts import opened
 from tests.api.raw_http import RawResponse, Server, request, until
 

@@ -1,0 +1,171 @@
+"""The connections of a server that wait for their client, and which of them are ended for it."""
+
+import asyncio
+from typing import Protocol
+
+from penstock.clock import Clock
+
+WINDOW_SECONDS = 10.0
+_ADDRESS_CONNECTIONS = 200
+_SLOW_BYTES_PER_SECOND = 10 * 1024
+_GRACE_SECONDS = 1.0  # after which a transfer may be called slow
+
+
+class ServedConnection(Protocol):
+    """What is asked of a connection."""
+
+    address: str
+
+    def end_waiting(self) -> None:
+        """End a connection whose head took too long, or whose place another connection needs."""
+
+    def end_window(self) -> None:
+        """Note what was transferred in this window of time; end a connection that takes its response too slowly."""
+
+    def bytes_per_second(self, now: float) -> float | None:
+        """How quickly the client sends its body or takes its response; None if it does neither."""
+
+
+class WaitingConnections:
+    """The connections of a server that wait for their client: for a head, a body, or that it reads a response.
+
+    A head that takes longer than `head_seconds` is ended, and so is a response that nobody reads. When there are more
+    than `limit` connections, the one that has waited longest is closed, or the slowest transfer; when one address has
+    more than `address_limit`, its own.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        head_seconds: float,
+        clock: Clock,
+        *,
+        address_limit: int = _ADDRESS_CONNECTIONS,
+        window_seconds: float = WINDOW_SECONDS,
+        grace_seconds: float = _GRACE_SECONDS,
+    ) -> None:
+        self._limit = limit
+        self.clock = clock
+        self.grace_seconds = grace_seconds
+        self._address_limit = address_limit
+        self._head_seconds = head_seconds
+        self._window_seconds = window_seconds
+        self._everyone: set[ServedConnection] = set()
+        self._addresses: dict[str, int] = {}
+        self._heads: dict[ServedConnection, float] = {}  # and their deadlines, earliest first
+        self._idle: dict[ServedConnection, None] = {}  # the longest idle first
+        self._slow: list[ServedConnection] = []  # the slowest last
+        self._slow_at = 0.0  # when they were found
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._window_timer: asyncio.TimerHandle | None = None
+
+    # -------------------------------------------------------------------------------------------------------- places
+
+    def add(self, connection: ServedConnection) -> bool:
+        """Add a new connection; return False if there are too many and none of them can be ended."""
+        if self._window_timer is None:
+            self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
+        self._everyone.add(connection)
+        return len(self._everyone) <= self._limit or self._make_room()
+
+    def discard(self, connection: ServedConnection) -> None:
+        """Forget a connection that was closed."""
+        self.remove(connection)
+        self.leave(connection)
+        self._everyone.discard(connection)
+
+    def enter(self, connection: ServedConnection) -> bool:
+        """Count a connection for its address; return False if the address has too many that cannot be ended."""
+        if not connection.address:
+            return True
+        count = self._addresses.get(connection.address, 0)
+        if count >= self._address_limit and not self._end_one_of(connection.address):
+            return False
+        self._addresses[connection.address] = count + 1
+        return True
+
+    def leave(self, connection: ServedConnection) -> None:
+        """Stop counting a connection for its address."""
+        count = self._addresses.get(connection.address, 0)
+        if count > 1:
+            self._addresses[connection.address] = count - 1
+        else:
+            self._addresses.pop(connection.address, None)
+        connection.address = ""
+
+    def _make_room(self) -> bool:
+        """End the connection that has waited longest, idle ones first, else the slowest transfer; False for none."""
+        longest = next(iter(self._idle), None) or next(iter(self._heads), None) or self._slowest()
+        if longest is None:
+            return False
+        self.remove(longest)
+        longest.end_waiting()
+        return True
+
+    def _end_one_of(self, address: str) -> bool:
+        """End the connection of an address that has waited longest for a request."""
+        for group in (self._idle, self._heads):
+            for connection in group:
+                if connection.address == address:
+                    self.remove(connection)
+                    connection.end_waiting()
+                    return True
+        return False
+
+    def _slowest(self) -> ServedConnection | None:
+        """Return the slowest transfer that is slow; they are looked for at most once a second."""
+        now = self._loop.time()
+        if not self._slow and now - self._slow_at >= self.grace_seconds:
+            self._slow_at = now
+            speeds = [(speed, one) for one in self._everyone if (speed := one.bytes_per_second(now)) is not None]
+            self._slow = [one for _, one in sorted(speeds, key=lambda pair: pair[0], reverse=True)]
+        while self._slow:
+            connection = self._slow.pop()
+            speed = connection.bytes_per_second(now)
+            if speed is not None and speed < _SLOW_BYTES_PER_SECOND:
+                return connection
+        return None
+
+    # ----------------------------------------------------------------------------------------------------- transfers
+
+    def _end_window(self) -> None:
+        """One timer for all connections, so that a response costs no timer of its own."""
+        self._window_timer = None
+        for connection in tuple(self._everyone):
+            connection.end_window()
+        if self._everyone:
+            self._window_timer = self._loop.call_later(self._window_seconds, self._end_window)
+
+    # --------------------------------------------------------------------------------------------------------- heads
+
+    def start_head(self, connection: ServedConnection) -> None:
+        """Start the time of a head; does nothing if it runs already."""
+        self._idle.pop(connection, None)
+        self._heads.setdefault(connection, self._loop.time() + self._head_seconds)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._head_seconds, self._end_slow_heads)
+
+    def set_idle(self, connection: ServedConnection) -> None:
+        self._idle[connection] = None
+
+    def remove(self, connection: ServedConnection) -> None:
+        self._heads.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def close(self) -> None:
+        for timer in (self._timer, self._window_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def _end_slow_heads(self) -> None:
+        """End the heads whose deadline has passed; one timer is enough, since deadlines are in the order of arrival."""
+        self._timer = None
+        now = self._loop.time()
+        while self._heads:
+            connection, deadline = next(iter(self._heads.items()))
+            if deadline > now:
+                self._timer = self._loop.call_at(deadline, self._end_slow_heads)
+                return
+            self.remove(connection)
+            connection.end_waiting()

@@ -1,0 +1,241 @@
+"""Nobody can keep all connections: not with responses that are not read, not with slow bodies, not from one address."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.api.asgi import AsgiApp
+from penstock.api.route import Route
+from penstock.gateway import Gateway
+from penstock.schema import Call, Response
+from tests.api.accounts import opened
+from tests.api.raw_http import RawConnection, Server, request, serving, until
+
+PLACES = 6
+LARGE = b"x" * 8 * 1024**2  # more than the buffers of both kernels hold
+HOST = b"host: test\r\n"
+
+
+class Calls:
+    """Endpoints that count how often they are reached."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def large(self, gateway: Gateway, call: Call) -> Response:
+        self.count += 1
+        return Response(body=LARGE)
+
+    async def stream(self, gateway: Gateway, call: Call) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(0)
+                yield b"x" * 65536
+
+        return Response(chunks=chunks())
+
+    async def small(self, gateway: Gateway, call: Call) -> Response:
+        self.count += 1
+        return Response(json={"address": call.headers.get("x-forwarded-for")})
+
+
+@asynccontextmanager
+async def server(folder: Path, calls: Calls, proxies: tuple[str, ...] = (), **how: Any) -> AsyncIterator[Server]:
+    routes = (
+        Route("GET", "/large", calls.large, "Large", access="open"),
+        Route("GET", "/stream", calls.stream, "Stream", access="open"),
+        Route("GET", "/small", calls.small, "Small", access="open"),
+        Route("POST", "/json", calls.small, "JSON", access="open", takes="json"),
+        Route("POST", "/raw", calls.small, "Raw", access="signed", takes="raw"),
+    )
+    async with (
+        opened(folder, trusted_proxies=proxies) as gateway,
+        serving(AsgiApp(gateway, routes), gateway.settings, most=PLACES, **how) as served,
+    ):
+        yield served
+
+
+async def silent_client(served: Server, sent: bytes) -> socket.socket:
+    """Connect with a small window, send, and never read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", served.port))
+    await loop.sock_sendall(client, sent)
+    return client
+
+
+UNREAD = {
+    "a whole body": request("GET", "/large"),
+    "a whole body and the end of the connection": request("GET", "/large", headers={"connection": "close"}),
+    "pipelined whole bodies": request("GET", "/large") * 8,
+    "a stream": request("GET", "/stream"),
+    "errors": request("GET", "/nowhere") * 8,
+    "a malformed request after a whole body": request("GET", "/large") + b"NONSENSE\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", [*UNREAD.values()], ids=[*UNREAD])
+async def test_responses_that_nobody_reads_give_their_connections_back(tmp_path: Path, sent: bytes) -> None:
+    async with server(tmp_path, Calls(), window_seconds=0.05) as served, AsyncExitStack() as stack:
+        for _ in range(PLACES):
+            stack.enter_context(await silent_client(served, sent))
+        assert (await served.call("GET", "/small")).status in (200, 503)
+        if sent != UNREAD["errors"]:  # the kernel takes these whole, so the connections are idle
+            await until(lambda: not served.state.connections, 20)
+            await until(lambda: not served.state.tasks)
+        assert (await served.call("GET", "/small")).status == 200
+
+
+async def test_a_client_that_reads_slowly_but_steadily_gets_everything(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls, window_seconds=0.05) as served, await served.connect() as connection:
+        await connection.send(request("GET", "/large"))
+        await asyncio.sleep(0)
+        response = await connection.read_response()
+        assert (response.status, len(response.body)) == (200, len(LARGE))
+
+
+async def test_the_next_request_waits_until_the_response_before_it_was_read(tmp_path: Path) -> None:
+    calls = Calls()
+    async with server(tmp_path, calls) as served, await served.connect() as connection, asyncio.timeout(10):
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await connection.send(request("GET", "/large") + request("GET", "/small") * 5)
+        await until(lambda: calls.count)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert calls.count == 1
+        connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert len((await connection.read_response()).body) == len(LARGE)
+        for _ in range(5):
+            assert (await connection.read_response()).status == 200
+        assert calls.count == 6
+
+
+async def test_too_many_pipelined_requests_are_refused(tmp_path: Path) -> None:
+    async with server(tmp_path, Calls()) as served, await served.connect() as connection, asyncio.timeout(10):
+        await connection.send(request("GET", "/small") * 500)
+        answered = [await connection.read_response()]
+        while answered[-1].headers.get("connection") != "close":
+            answered.append(await connection.read_response())
+        assert {response.status for response in answered} == {200}
+        assert len(answered) < 50
+        assert await connection.is_closed()
+
+
+SLOW = {
+    "a body without a key": b"POST /raw HTTP/1.1\r\n" + HOST + b"content-length: 100000\r\n\r\nx",
+    "a JSON body": b"POST /json HTTP/1.1\r\n" + HOST + b"content-length: 100000\r\n\r\n{",
+    "a chunked body": b"POST /json HTTP/1.1\r\n" + HOST + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
+    "a body that no call needs": b"GET /small HTTP/1.1\r\n" + HOST + b"content-length: 100000\r\n\r\nx",
+    "a body for an unknown path": b"POST /nowhere HTTP/1.1\r\n" + HOST + b"content-length: 100000\r\n\r\nx",
+    "a response": request("GET", "/large"),
+}
+
+
+@pytest.mark.parametrize("sent", [*SLOW.values()], ids=[*SLOW])
+async def test_when_places_are_short_the_slowest_transfer_is_ended(tmp_path: Path, sent: bytes) -> None:
+    async with server(tmp_path, Calls(), grace_seconds=0.0) as served, AsyncExitStack() as stack:
+        for _ in range(PLACES):
+            stack.enter_context(await silent_client(served, sent))
+        await until(lambda: len(served.state.connections) == PLACES)
+        await until(lambda: served.state.tasks)
+        for _ in range(3):
+            assert (await served.call("GET", "/small")).status == 200
+
+
+async def test_a_running_call_is_never_ended_for_its_place(tmp_path: Path) -> None:
+    """Only transfers that wait for their client are slow; a call that the gateway works on is not."""
+    reached: list[None] = []
+    release = asyncio.Event()
+
+    async def work(gateway: Gateway, call: Call) -> Response:
+        reached.append(None)
+        await release.wait()
+        return Response(json={})
+
+    route = Route("POST", "/work", work, "Work", access="open", takes="json")
+    async with (
+        opened(tmp_path) as gateway,
+        serving(AsgiApp(gateway, (route,)), gateway.settings, most=2, grace_seconds=0.0) as served,
+        AsyncExitStack() as stack,
+    ):
+        busy = [await stack.enter_async_context(await served.connect()) for _ in range(2)]
+        for connection in busy:
+            await connection.send(request("POST", "/work", body={"a": 1}))
+        await until(lambda: len(reached) == 2)
+        async with await served.connect() as extra:
+            assert (await extra.read_response()).status == 503
+        release.set()
+        for connection in busy:
+            assert (await connection.read_response()).status == 200
+
+
+# ----------------------------------------------------------------------------------------------------------- addresses
+
+
+async def occupy(served: Server, stack: AsyncExitStack, count: int, headers: dict[str, str]) -> list[RawConnection]:
+    """Keep connections busy with responses that are not read."""
+    lines = []
+    for _ in range(count):
+        connection = await stack.enter_async_context(await served.connect())
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await connection.send(request("GET", "/stream", headers=headers))
+        lines.append(connection)
+    await until(lambda: len(served.state.tasks) >= count)
+    return lines
+
+
+async def test_one_address_cannot_have_more_than_its_share(tmp_path: Path) -> None:
+    async with server(tmp_path, Calls(), address_limit=2) as served, AsyncExitStack() as stack:
+        await occupy(served, stack, 2, {})
+        async with await served.connect() as extra:
+            response = await extra.read_response()
+            assert (response.status, response.code, response.headers["retry-after"]) == (429, "RATE_LIMITED", "1")
+        assert len(served.state.tasks) == 2
+
+
+async def test_an_address_over_its_share_loses_its_own_idle_connection(tmp_path: Path) -> None:
+    async with server(tmp_path, Calls(), address_limit=2) as served, AsyncExitStack() as stack:
+        idle = [await stack.enter_async_context(await served.connect()) for _ in range(2)]
+        await until(lambda: len(served.state.connections) == 2)
+        assert (await served.call("GET", "/small")).status == 200
+        assert await idle[0].is_closed()
+        assert not await idle[1].is_closed(0.05)
+
+
+async def test_connections_of_a_trusted_proxy_count_for_the_address_it_names(tmp_path: Path) -> None:
+    def named(address: str) -> dict[str, str]:
+        return {"x-forwarded-for": address}
+
+    async with (
+        server(tmp_path, Calls(), proxies=("127.0.0.1",), address_limit=2) as served,
+        AsyncExitStack() as stack,
+    ):
+        await occupy(served, stack, 2, named("203.0.113.9"))
+        assert (await served.call("GET", "/small", headers=named("203.0.113.9"))).status == 429
+        assert (await served.call("GET", "/small", headers=named("203.0.113.8"))).status == 200
+        async with await served.connect() as kept:  # a place is given back with each response
+            for _ in range(5):
+                await kept.send(request("GET", "/small", headers=named("203.0.113.8")))
+                assert (await kept.read_response()).status == 200
+
+
+async def test_a_header_from_elsewhere_changes_nothing(tmp_path: Path) -> None:
+    async with server(tmp_path, Calls(), address_limit=2) as served, AsyncExitStack() as stack:
+        await occupy(served, stack, 2, {"x-forwarded-for": "203.0.113.9"})
+        async with await served.connect() as extra:
+            assert (await extra.read_response()).status == 429
+
+
+async def test_the_place_of_a_closed_connection_is_given_back(tmp_path: Path) -> None:
+    async with server(tmp_path, Calls(), address_limit=2) as served:
+        for _ in range(10):
+            assert (await served.call("GET", "/small")).status == 200
+            await until(lambda: not served.state.connections)
