@@ -168,11 +168,11 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest, dialect: Dialect) -> gateway.Ground:
-    return gateway.ground_for(request, dialect)
+def installation(request: pytest.FixtureRequest, dialect: Dialect) -> gateway.Installation:
+    return gateway.installation_for(request, dialect)
 
 
 @pytest.fixture
-def open_gateway(ground: gateway.Ground) -> gateway.OpenGateway:
+def open_gateway(installation: gateway.Installation) -> gateway.OpenGateway:
     """Opens whole gateways on a database that belongs to this test alone."""
-    return ground.open
+    return installation.open

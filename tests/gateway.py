@@ -1,9 +1,9 @@
 """A whole gateway in the test's event loop: real database and storage, a fake provider, and a clock that tests move.
 
     async with open_gateway() as running:
-        answer = await running.image(prompt="a pear")
+        image = await running.image(prompt="a pear")
         started = await running.video(prompt="a train", seconds=4)
-        video = await running.ended(started.json["id"])
+        video = await running.wait_for_video(started.json["id"])
 
 The audit runs when the gateway is closed; anything it finds fails the test.
 """
@@ -90,22 +90,22 @@ class RunningGateway:
         self, *, caller: Caller | None = None, headers: Mapping[str, str] | None = None, **body: Any
     ) -> Any:
         """The JSON of the response; by default a small image from the provider `lab`."""
-        wish = {"model": "image-1", "prompt": "a pear", "size": "64x64", **body}
-        made = self.call(wish, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
-        return (await endpoints.make_images(self.gateway, made)).json
+        body = {"model": "image-1", "prompt": "a pear", "size": "64x64", **body}
+        call = self.call(body, endpoint="/compat/v1/images/generations", caller=caller, headers=headers)
+        return (await endpoints.make_images(self.gateway, call)).json
 
     async def edit(self, **body: Any) -> Any:
-        wish = {"model": "edit-1", "prompt": "add a hat", "size": "64x64", **body}
-        return (await endpoints.edit_images(self.gateway, self.call(wish, endpoint="/compat/v1/images/edits"))).json
+        body = {"model": "edit-1", "prompt": "add a hat", "size": "64x64", **body}
+        return (await endpoints.edit_images(self.gateway, self.call(body, endpoint="/compat/v1/images/edits"))).json
 
     async def video(
         self, *, caller: Caller | None = None, query: Mapping[str, str] | None = None, **body: Any
     ) -> Response:
-        wish = {"model": "video-1", "prompt": "a train", "seconds": 4, **body}
-        answer = await endpoints.start_video(self.gateway, self.call(wish, caller=caller, query=query))
-        if self.works and self.gateway.settings.worker and "id" in answer.json:
-            await self._wait_until_claimed(answer.json["id"], (caller or self.caller).org_id)
-        return answer
+        body = {"model": "video-1", "prompt": "a train", "seconds": 4, **body}
+        response = await endpoints.start_video(self.gateway, self.call(body, caller=caller, query=query))
+        if self.works and self.gateway.settings.worker and "id" in response.json:
+            await self._wait_until_claimed(response.json["id"], (caller or self.caller).org_id)
+        return response
 
     async def _wait_until_claimed(self, video_id: str, org_id: str) -> None:
         """Wait until a worker has claimed it: in a cluster it goes through the queue, which uses real time."""
@@ -116,7 +116,7 @@ class RunningGateway:
                     return
                 await asyncio.sleep(0.002)
 
-    async def shown(self, video_id: str, caller: Caller | None = None) -> Any:
+    async def get_video(self, video_id: str, caller: Caller | None = None) -> Any:
         return (await retrieve.video(self.gateway, self.call(id=video_id, caller=caller))).json
 
     async def cancel(self, video_id: str) -> Response:
@@ -126,7 +126,7 @@ class RunningGateway:
         call = self.call(endpoint="/v1/requests", request_id=request_id)
         return (await purge(self.gateway, call)).json
 
-    # --------------------------------------------------------------------------------------------------------- looking
+    # --------------------------------------------------------------------------------------------------------- reading
 
     async def record(self, request_id: str, caller: Caller | None = None) -> dict[str, Any]:
         found = await self.gateway.requests.get_record((caller or self.caller).org_id, request_id)
@@ -185,55 +185,59 @@ class RunningGateway:
         folder = self.gateway.settings.data / "tmp"
         return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
 
-    async def breaches(self) -> list[str]:
+    async def run_audit(self) -> list[str]:
         return await audit(self.gateway.store, self.storage, self.clock)
 
     # ---------------------------------------------------------------------------------------------------------- waiting
 
-    async def until(self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45) -> None:
+    async def wait_until(
+        self, met: Callable[[], Awaitable[bool]], step_seconds: float = 1.0, seconds: float = 45
+    ) -> None:
         """Move the clock until a condition is met; the real clock only limits how long this takes."""
         async with asyncio.timeout(seconds):
             while not await met():
                 await asyncio.sleep(0.001)
                 self.clock.advance(step_seconds)
 
-    async def ended(self, request_id: str, step_seconds: float = 1.0) -> dict[str, Any]:
+    async def wait_for_request(self, request_id: str, step_seconds: float = 1.0) -> dict[str, Any]:
         """The record of a request once it has ended."""
 
         async def met() -> bool:
             return (await self.record(request_id))["status"] in ENDED
 
-        await self.until(met, step_seconds)
+        await self.wait_until(met, step_seconds)
         return await self.record(request_id)
 
-    async def finished(self, video_id: str, step_seconds: float = 1.0) -> Any:
+    async def wait_for_video(self, video_id: str, step_seconds: float = 1.0) -> Any:
         """A video once it has ended."""
-        await self.ended(video_id, step_seconds)
-        return await self.shown(video_id)
+        await self.wait_for_request(video_id, step_seconds)
+        return await self.get_video(video_id)
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until no job runs."""
 
         async def met() -> bool:
             return self.gateway.jobs.running == 0
 
-        await self.until(met)
+        await self.wait_until(met)
 
     # ----------------------------------------------------------------------------------------------------------- others
 
-    async def another(self, usd: str = "10", **limits: Any) -> Caller:
+    async def create_caller_in_new_org(self, usd: str = "10", **limits: Any) -> Caller:
         """A caller of another organization."""
         org = await create_org(self.gateway.store, self.clock, "Other", "prepaid")
-        await self.give(usd, org.id)
-        return await self.key_for(org.id, **limits)
+        await self.add_credit(usd, org.id)
+        return await self.create_caller(org.id, **limits)
 
-    async def key_for(self, org_id: str | None = None, **limits: Any) -> Caller:
-        made = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
-        return await self.gateway.keys.authenticate(f"Bearer {made.key}")
+    async def create_caller(self, org_id: str | None = None, **limits: Any) -> Caller:
+        created = await self.gateway.keys.create_key(org_id or self.caller.org_id, **limits)
+        return await self.gateway.keys.authenticate(f"Bearer {created.key}")
 
-    async def give(self, usd: str, org_id: str | None = None) -> None:
+    async def add_credit(self, usd: str, org_id: str | None = None) -> None:
         org = org_id or self.caller.org_id
-        await self.gateway.store.write(lambda tx: add_credit(tx, org, nanos(usd), self.clock.now_ms(), "a gift"))
+        await self.gateway.store.write(
+            lambda tx: add_credit(tx, org, nanos(usd), self.clock.now_ms(), "credit of a test")
+        )
 
 
 def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
@@ -254,14 +258,14 @@ def files_with(folder: Path, word: str) -> list[str]:
 def _change(place: str | Path, statements: tuple[str, ...]) -> None:
     if isinstance(place, str):
         with psycopg.connect(place, autocommit=True) as connection:
-            for one in statements:
-                connection.execute(one.encode())
+            for statement in statements:
+                connection.execute(statement.encode())
         return
     opened = apsw.Connection(str(place))
     with closing(opened):
         opened.set_busy_timeout(5000)
-        for one in statements:
-            opened.execute(one)
+        for statement in statements:
+            opened.execute(statement)
 
 
 class OpenGateway(Protocol):
@@ -275,19 +279,19 @@ class OpenGateway(Protocol):
         works: bool = True,
         audited: bool = True,
         clock: ManualClock | None = None,
-        **said: Any,
+        **changes: Any,
     ) -> AbstractAsyncContextManager[RunningGateway]: ...
 
 
 @dataclass(slots=True)
-class Ground:
+class Installation:
     """What outlives each gateway of a test: a data folder, a database and a clock."""
 
     data: Path
     database: str
     clock: ManualClock = field(default_factory=ManualClock)
     key: str = ""
-    words: dict[str, Any] = field(default_factory=dict)  # more settings of the provider `lab`
+    lab_settings: dict[str, Any] = field(default_factory=dict)  # more settings of the provider `lab`
     environ: dict[str, str] = field(default_factory=lambda: {KEY_ENV: KEY})
 
     @asynccontextmanager
@@ -299,13 +303,13 @@ class Ground:
         works: bool = True,
         audited: bool = True,
         clock: ManualClock | None = None,
-        **said: Any,
+        **changes: Any,
     ) -> AsyncIterator[RunningGateway]:
         async with AsyncExitStack() as stack:
-            near: tuple[ScriptedProvider, ScriptedProvider] = (
-                await stack.enter_async_context(neighbours()) if labs is None else labs
+            providers: tuple[ScriptedProvider, ScriptedProvider] = (
+                await stack.enter_async_context(two_providers()) if labs is None else labs
             )
-            chosen = self.settings(near, annex, said)
+            chosen = self.settings(providers, annex, changes)
             clock = clock or self.clock
             gateway = await stack.enter_async_context(build_gateway(chosen, clock, self.environ))
             self.key = (await ensure_first_key(gateway)).key or self.key
@@ -313,32 +317,32 @@ class Ground:
                 await stack.enter_async_context(run_background_work(gateway))
             caller = await gateway.keys.authenticate(f"Bearer {self.key}")
             storage = open_storage(chosen.media, chosen.media_options, chosen.data)
-            running = RunningGateway(gateway, clock, *near, caller, storage, self.key, works)
+            running = RunningGateway(gateway, clock, *providers, caller, storage, self.key, works)
             yield running
             if audited:
-                breaches = await running.breaches()
+                breaches = await running.run_audit()
                 assert not breaches, breaches
 
     def settings(
-        self, labs: tuple[ScriptedProvider, ScriptedProvider], annex: bool, said: Mapping[str, Any]
+        self, labs: tuple[ScriptedProvider, ScriptedProvider], annex: bool, changes: Mapping[str, Any]
     ) -> Settings:
-        providers = {"lab": labs[0].settings(**self.words)}
+        providers = {"lab": labs[0].settings(**self.lab_settings)}
         if annex:
             providers["annex"] = labs[1].settings(priority=1)
         usual: dict[str, Any] = {"data": self.data, "database": self.database, "secret": MASTER, "providers": providers}
-        return Settings(**{**usual, "disabled_providers": ("atelier",), **said})
+        return Settings(**{**usual, "disabled_providers": ("atelier",), **changes})
 
 
-def ground_for(request: pytest.FixtureRequest, dialect: Dialect) -> Ground:
+def installation_for(request: pytest.FixtureRequest, dialect: Dialect) -> Installation:
     data: Path = request.getfixturevalue("tmp_path") / "data"
     if dialect == "sqlite":
-        return Ground(data, "")
-    # The tests' server does not wait for the disk; that the store insists on it has tests of its own.
+        return Installation(data, "")
+    # The tests' server does not wait for the disk; tests/unit/store checks that the store asks for it.
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     monkeypatch.setattr(postgres, "DURABILITY", {})
     violations = lock_order.watch(monkeypatch)
     request.addfinalizer(lambda: check_lock_order(violations))
-    return Ground(data, request.getfixturevalue("fresh_database"))
+    return Installation(data, request.getfixturevalue("fresh_database"))
 
 
 def check_lock_order(violations: list[str]) -> None:
@@ -347,12 +351,12 @@ def check_lock_order(violations: list[str]) -> None:
     )
 
 
-def of(caller: Caller, **changes: Any) -> Caller:
+def caller_with(caller: Caller, **changes: Any) -> Caller:
     return replace(caller, **changes)
 
 
 @contextmanager
-def tripping(name: str, passage: int = 0) -> Iterator[None]:
+def failpoint_raises(name: str, passage: int = 0) -> Iterator[None]:
     """Let a failpoint raise, each time it is passed or only one of the times."""
     assert name in failpoints.NAMES
     before = failpoints._places, failpoints._passed
@@ -364,7 +368,7 @@ def tripping(name: str, passage: int = 0) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def neighbours() -> AsyncIterator[tuple[ScriptedProvider, ScriptedProvider]]:
+async def two_providers() -> AsyncIterator[tuple[ScriptedProvider, ScriptedProvider]]:
     """Two providers that outlive the gateways of a test that restarts."""
     async with scripted_provider() as lab, scripted_provider("annex") as annex:
         yield lab, annex

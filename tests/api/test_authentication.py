@@ -35,7 +35,7 @@ async def test_a_revoked_key_is_refused_and_its_running_videos_go_on(open_gatewa
         video = checked_json("VideoCreated", await api.call("POST", "/compat/v1/videos", wish, key=new["key"]), 202)
         await api.call("DELETE", f"/v1/keys/{new['id']}")
         assert (await api.call("GET", "/v1/balance", key=new["key"])).status == 401
-        assert (await api.running.ended(video["id"]))["status"] == "completed"
+        assert (await api.running.wait_for_request(video["id"]))["status"] == "completed"
 
 
 async def test_no_list_contains_a_whole_key(open_gateway: OpenGateway) -> None:

@@ -70,7 +70,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         started = await ours.videos.create(model="video-1", prompt="a train", seconds="4")
         assert started.status == "queued"
         polling = asyncio.create_task(ours.videos.poll(started.id))
-        await api.running.ended(started.id)
+        await api.running.wait_for_request(started.id)
         assert (await polling).status == "completed"
         content = await ours.videos.download_content(started.id)
         assert len(content.content) == len(mp4())

@@ -53,7 +53,7 @@ async def test_videos_from_creation_to_a_late_cancellation(open_gateway: OpenGat
         waiting = await api.call("GET", path)
         assert checked_json("Video", waiting)["output"] is None
         assert "openai-poll-after-ms" in waiting.headers
-        await api.running.ended(created["id"])
+        await api.running.wait_for_request(created["id"])
         done = checked_json("Video", await api.call("GET", path))
         assert (done["status"], done["output"]["content_type"]) == ("completed", "video/mp4")
         content = await api.call("GET", f"{path}/content")
@@ -79,7 +79,7 @@ async def test_a_cancelled_video(open_gateway: OpenGateway) -> None:
         api.running.lab.states = ("queued",) * 1000
         created = checked_json("VideoCreated", await api.video(), 202)
         assert (await api.call("DELETE", f"/compat/v1/videos/{created['id']}")).status == 204
-        await api.running.ended(created["id"])
+        await api.running.wait_for_request(created["id"])
         shown = checked_json("Video", await api.call("GET", f"/compat/v1/videos/{created['id']}"))
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
 

@@ -84,7 +84,7 @@ async def test_a_call_whose_outcome_is_unknown_is_not_to_be_repeated(open_gatewa
 async def test_ids_of_other_organizations_are_not_found(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         made = checked_json("VideoCreated", await api.video(), 202)
-        await api.running.ended(made["id"])
+        await api.running.wait_for_request(made["id"])
         org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
         other = (await api.running.gateway.keys.create_key(org.id, scopes=["admin"])).key
         never = made["id"][:-4] + "0000"
@@ -114,7 +114,7 @@ async def test_a_running_request_cannot_be_purged(open_gateway: OpenGateway) -> 
         response = await api.call("DELETE", f"/v1/requests/{made['id']}/payloads")
         assert checked_json("Error", response, 409)["error"]["code"] == "CONFLICT"
         await api.call("DELETE", f"/compat/v1/videos/{made['id']}")
-        await api.running.ended(made["id"])
+        await api.running.wait_for_request(made["id"])
 
 
 async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGateway) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.chromium import Browser, come_in
-from tests.stories.processes import Ground, Serving
+from tests.stories.processes import Installation, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -128,7 +128,7 @@ def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, bro
     assert [line for line in browser.log() if line["level"] == "SEVERE"] == []
 
 
-def test_the_webhook_secret_is_shown_on_request(served: Serving, story: Ground, browser: Browser) -> None:
+def test_the_webhook_secret_is_shown_on_request(served: Serving, story: Installation, browser: Browser) -> None:
     secret = served.call("GET", "/v1/webhooks/secret").json["key"]
     come_in(browser, served.url, served.key)
     turn_to(browser, "webhooks")

@@ -47,9 +47,9 @@ def png(width: int, height: int, colour: str = "teal") -> bytes:
 def mask(width: int, height: int) -> bytes:
     """A mask: the left half is to be edited."""
     file = io.BytesIO()
-    ground = Image.new("RGBA", (width, height), "white")
-    ground.paste((0, 0, 0, 0), (0, 0, width // 2, height))
-    ground.save(file, "PNG", compress_level=1)
+    image = Image.new("RGBA", (width, height), "white")
+    image.paste((0, 0, 0, 0), (0, 0, width // 2, height))
+    image.save(file, "PNG", compress_level=1)
     return file.getvalue()
 
 

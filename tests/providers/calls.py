@@ -44,13 +44,13 @@ async def gateways_for(
 
 async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
     """Create an image and return its request record when it has ended."""
-    return await running.ended((await running.image(headers=LATER, **body))["id"])
+    return await running.wait_for_request((await running.image(headers=LATER, **body))["id"])
 
 
 async def edit_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
     wish = {"image": IMAGE_URI, "prompt": "add a hat", **body}
     call = running.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
-    return await running.ended((await endpoints.edit_images(running.gateway, call)).json["id"])
+    return await running.wait_for_request((await endpoints.edit_images(running.gateway, call)).json["id"])
 
 
 def mask_seen(data: bytes) -> tuple[str, Any, Any]:
@@ -62,7 +62,7 @@ def mask_seen(data: bytes) -> tuple[str, Any, Any]:
 async def create_video(running: RunningGateway, **body: Any) -> dict[str, Any]:
     """Create a video and return it when it has ended."""
     started = await running.video(**body)
-    shown: dict[str, Any] = await running.finished(started.json["id"])
+    shown: dict[str, Any] = await running.wait_for_video(started.json["id"])
     return shown
 
 
@@ -83,5 +83,5 @@ async def chat_record(running: RunningGateway, request_id: str) -> dict[str, Any
     async def met() -> bool:
         return await running.gateway.requests.get(running.caller.org_id, request_id) is not None
 
-    await running.until(met)
-    return await running.ended(request_id)
+    await running.wait_until(met)
+    return await running.wait_for_request(request_id)

@@ -64,7 +64,7 @@ async def test_self_hosted_images_cost_nothing(open_gateway: OpenGateway) -> Non
 
 async def test_a_broke_caller_is_served(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
-        poor = await running.another("0")
+        poor = await running.create_caller_in_new_org("0")
         made = await running.image(caller=poor, model="a1111/loaded")
         assert str(made["metadata"]["cost"]) == "0"
 

@@ -57,7 +57,7 @@ async def test_a_mock_of_another_model_ignores_that_model_s_own_fields(open_gate
             {"model": "video-1", "prompt": "a train", "seconds": 1, "size": "64x64", **extras}, headers=headers
         )
         video = (await endpoints.start_video(running.gateway, call)).json
-        assert (await running.finished(video["id"]))["status"] == "completed"
+        assert (await running.wait_for_video(video["id"]))["status"] == "completed"
 
 
 async def test_a_mock_of_an_upscale_whose_image_is_not_fetched(open_gateway: OpenGateway) -> None:

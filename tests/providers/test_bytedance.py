@@ -54,7 +54,7 @@ async def test_videos_cost_the_tokens_they_took(open_gateway: OpenGateway) -> No
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         started = await running.video(model="seedance-2", seconds=5)
         assert (await running.money())[1] == 767_090_000, "a little more than it can come to is held"
-        video = await running.finished(started.json["id"])
+        video = await running.wait_for_video(started.json["id"])
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.7623"
     sent = ark.received("create")[0].fields
@@ -82,7 +82,7 @@ async def test_a_waiting_video_is_cancelled(open_gateway: OpenGateway) -> None:
         started = await running.video(model="seedance-2-fast")
         await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
 
 
 async def test_a_running_video_is_not_cancelled(open_gateway: OpenGateway) -> None:
@@ -92,7 +92,7 @@ async def test_a_running_video_is_not_cancelled(open_gateway: OpenGateway) -> No
         started = await running.video(model="seedance-2-mini")
         await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "completed"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "completed"
     assert ark.received("drop")
 
 
@@ -103,7 +103,7 @@ async def test_a_finished_video_is_kept(open_gateway: OpenGateway) -> None:
         started = await running.video(model="seedance-2-mini")
         await ark.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "completed"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "completed"
     assert not ark.received("drop")
 
 

@@ -12,7 +12,7 @@ from tests.fake_providers.openrouter import OpenRouter
 from tests.fake_providers.scripted import KEY
 from tests.fake_providers.server import FakeCall, answers, serve_in_thread, serving
 from tests.fake_providers.together import Together
-from tests.gateway import Ground, OpenGateway
+from tests.gateway import Installation, OpenGateway
 from tests.providers.calls import create_chat, gateway_for, gateways_for
 
 # Whatever OpenAI's own clients may send along, and no provider is to stumble over.
@@ -167,18 +167,20 @@ async def test_providers_own_id_and_prefix(open_gateway: OpenGateway) -> None:
     assert (len(groq.received("chat")), len(router.received("chat"))) == (2, 1)
 
 
-# -------------------------------------------------------------------------------------------------- on one's own ground
+# --------------------------------------------------------------------------------------------------------- self-hosted
 
 AT_HOME = [("OLLAMA_URL", Ollama, "ollama/gpt-oss:20b"), ("VLLM_URL", VLLM, "vllm/qwen/qwen3-8b"),
            ("LLAMACPP_URL", LlamaCpp, "llamacpp/anything")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("env", "kind", "model"), AT_HOME)
-async def test_self_hosted_servers(ground: Ground, env: str, kind: type[FakeChatProvider], model: str) -> None:
+async def test_self_hosted_servers(
+    installation: Installation, env: str, kind: type[FakeChatProvider], model: str
+) -> None:
     """On when their address is known; they have whatever model they have, and charge nothing."""
     async with serving(kind()) as provider:
-        ground.environ[env] = provider.url
-        async with ground.open() as running:
+        installation.environ[env] = provider.url
+        async with installation.open() as running:
             text, record = await create_chat(running, model=model, **LOADED, max_tokens=64)
             assert json.loads(text)["model"] == model.partition("/")[2]
             assert (record["status"], record["cost"]) == ("completed", 0)
@@ -189,11 +191,11 @@ async def test_self_hosted_servers(ground: Ground, env: str, kind: type[FakeChat
     assert "authorization" not in provider.received("chat")[0].headers
 
 
-async def test_ollama_does_not_get_the_tool_choice(ground: Ground) -> None:
+async def test_ollama_does_not_get_the_tool_choice(installation: Installation) -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
     async with serving(Ollama()) as provider:
-        ground.environ["OLLAMA_URL"] = provider.url
-        async with ground.open() as running:
+        installation.environ["OLLAMA_URL"] = provider.url
+        async with installation.open() as running:
             _, record = await create_chat(running, model="ollama/gpt-oss:20b", tools=tools, tool_choice="auto", n=1)
             assert record["status"] == "completed"
             with pytest.raises(InvalidRequest, match="`tool_choice` of gpt-oss:20b must be one of `auto`"):
@@ -203,19 +205,19 @@ async def test_ollama_does_not_get_the_tool_choice(ground: Ground) -> None:
     assert "tool_choice" not in provider.received("chat")[0].fields
 
 
-async def test_model_that_is_being_loaded(ground: Ground) -> None:
+async def test_model_that_is_being_loaded(installation: Installation) -> None:
     async with serving(LlamaCpp()) as provider:
         provider.loading = True
-        ground.environ["LLAMACPP_URL"] = provider.url
-        async with ground.open() as running:
+        installation.environ["LLAMACPP_URL"] = provider.url
+        async with installation.open() as running:
             with pytest.raises(Problem, match="Loading model") as caught:
                 await create_chat(running, model="llamacpp/anything")
             assert caught.value.headers["retry-after"] == "1", "a client may come back"
 
 
-async def test_error_messages_of_an_older_server(ground: Ground) -> None:
+async def test_error_messages_of_an_older_server(installation: Installation) -> None:
     async with serving(VLLM()) as provider:
-        ground.environ["VLLM_URL"] = provider.url
-        async with ground.open() as running:
+        installation.environ["VLLM_URL"] = provider.url
+        async with installation.open() as running:
             with pytest.raises(Problem, match="best_of cannot be had"):
                 await create_chat(running, model="vllm/qwen/qwen3-8b", best_of=3)

@@ -91,18 +91,18 @@ async def test_calling_off(open_gateway: OpenGateway, state: str) -> None:
         await comfy.endpoints["queue"].reached(2)
         await asked_about(running, comfy, 2)
         await running.cancel(ours.json["id"])
-        assert (await running.ended(ours.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(ours.json["id"]))["status"] == "cancelled"
         unfinished = [job for job in comfy.jobs.values() if job.states[0] == "in_progress"]
         assert len(unfinished) == 1, "what belongs to others goes on"
         await running.cancel(theirs.json["id"])
-        await running.ended(theirs.json["id"])
+        await running.wait_for_request(theirs.json["id"])
 
 
 async def asked_about(running: RunningGateway, comfy: ComfyUI, count: int) -> None:
     async def met() -> bool:
         return len({request.path for request in comfy.received("show")}) >= count
 
-    await running.until(met)
+    await running.wait_until(met)
 
 
 async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:

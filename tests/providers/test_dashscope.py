@@ -177,7 +177,7 @@ async def test_a_lost_task_is_not_submitted_again(open_gateway: OpenGateway) -> 
     provider.next_states.append(("PENDING", "UNKNOWN"))
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         started = await running.video(model="wan-2.7", seconds=5)
-        video = await running.finished(started.json["id"], step_seconds=600)
+        video = await running.wait_for_video(started.json["id"], step_seconds=600)
         assert (video["status"], video["error"]["code"]) == ("failed", "UPSTREAM_TIMEOUT")
     assert len(provider.received("create")) == 1
 
@@ -192,5 +192,5 @@ async def test_cancel(open_gateway: OpenGateway, usual: tuple[str, ...], ended: 
         started = await running.video(model="wan-2.7", seconds=5)
         await provider.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == ended
+        assert (await running.wait_for_request(started.json["id"]))["status"] == ended
     assert len(provider.received("cancel")) == 1

@@ -44,7 +44,7 @@ async def image(running: RunningGateway, **body: Any) -> dict[str, Any]:
     async def done() -> bool:
         return task.done()
 
-    await running.until(done, step_seconds=0.1)  # in small steps: the caller waits only a minute or two
+    await running.wait_until(done, step_seconds=0.1)  # in small steps: the caller waits only a minute or two
     response: dict[str, Any] = task.result()
     return response
 
@@ -233,7 +233,7 @@ async def test_an_unhealthy_provider_comes_last_until_its_pause_ends(open_gatewa
         assert len(first.received("create")) == 3, "the fourth video went to the second provider at once"
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 4))
-        ended = [await running.finished(video) for video in videos]
+        ended = [await running.wait_for_video(video) for video in videos]
         assert [one["metadata"]["provider"] for one in ended] == ["fal"] * 4 + ["vidu"]
         assert [len(await running.attempts(video)) for video in videos] == [2, 2, 2, 1, 1]
         assert running.gateway.health.is_healthy("vidu", "viduq3-pro")
@@ -249,7 +249,7 @@ async def test_retry_after_is_respected(open_gateway: OpenGateway) -> None:
         assert len(first.received("create")) == 1
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 2))
-        ended = [await running.finished(video) for video in videos]
+        ended = [await running.wait_for_video(video) for video in videos]
         assert [one["metadata"]["provider"] for one in ended] == ["fal", "fal", "vidu"]
 
 
@@ -260,7 +260,7 @@ async def test_an_unhealthy_provider_is_tried_if_the_others_fail(open_gateway: O
         waiting = await start(running, second, "submit", 1)
         second.next("submit", wrong(503))
         later = await start(running, first, "create", 2)
-        ended = [await running.finished(video) for video in (waiting, later)]
+        ended = [await running.wait_for_video(video) for video in (waiting, later)]
         assert [one["metadata"]["provider"] for one in ended] == ["fal", "vidu"]
         assert {attempt["provider"]: attempt["candidate"] for attempt in await running.attempts(later)} == {
             "fal": 0,

@@ -177,7 +177,7 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
         started = await running.video(model="kling-2.5-turbo", seconds=5)
         await fal.endpoints["submit"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
     assert len(fal.received("cancel")) == 1
 
 

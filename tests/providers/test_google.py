@@ -206,7 +206,7 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
         started = await running.video(model="gemini-omni-1.2-flash", seconds=3)
         await google.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
     assert len(google.received("cancel")) == 1
 
 

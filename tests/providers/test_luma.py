@@ -123,7 +123,7 @@ async def test_a_job_that_cannot_be_cancelled_is_paid_for(open_gateway: OpenGate
         started = await running.video(model="luma-ray-3", seconds=5)
         await luma.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "completed"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "completed"
 
 
 async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:

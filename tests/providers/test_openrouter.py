@@ -165,7 +165,7 @@ async def test_only_chat_is_routed(open_gateway: OpenGateway) -> None:
 async def test_ceiling_is_set_aside(open_gateway: OpenGateway) -> None:
     """Whatever the model costs up to what the router is told, the caller has that much."""
     async with gateway_for(open_gateway, "openrouter", OpenRouter(), AT) as running:
-        poor = await running.another("0.05")
+        poor = await running.create_caller_in_new_org("0.05")
         body = {"model": "z-ai/glm-5.3", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 10}
         with pytest.raises(InsufficientBalance, match="may cost up to"):
             await endpoint.complete(running.gateway, running.call(body, caller=poor))

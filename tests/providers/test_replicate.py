@@ -153,7 +153,7 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
         started = await running.video(model="seedance-1-pro", seconds=5)
         await provider.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
     assert len(provider.received("cancel")) == 1
 
 

@@ -135,7 +135,7 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
         started = await running.video(model="gen-4.5", seconds=5)
         await runway.endpoints["text_to_video"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
     assert len(runway.received("delete")) == 1
 
 

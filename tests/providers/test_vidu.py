@@ -104,5 +104,5 @@ async def test_cancel(open_gateway: OpenGateway) -> None:
         started = await running.video(model="vidu-q3", seconds=5)
         await provider.endpoints["create"].reached(1)
         await running.cancel(started.json["id"])
-        assert (await running.ended(started.json["id"]))["status"] == "cancelled"
+        assert (await running.wait_for_request(started.json["id"]))["status"] == "cancelled"
     assert [job.cancelled for job in provider.jobs.values()] == [True]

@@ -8,7 +8,7 @@ import pytest
 from penstock.store.base import Dialect
 from tests import postgres
 from tests.fake_providers.scripted import ScriptedProvider, scripted_provider_in_thread
-from tests.stories.processes import Ground, Serving
+from tests.stories.processes import Installation, Serving
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +25,14 @@ def lab() -> Iterator[ScriptedProvider]:
 
 
 @pytest.fixture
-def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: ScriptedProvider) -> Ground:
+def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab: ScriptedProvider) -> Installation:
     """A data folder on which servers can be started, stopped and killed."""
     database = request.getfixturevalue("fresh_database") if dialect == "postgres" else ""
-    return Ground(tmp_path / "data", database, lab)
+    return Installation(tmp_path / "data", database, lab)
 
 
 @pytest.fixture
-def served(story: Ground) -> Iterator[Serving]:
+def served(story: Installation) -> Iterator[Serving]:
     """A running server; `penstock audit` must be clean after the test."""
     with story.serving() as serving:
         yield serving

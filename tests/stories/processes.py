@@ -77,7 +77,7 @@ class Serving:
 
 
 @dataclass(slots=True)
-class Ground:
+class Installation:
     """A data folder, a database and a fake provider, on which servers are started."""
 
     data: Path

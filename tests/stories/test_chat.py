@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.gateway import sqlite_only
-from tests.stories.processes import Ground, Serving
+from tests.stories.processes import Installation, Serving
 
 ECHO = "atelier/echo"
 WEATHER: ChatCompletionToolParam = {
@@ -158,7 +158,7 @@ async def chat_until_killed(served: Serving, enough: int) -> Counter[str]:
 
 
 @sqlite_only
-def test_a_crash_loses_record_and_charge_together(story: Ground, lab: ScriptedProvider) -> None:
+def test_a_crash_loses_record_and_charge_together(story: Installation, lab: ScriptedProvider) -> None:
     """After the server was killed, every recorded call is charged and every charge is recorded."""
     with story.serving() as served:
         outcomes = asyncio.run(chat_until_killed(served, 60))

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider, mp4, png
 from tests.gateway import sqlite_only
-from tests.stories.processes import Ground, Serving
+from tests.stories.processes import Installation, Serving
 
 pytestmark = pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
 
@@ -110,7 +110,7 @@ def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab
 
 
 @sqlite_only
-def test_the_first_key_is_printed_once(story: Ground) -> None:
+def test_the_first_key_is_printed_once(story: Installation) -> None:
     with story.serving() as first:
         assert first.printed.count("pk_") == 2
         assert "shown only once" in first.printed

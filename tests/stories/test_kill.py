@@ -8,7 +8,7 @@ import openai
 
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
-from tests.stories.processes import Ground, Serving, until
+from tests.stories.processes import Installation, Serving, until
 
 CALLS = 100
 
@@ -41,7 +41,7 @@ def open_requests(served: Serving) -> int:
     )
 
 
-def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedProvider) -> None:
+def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: ScriptedProvider) -> None:
     """Sixty responses arrive around the kill; the other images are still being generated."""
     lab.images.next(*[faults.slowly(0.05)] * 60)
     lab.images.always(faults.stalled)
@@ -65,7 +65,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Ground, lab: ScriptedPro
     assert (audited.returncode, audited.stdout.splitlines()[-1]) == (0, "audit clean"), audited.stderr
 
 
-def test_videos_survive_a_killed_process(story: Ground, lab: ScriptedProvider) -> None:
+def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvider) -> None:
     """Twelve videos are accepted; the server is killed three times meanwhile, and each video ends once."""
     film = {"model": "video-1", "prompt": "a train", "seconds": 1}
     lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")

@@ -8,14 +8,14 @@ import pytest
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
 from tests.gateway import sqlite_only
-from tests.stories.processes import Ground, Serving, until
+from tests.stories.processes import Installation, Serving, until
 
 
 def works(served: Serving, key: str) -> bool:
     return served.call("GET", "/v1/balance", key=key).status == 200
 
 
-def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, served: Serving) -> None:
+def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Installation, served: Serving) -> None:
     """A key of the command line works at once, and is refused soon after it is revoked."""
     made = story.penstock("keys", "create", "--name", "for ann")
     assert made.returncode == 0, made.stderr
@@ -33,7 +33,7 @@ def test_keys_are_created_and_revoked_while_the_gateway_runs(story: Ground, serv
 
 
 @sqlite_only
-def test_organizations_and_their_credit(story: Ground, served: Serving) -> None:
+def test_organizations_and_their_credit(story: Installation, served: Serving) -> None:
     org = story.penstock("orgs", "create", "--name", "Second").stdout.strip()
     key = story.penstock("keys", "create", "--org", org).stdout.strip()
     body = {"model": "image-1", "prompt": "a pear"}
@@ -45,7 +45,7 @@ def test_organizations_and_their_credit(story: Ground, served: Serving) -> None:
     assert [row[1:4] for row in rows if row[0] == org] == [["Second", "prepaid", "0.01"]]
 
 
-def test_a_stopping_gateway_finishes_running_calls(story: Ground, lab: ScriptedProvider) -> None:
+def test_a_stopping_gateway_finishes_running_calls(story: Installation, lab: ScriptedProvider) -> None:
     with story.serving() as served:
         release = threading.Event()
         lab.images.next(faults.waiting(release))
@@ -71,7 +71,7 @@ def test_a_stopping_gateway_finishes_running_calls(story: Ground, lab: ScriptedP
 
 
 @sqlite_only
-def test_a_second_server_on_a_data_folder_is_refused(story: Ground, served: Serving) -> None:
+def test_a_second_server_on_a_data_folder_is_refused(story: Installation, served: Serving) -> None:
     second = story.penstock("serve", "--port", "0")
     assert second.returncode == 1
     assert "another gateway is running" in second.stderr
@@ -88,7 +88,7 @@ def test_a_second_server_on_a_data_folder_is_refused(story: Ground, served: Serv
     ],
 )
 @sqlite_only
-def test_operator_errors_are_one_line(story: Ground, arguments: tuple[str, ...], message: str) -> None:
+def test_operator_errors_are_one_line(story: Installation, arguments: tuple[str, ...], message: str) -> None:
     ended = story.penstock(*arguments)
     assert ended.returncode == 1
     assert message in ended.stderr
@@ -97,7 +97,7 @@ def test_operator_errors_are_one_line(story: Ground, arguments: tuple[str, ...],
 
 
 @sqlite_only
-def test_a_secret_that_others_can_read_is_refused(story: Ground) -> None:
+def test_a_secret_that_others_can_read_is_refused(story: Installation) -> None:
     with story.serving() as served:
         assert served.stop() == 0
     (story.data / "secret.key").chmod(0o644)

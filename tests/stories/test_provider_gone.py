@@ -11,7 +11,7 @@ from penstock.clock import ManualClock
 from penstock.errors import RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.recordings import files
-from tests.gateway import Ground, RunningGateway, neighbours
+from tests.gateway import Installation, RunningGateway, two_providers
 
 FILM = {"model": "video-1", "prompt": "a train", "seconds": 4}
 PICTURE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
@@ -28,15 +28,15 @@ async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, An
     """Generate an image and a video, and wait for the video."""
     picture = await endpoints.make_images(running.gateway, running.call(PICTURE, endpoint="/image", headers=headers))
     started = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
-    await running.ended(started.json["id"])
+    await running.wait_for_request(started.json["id"])
     film = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
     return picture, film
 
 
 async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
-    async with neighbours() as labs:
-        first = Ground(tmp_path / "first", "", ManualClock())
+    async with two_providers() as labs:
+        first = Installation(tmp_path / "first", "", ManualClock())
         async with first.open(labs=labs) as running:
             picture, film = await run(running, RECORD)
             assert connections(running.lab.port) > 0  # so that the same look below means something
@@ -46,7 +46,7 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
                     folder, *await files.export_recording(running.gateway.recordings, row, inline=False)
                 )
         port = labs[0].port
-        second = Ground(tmp_path / "second", "", ManualClock())
+        second = Installation(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as running:
             for document in sorted(folder.glob("*.json")):
                 loaded = files.load_recording(document)

@@ -18,18 +18,18 @@ from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
 from penstock.values import nanos
 from tests.fake_providers import faults
-from tests.gateway import MASTER, Ground, OpenGateway, neighbours, sqlite_only
+from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
 
 
-def settings(ground: Ground, **said: object) -> Settings:
-    return Settings(data=ground.data, database=ground.database, secret=MASTER, **said)  # type: ignore[arg-type]
+def settings(installation: Installation, **said: object) -> Settings:
+    return Settings(data=installation.data, database=installation.database, secret=MASTER, **said)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------------------------------- first start
 
 
-async def test_the_first_start_returns_the_key_once(ground: Ground) -> None:
-    async with build_gateway(settings(ground, starting_credit_usd="2.5"), ground.clock, {}) as gateway:
+async def test_the_first_start_returns_the_key_once(installation: Installation) -> None:
+    async with build_gateway(settings(installation, starting_credit_usd="2.5"), installation.clock, {}) as gateway:
         first, again = await ensure_first_key(gateway), await ensure_first_key(gateway)
         assert first.key is not None
         assert again.key is None
@@ -41,11 +41,11 @@ async def test_the_first_start_returns_the_key_once(ground: Ground) -> None:
         assert first.key not in repr(first)
 
 
-async def test_ten_first_starts_at_once(ground: Ground) -> None:
+async def test_ten_first_starts_at_once(installation: Installation) -> None:
     """They create one organization, one credit and one valid key."""
     async with (
-        build_gateway(settings(ground), ground.clock, {}) as gateway,
-        build_gateway(settings(ground), ground.clock, {}) as other,
+        build_gateway(settings(installation), installation.clock, {}) as gateway,
+        build_gateway(settings(installation), installation.clock, {}) as other,
     ):
         welcomes = await asyncio.gather(*(ensure_first_key(process) for process in (gateway, other) * 5))
         assert len({welcome.org_id for welcome in welcomes}) == 1
@@ -58,10 +58,10 @@ async def test_ten_first_starts_at_once(ground: Ground) -> None:
         assert row["available"] == nanos("10")
 
 
-async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(ground: Ground) -> None:
-    async with open_store_and_vault(settings(ground)) as (store, _):
-        org_id = await ensure_first_org(store, settings(ground), ManualClock())
-    async with build_gateway(settings(ground), ground.clock, {}) as gateway:
+async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(installation: Installation) -> None:
+    async with open_store_and_vault(settings(installation)) as (store, _):
+        org_id = await ensure_first_org(store, settings(installation), ManualClock())
+    async with build_gateway(settings(installation), installation.clock, {}) as gateway:
         welcome = await ensure_first_key(gateway)
         assert welcome.org_id == org_id
         assert welcome.key is not None
@@ -71,25 +71,25 @@ async def test_an_organization_made_by_a_command_gets_its_key_at_the_start(groun
 
 
 @sqlite_only
-async def test_the_data_folder_is_private(ground: Ground) -> None:
-    async with build_gateway(Settings(data=ground.data), ground.clock, {}):
-        assert ground.data.stat().st_mode & 0o077 == 0
-        assert (ground.data / "secret.key").stat().st_mode & 0o077 == 0
+async def test_the_data_folder_is_private(installation: Installation) -> None:
+    async with build_gateway(Settings(data=installation.data), installation.clock, {}):
+        assert installation.data.stat().st_mode & 0o077 == 0
+        assert (installation.data / "secret.key").stat().st_mode & 0o077 == 0
 
 
 @sqlite_only
-async def test_unfinished_files_of_a_killed_process_are_deleted(ground: Ground) -> None:
+async def test_unfinished_files_of_a_killed_process_are_deleted(installation: Installation) -> None:
     """An unfinished file in the storage, an unfinished download, a scratch folder with part of a video."""
-    folder = ground.data / "tmp" / "video"
+    folder = installation.data / "tmp" / "video"
     folder.mkdir(parents=True)
     (folder / "video.mp4").write_bytes(b"half")
-    (ground.data / "tmp" / "download").write_bytes(b"half")
-    (ground.data / "media" / "ab").mkdir(parents=True)
-    half = ground.data / "media" / "ab" / "med_1.cafe.part"
+    (installation.data / "tmp" / "download").write_bytes(b"half")
+    (installation.data / "media" / "ab").mkdir(parents=True)
+    half = installation.data / "media" / "ab" / "med_1.cafe.part"
     half.write_bytes(b"half")
-    async with build_gateway(settings(ground), ground.clock, {}):
+    async with build_gateway(settings(installation), installation.clock, {}):
         assert not folder.exists()
-        assert not (ground.data / "tmp" / "download").exists()
+        assert not (installation.data / "tmp" / "download").exists()
         assert not half.exists()
 
 
@@ -116,11 +116,11 @@ async def test_a_database_without_durable_writes_is_refused(request: pytest.Fixt
 
 
 async def test_unfinished_generations_of_the_last_process_are_resumed(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs, works=False, worker=False) as running:
             ids = [(await running.video(seconds=1)).json["id"] for _ in range(5)]
         async with open_gateway(labs=labs) as running:
-            assert {(await running.finished(one))["status"] for one in ids} == {"completed"}
+            assert {(await running.wait_for_video(one))["status"] for one in ids} == {"completed"}
 
 
 @sqlite_only
@@ -138,7 +138,7 @@ async def test_a_process_that_is_no_worker_runs_no_videos(open_gateway: OpenGate
 
 
 async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         labs[0].videos.always(faults.never_ends)
         async with open_gateway(labs=labs) as running:
             for _ in range(3):
@@ -151,9 +151,9 @@ async def test_stopping_gives_running_videos_back(open_gateway: OpenGateway) -> 
             assert [(row["lease_until_ms"], row["crashes"]) for row in rows] == [(0, 0)] * 3
 
 
-async def test_nothing_is_left_running(ground: Ground) -> None:
+async def test_nothing_is_left_running(installation: Installation) -> None:
     """The fixture in tests/conftest.py fails a test that leaves tasks behind."""
-    async with build_gateway(settings(ground), ground.clock, {}) as gateway:
+    async with build_gateway(settings(installation), installation.clock, {}) as gateway:
         await ensure_first_key(gateway)
         async with run_background_work(gateway):
             await asyncio.sleep(0)

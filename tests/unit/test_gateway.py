@@ -5,12 +5,12 @@ from dataclasses import fields
 from penstock.app import build_gateway, ensure_first_key
 from penstock.gateway import Gateway
 from penstock.settings import Settings
-from tests.gateway import MASTER, Ground, OpenGateway
+from tests.gateway import MASTER, Installation, OpenGateway
 
 
-async def test_ready_after_the_first_start(ground: Ground) -> None:
-    settings = Settings(data=ground.data, database=ground.database, secret=MASTER)
-    async with build_gateway(settings, ground.clock, {}) as gateway:
+async def test_ready_after_the_first_start(installation: Installation) -> None:
+    settings = Settings(data=installation.data, database=installation.database, secret=MASTER)
+    async with build_gateway(settings, installation.clock, {}) as gateway:
         assert await gateway.ready() is False
         await ensure_first_key(gateway)
         assert await gateway.ready() is True

@@ -47,17 +47,17 @@ async def make_requests(running: RunningGateway) -> None:
     """Make a video that completes, one that fails, and an image."""
     running.lab.videos.next(faults.ok, faults.fails)
     for _ in range(2):
-        await running.finished((await running.video(webhook_url=HOOK)).json["id"])
+        await running.wait_for_video((await running.video(webhook_url=HOOK)).json["id"])
     await running.image()
 
 
 async def test_a_healthy_database_has_no_breaches(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        assert await running.breaches() == []
+        assert await running.run_audit() == []
         await make_requests(running)
         running.lab.videos.next(faults.never_ends)
         await running.video(webhook_url=HOOK)
-        assert await running.breaches() == []
+        assert await running.run_audit() == []
 
 
 @pytest.mark.parametrize(("statement", "message"), DAMAGE.items())
@@ -70,7 +70,7 @@ async def test_damage_is_found(open_gateway: OpenGateway, statement: str, messag
     tampered.execute(statement)
     tampered.close()
     async with open_gateway(labs=(running.lab, running.annex), works=False, audited=False) as running:
-        breaches = await running.breaches()
+        breaches = await running.run_audit()
         assert any(breach.startswith(message) for breach in breaches) or not message, breaches
         assert all(re.match(r"[a-z_]+: ", breach) for breach in breaches)
 
@@ -83,7 +83,7 @@ async def test_missing_and_truncated_files_are_found(open_gateway: OpenGateway) 
         first, second = sorted(path for path in (running.gateway.settings.data / "media").rglob("med_*"))
         first.unlink()
         second.write_bytes(b"half")
-        breaches = await running.breaches()
+        breaches = await running.run_audit()
         assert len(breaches) == 2
         assert {breach.split(" ", 3)[2] for breach in breaches} == {"is", "has"}
 
@@ -95,9 +95,9 @@ async def test_an_expired_file_may_be_missing(open_gateway: OpenGateway) -> None
         await running.image()
         (file,) = (running.gateway.settings.data / "media").rglob("med_*")
         file.unlink()
-        assert len(await running.breaches()) == 1
+        assert len(await running.run_audit()) == 1
         running.clock.advance(25 * 3600)
-        assert await running.breaches() == []
+        assert await running.run_audit() == []
 
 
 @sqlite_only
@@ -110,7 +110,7 @@ async def test_at_most_twenty_breaches_of_a_rule_are_shown(open_gateway: OpenGat
     tampered.execute("UPDATE requests SET cost = cost + 1")
     tampered.close()
     async with open_gateway(labs=(running.lab, running.annex), works=False, audited=False) as running:
-        assert sum(breach.startswith("costs: ") for breach in await running.breaches()) == 20
+        assert sum(breach.startswith("costs: ") for breach in await running.run_audit()) == 20
 
 
 async def test_an_attempt_with_an_unknown_outcome_is_an_orphan(open_gateway: OpenGateway) -> None:
@@ -119,7 +119,7 @@ async def test_an_attempt_with_an_unknown_outcome_is_an_orphan(open_gateway: Ope
         await make_requests(running)
         assert await audit.count_orphans(running.gateway.store) == (0, 0)
         running.lab.videos.next(faults.dropped)
-        await running.finished((await running.video()).json["id"])
+        await running.wait_for_video((await running.video()).json["id"])
         assert await audit.count_orphans(running.gateway.store) == (1, 0)
 
 

@@ -14,13 +14,13 @@ from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
 from penstock.schema import Request
 from penstock.store import sqlite_writer
 from penstock.values import Nanos, dollars
-from tests.gateway import OpenGateway, RunningGateway, of, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, caller_with, sqlite_only
 
 REQUEST = Request(task="chat", model="lab/chat", values={})
 
 
 async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
-    call = running.call({}, endpoint="/chat", caller=of(running.caller, **caller) if caller else None)
+    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller) if caller else None)
     return await running.gateway.chat_settlement.reserve(call, REQUEST, Nanos(amount), None)
 
 
@@ -30,7 +30,7 @@ def settle(running: RunningGateway, reservation: Reservation, cost: int, status:
 
 def unwritable(running: RunningGateway) -> EndedCall:
     """Return an ended call of an organization that does not exist."""
-    call = running.call({}, endpoint="/chat", caller=of(running.caller, org_id="org_unknown"))
+    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, org_id="org_unknown"))
     reservation = Reservation(call, REQUEST, Nanos(0), None, in_store=False)
     return EndedCall(reservation, RequestEnd("upstream_failure", Nanos(0), 5, 10))
 
@@ -40,7 +40,7 @@ async def ended_requests(running: RunningGateway, count: int) -> list[dict[str, 
         ended = [record for record in await running.records() if record["status"] not in ("pending", "processing")]
         return len(ended) >= count
 
-    await running.until(met, 0)
+    await running.wait_until(met, 0)
     return await running.records()
 
 
@@ -162,7 +162,7 @@ async def test_response_sizes_are_written(open_gateway: OpenGateway) -> None:
         async def met() -> bool:
             return bool((await running.record(made["id"]))["response_size_bytes"] == 321)
 
-        await running.until(met, 0)
+        await running.wait_until(met, 0)
 
 
 @contextmanager
@@ -189,10 +189,10 @@ async def test_waiting_calls_are_written_when_the_store_is_back(
             settlement.set_response_size(running.caller.org_id, first.call.id, 321)
             settle(running, second, 1000)
             await running.record(first.call.id)  # a read meanwhile changes nothing
-            await running.until(lambda: is_true(settlement.is_blocked), 0)
+            await running.wait_until(lambda: is_true(settlement.is_blocked), 0)
             await running.record(first.call.id)
             assert settlement.is_blocked
-        await running.until(lambda: is_true(not settlement.is_blocked))
+        await running.wait_until(lambda: is_true(not settlement.is_blocked))
         assert (await running.record(first.call.id))["response_size_bytes"] == 321
         assert (await running.record(second.call.id))["status"] == "completed"
         assert await running.money() == (10_000_000_000 - 2000, 0)

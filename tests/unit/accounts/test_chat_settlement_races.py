@@ -13,22 +13,22 @@ from penstock.errors import InsufficientBalance
 from penstock.schema import Request, Response
 from penstock.values import Nanos, nanos
 from tests.fake_providers import faults
-from tests.gateway import ENDED, OpenGateway, RunningGateway, of, sqlite_only
+from tests.gateway import ENDED, OpenGateway, RunningGateway, caller_with, sqlite_only
 
 WORDS = 10_000  # of a chat: as many tokens of input at a micro-dollar, and of output at two
 CHAT_NANOS = WORDS * 3000
-REQUEST = Request(task="chat", model="lab/talk", values={})
+REQUEST = Request(task="chat", model="lab/chat", values={})
 
 
 async def long_chat(running: RunningGateway, **caller: Any) -> Response:
     messages = [{"role": "user", "content": "w " * WORDS}]
-    body = {"model": "lab/talk", "messages": messages, "max_tokens": WORDS}
-    call = running.call(body, endpoint="/chat", caller=of(running.caller, **caller))
+    body = {"model": "lab/chat", "messages": messages, "max_tokens": WORDS}
+    call = running.call(body, endpoint="/chat", caller=caller_with(running.caller, **caller))
     return await complete(running.gateway, call)
 
 
 async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
-    call = running.call({}, endpoint="/chat", caller=of(running.caller, **caller))
+    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller))
     return await running.gateway.chat_settlement.reserve(call, REQUEST, Nanos(amount), None)
 
 
@@ -43,7 +43,7 @@ async def check_agreement(running: RunningGateway, credit: Nanos, *, losses: int
         return all(record["status"] in ENDED for record in await running.records())
 
     await running.gateway.chat_settlement.catch_up()
-    await running.until(met)
+    await running.wait_until(met)
     records = await running.records()
     spent = sum(record["cost"] for record in records)
     assert await running.money() == (credit - spent, 0)
@@ -84,7 +84,7 @@ async def start_chats(running: RunningGateway, count: int) -> StartedChats:
     async def met() -> bool:
         return len(running.lab.chats) - before + sum(task.done() for task in tasks) == count
 
-    await running.until(met, 0)
+    await running.wait_until(met, 0)
     return StartedChats(tasks, gate)
 
 
@@ -97,7 +97,7 @@ async def try_video(running: RunningGateway) -> None:
     else:
         await running.gateway.chat_settlement.catch_up()  # the chats are charged while the hold stands
         await running.cancel(started.json["id"])
-        await running.ended(started.json["id"])
+        await running.wait_for_request(started.json["id"])
 
 
 async def test_chats_and_images_at_once_spend_no_more_than_there_is(open_gateway: OpenGateway) -> None:

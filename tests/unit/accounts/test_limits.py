@@ -28,18 +28,18 @@ async def try_video(running: RunningGateway, caller: Caller, **body: Any) -> str
 
 async def test_requests_per_minute(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(requests_per_minute=3)
+        caller = await running.create_caller(requests_per_minute=3)
         assert [await try_video(running, caller) for _ in range(5)] == ["accepted"] * 3 + ["RATE_LIMITED"] * 2
         running.clock.advance(59)
         assert await try_video(running, caller) == "RATE_LIMITED"
         running.clock.advance(2)
         assert await try_video(running, caller) == "accepted", "rejected calls do not count"
-        await running.idle()
+        await running.wait_until_idle()
 
 
 async def test_the_error_tells_when_to_try_again(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(requests_per_minute=1)
+        caller = await running.create_caller(requests_per_minute=1)
         await running.image(caller=caller)
         with pytest.raises(RateLimited) as caught:
             await running.image(caller=caller)
@@ -56,14 +56,14 @@ async def test_the_error_tells_when_to_try_again(open_gateway: OpenGateway) -> N
 async def test_concurrent_requests(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
-        caller = await running.key_for(concurrent_requests=2)
+        caller = await running.create_caller(concurrent_requests=2)
         assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
         unlimited = running.caller
         assert await try_video(running, unlimited) == "accepted", "the limit is per key"
         of_key = [row for row in await running.records() if row["key_id"] == caller.key_id]
         open_ids = [row["id"] for row in of_key if row["status"] in OPEN_STATUSES]
         await running.cancel(open_ids[0])
-        await running.ended(open_ids[0])
+        await running.wait_for_request(open_ids[0])
         assert await try_video(running, caller) == "accepted"
 
 
@@ -71,17 +71,17 @@ async def test_dollars_per_day(open_gateway: OpenGateway) -> None:
     """Held money counts as spent, released money does not, and the limit starts again at midnight UTC."""
     async with open_gateway() as running:
         midnight = DAY_MS - running.clock.now_ms() % DAY_MS
-        caller = await running.key_for(usd_per_day="1.00")
+        caller = await running.create_caller(usd_per_day="1.00")
         running.lab.videos.next(faults.ok, faults.fails)
         assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
-        await running.idle()
+        await running.wait_until_idle()
         assert await try_video(running, caller) == "accepted", "one of the two failed and costs nothing"
         assert await try_video(running, caller, seconds=3) == "RATE_LIMITED"
         assert await try_video(running, caller, seconds=2) == "accepted", "exactly the limit"
-        await running.idle()
+        await running.wait_until_idle()
         running.clock.advance(midnight / 1000)
         assert await try_video(running, caller) == "accepted"
-        await running.idle()
+        await running.wait_until_idle()
 
 
 async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -> None:
@@ -89,7 +89,7 @@ async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
         callers = [
-            await running.key_for(**limit)
+            await running.create_caller(**limit)
             for limit in ({"requests_per_minute": 4}, {"concurrent_requests": 4}, {"usd_per_day": "1.60"})
         ]
         for caller in callers:
@@ -100,7 +100,7 @@ async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -
 
 async def test_a_limited_call_does_not_change_the_balance(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        caller = await running.key_for(usd_per_day="0.01")
+        caller = await running.create_caller(usd_per_day="0.01")
         before = await running.money()
         assert await try_video(running, caller) == "RATE_LIMITED"
         assert await running.money() == before

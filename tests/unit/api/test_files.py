@@ -94,7 +94,7 @@ async def test_a_missing_file_is_a_404_and_not_half_a_response(open_gateway: Ope
 async def test_a_video_is_downloaded_with_a_key_of_its_organization(open_gateway: OpenGateway) -> None:
     async with served(open_gateway) as (running, server):
         started = await running.video()
-        video = await running.finished(started.json["id"])
+        video = await running.wait_for_video(started.json["id"])
         path = f"/compat/v1/videos/{video['id']}/content"
         whole = await server.call("GET", path, key=running.key)
         assert (whole.status, whole.headers["content-type"]) == (200, "video/mp4")

@@ -38,7 +38,7 @@ async def ended_records(running: RunningGateway, count: int) -> list[dict[str, A
     async def met() -> bool:
         return sum(record["status"] in ENDED for record in await running.records()) >= count
 
-    await running.until(met, 0)
+    await running.wait_until(met, 0)
     return await running.records()
 
 

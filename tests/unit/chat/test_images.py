@@ -49,7 +49,7 @@ def uri(data: bytes) -> str:
 
 
 def candidate(provider: Provider, base_url: str = "") -> Candidate:
-    model = Model(id="x/talk", upstream="talk", op=CHAT, prices=())
+    model = Model(id="x/talk", upstream="chat", op=CHAT, prices=())
     return Candidate(replace(provider, base_url=base_url or provider.base_url), model)
 
 

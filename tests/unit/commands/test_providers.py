@@ -13,7 +13,7 @@ from penstock.commands.providers import _health_text
 from tests.command_line import Ended, done, penstock
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, KEY_ENV, ScriptedProvider, scripted_provider_in_thread
-from tests.stories.processes import Ground
+from tests.stories.processes import Installation
 
 NO_KEY = {"FAL_KEY": "", "PENSTOCK_KEY": ""}
 
@@ -28,7 +28,7 @@ def lab() -> Iterator[ScriptedProvider]:
 @contextmanager
 def described(data: Path, lab: ScriptedProvider) -> Iterator[Path]:
     """Return a data folder whose penstock.toml configures the fake provider."""
-    Ground(data, "", lab)._describe()
+    Installation(data, "", lab)._describe()
     yield data
 
 
@@ -49,8 +49,8 @@ def test_every_provider_is_listed_with_its_missing_credential(tmp_path: Path) ->
 
 
 def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: ScriptedProvider) -> None:
-    ground = Ground(tmp_path / "data", "", lab)
-    with ground.serving() as served:
+    installation = Installation(tmp_path / "data", "", lab)
+    with installation.serving() as served:
         assert served.call("POST", "/compat/v1/images/generations", {"model": "image-1", "prompt": "x"}).status == 200
         seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
         refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.generations import endpoints
 from tests.command_line import done, penstock
-from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
+from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only
 
 
 async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
@@ -30,9 +30,9 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @sqlite_only
-def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, ground: Ground) -> None:
+def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, installation: Installation) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
-    where = ("--data", ground.data)
+    where = ("--data", installation.data)
     rows = done("recordings", "list", *where, PENSTOCK_SECRET=MASTER).lines
     assert [row[0] for row in rows] == sorted([first, second], reverse=True)
     assert rows[0][1:3] == ["image", "image-1"]
@@ -47,10 +47,10 @@ def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, grou
 
 @sqlite_only
 def test_recordings_are_exported_and_imported_elsewhere(
-    open_gateway: OpenGateway, ground: Ground, tmp_path: Path
+    open_gateway: OpenGateway, installation: Installation, tmp_path: Path
 ) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
-    here, elsewhere = ("--data", ground.data), ("--data", tmp_path / "elsewhere")
+    here, elsewhere = ("--data", installation.data), ("--data", tmp_path / "elsewhere")
     folder, again = tmp_path / "carried", tmp_path / "again"
     one = done("recordings", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()
     assert one == [str(folder / f"{first}.json")]

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from tests.command_line import done, penstock
-from tests.gateway import MASTER, Ground, OpenGateway, sqlite_only
+from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only
 
 
 def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
@@ -30,9 +30,9 @@ def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
 
 
 @sqlite_only
-def test_messages_are_listed_by_state(open_gateway: OpenGateway, ground: Ground) -> None:
-    old, new = prepare(open_gateway, ground.data)
-    where = ("--data", ground.data)
+def test_messages_are_listed_by_state(open_gateway: OpenGateway, installation: Installation) -> None:
+    old, new = prepare(open_gateway, installation.data)
+    where = ("--data", installation.data)
     rows = {row[0]: row[1:] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}
     assert rows[f"msg_{old}"][:3] == ["video.cancelled", "exhausted", "4"]
     assert rows[f"msg_{old}"][-1] == "answered 500"
@@ -44,9 +44,9 @@ def test_messages_are_listed_by_state(open_gateway: OpenGateway, ground: Ground)
 
 @sqlite_only
 @pytest.mark.parametrize("prefix", ["msg_", ""])
-def test_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, ground: Ground, prefix: str) -> None:
-    old, _ = prepare(open_gateway, ground.data)
-    where = ("--data", ground.data)
+def test_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, installation: Installation, prefix: str) -> None:
+    old, _ = prepare(open_gateway, installation.data)
+    where = ("--data", installation.data)
     queued = done("webhooks", "redeliver", f"{prefix}{old}", *where, PENSTOCK_SECRET=MASTER)
     assert queued.out == f"queued msg_{old}\n"
     rows = {row[0]: row[2] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}

@@ -15,7 +15,7 @@ from penstock.jobs.running import Lease
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway, sqlite_only, tripping
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only
 
 TABLES = ("requests", "generations", "transfers", "media", "usage_slots")
 IMAGE = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
@@ -58,7 +58,7 @@ async def test_an_interrupted_acceptance_leaves_nothing(open_gateway: OpenGatewa
     async with open_gateway(works=False) as running:
         before = await row_counts(running)
         money = await running.money()
-        with tripping(place), pytest.raises(FailpointRaised):
+        with failpoint_raises(place), pytest.raises(FailpointRaised):
             await accept_video(running, input_reference=IMAGE, idempotency_key="k1")
         assert await row_counts(running) == before
         assert await running.money() == money
@@ -67,7 +67,7 @@ async def test_an_interrupted_acceptance_leaves_nothing(open_gateway: OpenGatewa
 
 async def test_a_committed_acceptance_stands(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
-        with tripping("accept.after_commit"), pytest.raises(FailpointRaised):
+        with failpoint_raises("accept.after_commit"), pytest.raises(FailpointRaised):
             await accept_video(running, idempotency_key="k1")
         repeated = await accept_video(running, idempotency_key="k1")
         assert (repeated.row.status, repeated.lease, repeated.is_repeated) == ("queued", None, True)
@@ -85,23 +85,23 @@ async def test_one_idempotency_key_is_one_generation(open_gateway: OpenGateway) 
 
 
 async def without_balance(running: RunningGateway) -> Caller:
-    return await running.another("0.000001")
+    return await running.create_caller_in_new_org("0.000001")
 
 
 async def one_at_a_time(running: RunningGateway) -> Caller:
-    caller = await running.key_for(concurrent_requests=1)
+    caller = await running.create_caller(concurrent_requests=1)
     await accept_video(running, caller)
     return caller
 
 
 async def one_a_minute(running: RunningGateway) -> Caller:
-    caller = await running.key_for(requests_per_minute=1)
+    caller = await running.create_caller(requests_per_minute=1)
     await accept_video(running, caller)
     return caller
 
 
 async def a_cent_a_day(running: RunningGateway) -> Caller:
-    return await running.key_for(usd_per_day="0.01")
+    return await running.create_caller(usd_per_day="0.01")
 
 
 @pytest.mark.parametrize(

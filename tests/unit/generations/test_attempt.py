@@ -71,7 +71,7 @@ async def test_a_certain_failure_lets_the_next_provider_try(open_gateway: OpenGa
         running.lab.videos.always(act)
         made = await running.image()
         assert made["metadata"]["provider"] == "annex"
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["metadata"]["executed_model"]) == ("completed", "annex/reel-1")
         assert running.lab.invoice == []
         assert await running.money() == (nanos("9.56"), 0)
@@ -82,7 +82,7 @@ async def test_a_certain_failure_lets_the_next_provider_try(open_gateway: OpenGa
 async def test_a_video_with_unknown_outcome_is_not_sent_elsewhere(open_gateway: OpenGateway, act: Act) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(act)
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
         assert (len(running.lab.videos), len(running.annex.videos)) == (1, 0)
         assert await running.money() == UNTOUCHED
@@ -136,8 +136,8 @@ async def test_a_video_provider_that_never_responds(open_gateway: OpenGateway) -
         running.lab.videos.next(faults.stalled)
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
-        assert (await running.shown(video_id))["status"] == "queued"
-        done = await running.finished(video_id)
+        assert (await running.get_video(video_id))["status"] == "queued"
+        done = await running.wait_for_video(video_id)
         assert done["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
         assert running.annex.submits == 0
 
@@ -159,7 +159,7 @@ async def test_a_video_refused_for_its_content(open_gateway: OpenGateway) -> Non
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.blocked, faults.is_refused)
         for _ in range(2):
-            done = await running.finished((await running.video()).json["id"])
+            done = await running.wait_for_video((await running.video()).json["id"])
             assert done["error"]["code"] == "CONTENT_POLICY_VIOLATION"
         assert running.annex.submits == 0
 
@@ -172,8 +172,8 @@ async def test_a_job_with_the_id_of_another_job_has_an_unknown_outcome(open_gate
         first = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         second = (await running.video()).json["id"]
-        assert (await running.finished(second))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
-        assert (await running.finished(first))["status"] == "completed"
+        assert (await running.wait_for_video(second))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+        assert (await running.wait_for_video(first))["status"] == "completed"
         assert await running.money() == (nanos("9.6"), 0)
 
 
@@ -200,11 +200,11 @@ async def test_failed_polls_fail_no_job(open_gateway: OpenGateway) -> None:
             return len(running.lab.polls) >= 30
 
         began = running.clock.monotonic()
-        await running.until(weathered, step_seconds=5)
+        await running.wait_until(weathered, step_seconds=5)
         assert (await running.record(video_id))["status"] == "processing"
         assert await running.money() == (nanos("9.6"), nanos("0.4"))
         assert running.clock.monotonic() - began > 900, "the pauses grow"
-        assert (await running.finished(video_id, step_seconds=5))["status"] == "completed"
+        assert (await running.wait_for_video(video_id, step_seconds=5))["status"] == "completed"
         assert (len(running.lab.videos), running.annex.submits) == (1, 0)
 
 
@@ -213,7 +213,7 @@ async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway
     """It may have been made and billed, so no other provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.polls.always(faults.missing)
-        done = await running.finished((await running.video()).json["id"], step_seconds=5)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
         assert done["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
         assert running.annex.submits == 0
 
@@ -221,7 +221,7 @@ async def test_a_job_that_the_provider_no_longer_knows(open_gateway: OpenGateway
 async def test_a_failed_job_goes_to_the_next_provider(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.fails)
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["metadata"]["provider"]) == ("completed", "annex")
         assert await running.money() == (nanos("9.6"), 0)
 
@@ -231,7 +231,7 @@ async def test_a_job_that_the_provider_cancels_by_itself_has_failed(open_gateway
     """No cancel was requested."""
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.video_states("queued", "cancelled"))
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert done["metadata"]["provider"] == "annex"
 
 
@@ -241,7 +241,7 @@ async def test_a_completed_job_stays_completed(open_gateway: OpenGateway) -> Non
     async with open_gateway() as running:
         running.lab.videos.next(faults.changes_its_mind)
         running.lab.contents.next(faults.broken)
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert done["status"] == "completed"
         assert len(running.lab.videos) == 1
 
@@ -249,7 +249,7 @@ async def test_a_completed_job_stays_completed(open_gateway: OpenGateway) -> Non
 async def test_a_job_that_never_ends_fails_at_the_deadline(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=600) as running:
         running.lab.videos.next(faults.never_ends)
-        done = await running.finished((await running.video()).json["id"], step_seconds=3)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=3)
         assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
         assert len(running.lab.cancels) == 1
         assert await running.money() == UNTOUCHED
@@ -262,11 +262,11 @@ async def test_a_success_after_the_deadline_changes_nothing(open_gateway: OpenGa
         running.lab.videos.next(faults.never_ends)
         running.lab.cancels.always(faults.broken)
         video_id = (await running.video()).json["id"]
-        await running.ended(video_id, step_seconds=3)
+        await running.wait_for_request(video_id, step_seconds=3)
         next(iter(running.lab.video_jobs.values())).states.append("completed")
         running.clock.advance(3600)
-        await running.idle()
-        assert (await running.shown(video_id))["error"]["code"] == "UPSTREAM_TIMEOUT"
+        await running.wait_until_idle()
+        assert (await running.get_video(video_id))["error"]["code"] == "UPSTREAM_TIMEOUT"
         assert await running.money() == UNTOUCHED
 
 
@@ -277,7 +277,7 @@ async def test_nothing_is_sent_after_the_deadline(open_gateway: OpenGateway) -> 
         video_id = (await running.video()).json["id"]
     running.clock.advance(25 * 3600)
     async with open_gateway(labs=(running.lab, running.annex)) as running:
-        done = await running.finished(video_id)
+        done = await running.wait_for_video(video_id)
         assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
         assert running.lab.submits == 0
 
@@ -300,11 +300,11 @@ async def test_the_status_and_progress_of_a_video(open_gateway: OpenGateway) -> 
         seen: list[tuple[str, int]] = []
 
         async def met() -> bool:
-            shown = await running.shown(video_id)
+            shown = await running.get_video(video_id)
             seen.append((shown["status"], shown["progress"]))
             return bool(shown["status"] == "completed")
 
-        await running.until(met)
+        await running.wait_until(met)
         assert sorted(set(seen)) == sorted(
             [("queued", 0), ("in_progress", 10), ("in_progress", 55), ("in_progress", 99), ("completed", 100)]
         )
@@ -318,7 +318,7 @@ async def test_a_download_that_fails_is_tried_again(open_gateway: OpenGateway) -
     """The video was made, so the download is repeated."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.next(faults.broken, faults.dropped, faults.cut(), faults.missing)
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["metadata"]["provider"]) == ("completed", "lab")
         assert len(running.lab.contents) == 5
         assert len(running.lab.invoice) == 1
@@ -329,7 +329,7 @@ async def test_an_output_that_cannot_be_downloaded_is_not_made_again(open_gatewa
     """It was made and billed; another provider would make and bill it again."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(faults.broken)
-        done = await running.finished((await running.video()).json["id"], step_seconds=5)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
         assert done["error"]["code"] == "UPSTREAM_ERROR"
         assert running.annex.submits == 0
         assert await running.money() == UNTOUCHED
@@ -342,12 +342,12 @@ async def test_an_image_that_cannot_be_downloaded(open_gateway: OpenGateway) -> 
         running.lab.files.next(faults.broken)
         waiting = asyncio.create_task(running.image())
         await running.lab.files.reached(1)
-        await running.idle()
+        await running.wait_until_idle()
         assert (await waiting)["metadata"]["provider"] == "lab"
         running.lab.files.always(faults.broken)
         waiting = asyncio.create_task(failure(running))
         await running.lab.files.reached(3)
-        await running.idle()
+        await running.wait_until_idle()
         assert (await waiting).code == "UPSTREAM_ERROR"
         assert running.annex.submits == 0
 
@@ -364,7 +364,7 @@ async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, 
     """Whatever its name or content type: it is not charged, and the next provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(act)
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (done["status"], done["metadata"]["provider"]) == ("completed", "annex")
         assert await running.money() == (nanos("9.6"), 0)
 
@@ -419,10 +419,10 @@ async def test_a_video_waits_until_it_can_be_stored(open_gateway: OpenGateway) -
             async def tried() -> bool:
                 return len(running.lab.contents) >= 8
 
-            await running.until(tried, step_seconds=30)
-            assert (await running.shown(video_id))["status"] == "in_progress"
+            await running.wait_until(tried, step_seconds=30)
+            assert (await running.get_video(video_id))["status"] == "in_progress"
             assert await running.money() == (nanos("9.6"), nanos("0.4"))
-        assert (await running.finished(video_id, step_seconds=5))["status"] == "completed"
+        assert (await running.wait_for_video(video_id, step_seconds=5))["status"] == "completed"
         assert len(running.lab.videos) == 1
 
 
@@ -445,5 +445,5 @@ async def test_the_usage_that_a_provider_reports_is_charged(open_gateway: OpenGa
 async def test_nothing_is_left_in_the_scratch_folder(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.contents.next(faults.cut(), faults.file(b"<html>", "video/mp4"))
-        await running.finished((await running.video()).json["id"])
+        await running.wait_for_video((await running.video()).json["id"])
         assert running.scratch == []

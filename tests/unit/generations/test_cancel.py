@@ -18,7 +18,7 @@ async def test_cancelling_before_anything_was_sent(open_gateway: OpenGateway) ->
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
         assert (await running.cancel(video_id)).status == 204
-        shown = await running.shown(video_id)
+        shown = await running.get_video(video_id)
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CANCELLED")
         assert "cost_estimate" not in shown["metadata"]
         record = await running.record(video_id)
@@ -35,7 +35,7 @@ async def test_cancelling_while_a_provider_works(open_gateway: OpenGateway) -> N
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
         await running.lab.videos.reached(1)
         await asyncio.gather(*(running.cancel(video_id) for _ in range(20)))
-        record = await running.ended(video_id)
+        record = await running.wait_for_request(video_id)
         assert (record["status"], record["cost"]) == ("cancelled", 0)
         assert running.lab.invoice == []
         assert await running.money() == (nanos("10"), 0)
@@ -50,7 +50,7 @@ async def test_a_video_is_completed_when_the_provider_refuses_the_cancel(open_ga
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         await running.cancel(video_id)
-        done = await running.finished(video_id)
+        done = await running.wait_for_video(video_id)
         assert (done["status"], done["metadata"]["cost"]) == ("completed", Decimal("0.4"))
 
 
@@ -63,15 +63,15 @@ async def test_a_video_that_completed_before_the_cancel_stays_completed(open_gat
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         await running.cancel(video_id)
-        assert (await running.finished(video_id))["status"] == "completed"
+        assert (await running.wait_for_video(video_id))["status"] == "completed"
 
 
 @sqlite_only
 async def test_cancelling_a_completed_video_changes_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        done = await running.finished((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"])
         assert (await running.cancel(done["id"])).status == 204
-        assert await running.shown(done["id"]) == done
+        assert await running.get_video(done["id"]) == done
         assert await running.money() == (nanos("9.6"), 0)
 
 
@@ -83,7 +83,7 @@ async def test_a_cancelled_video_is_not_sent_to_the_next_provider(open_gateway: 
         video_id = (await running.video()).json["id"]
         await running.lab.videos.reached(1)
         await running.cancel(video_id)
-        record = await running.ended(video_id)
+        record = await running.wait_for_request(video_id)
         assert (record["status"], record["cost"]) == ("cancelled", 0)
         assert len(running.annex.videos) == 0
 
@@ -92,7 +92,7 @@ async def test_a_cancelled_video_is_not_sent_to_the_next_provider(open_gateway: 
 async def test_cancelling_a_video_of_another_organization(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.video()).json["id"]
-        call = running.call(id=video_id, caller=await running.another())
+        call = running.call(id=video_id, caller=await running.create_caller_in_new_org())
         with pytest.raises(NotFound):
             await cancel_video(running.gateway, call)
-        assert (await running.finished(video_id))["status"] == "completed"
+        assert (await running.wait_for_video(video_id))["status"] == "completed"

@@ -21,7 +21,7 @@ from penstock.generations import retrieve
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import KEY, png
-from tests.gateway import OpenGateway, files_with, neighbours, postgres_only, sqlite_only
+from tests.gateway import OpenGateway, files_with, postgres_only, sqlite_only, two_providers
 
 HOOK = "https://receiver.example/hook"
 
@@ -78,7 +78,7 @@ async def test_an_asynchronous_image(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         started = await running.image(headers={"prefer": "respond-async"})
         assert (started["status"], started["object"]) == ("queued", "image.generation")
-        await running.ended(started["id"])
+        await running.wait_for_request(started["id"])
         found = (await retrieve.image_status(running.gateway, running.call(id=started["id"]))).json
         assert found["metadata"]["cost"] == Decimal("0.04")
 
@@ -95,7 +95,7 @@ async def test_an_image_that_takes_too_long_goes_on(open_gateway: OpenGateway) -
         request_id = caught.value.message.rsplit("/", 1)[1].rstrip(".")
         assert (await running.record(request_id))["status"] == "processing"
         gate.open()
-        assert (await running.ended(request_id))["status"] == "completed"
+        assert (await running.wait_for_request(request_id))["status"] == "completed"
         assert len(running.lab.invoice) == 1
 
 
@@ -108,7 +108,7 @@ async def test_a_caller_that_disconnects_changes_nothing(open_gateway: OpenGatew
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         gate.open()
-        await running.idle()
+        await running.wait_until_idle()
         (row,) = await running.records()
         assert (row["status"], row["cost"]) == ("completed", nanos("0.04"))
 
@@ -142,7 +142,7 @@ async def test_refused_calls_cost_nothing(open_gateway: OpenGateway, body: dict[
 async def test_fields_that_only_the_gateway_sets(open_gateway: OpenGateway) -> None:
     """Unknown fields go to the provider and set nothing in the gateway: not the owner, the price or the state."""
     async with open_gateway() as running:
-        stranger = await running.another()
+        stranger = await running.create_caller_in_new_org()
         extras: dict[str, Any] = {
             "org_id": stranger.org_id, "key_id": stranger.key_id, "cost": 0, "status": "completed",
             "created_at": 1, "balance": 10**6, "id": "req_x", "hold": 0,
@@ -191,7 +191,7 @@ async def test_a_video(open_gateway: OpenGateway) -> None:
         assert started["metadata"]["cost_estimate"] == Decimal("0.4")
         assert started["metadata"]["scene"] == "7"
         assert await running.money() == (nanos("9.6"), nanos("0.4"))
-        done = await running.finished(started["id"])
+        done = await running.wait_for_video(started["id"])
         assert (done["status"], done["error"], done["prompt"]) == ("completed", None, "a train")
         assert done["expires_at"] == done["completed_at"] + 86_400
         assert done["output"]["content_type"] == "video/mp4"
@@ -206,7 +206,7 @@ async def test_several_videos_in_one_request(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         started = (await running.video(n=3)).json
         assert started["metadata"]["cost_estimate"] == Decimal("1.2")
-        done = await running.finished(started["id"])
+        done = await running.wait_for_video(started["id"])
         assert len(done["outputs"]) == 3
         assert done["outputs"][0] == done["output"]
         assert done["metadata"]["cost"] == Decimal("1.2")
@@ -218,7 +218,7 @@ async def test_delivered_videos_are_charged_when_others_fail(open_gateway: OpenG
     """Only what was delivered is charged."""
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails, faults.ok)
-        done = await running.finished((await running.video(n=3)).json["id"])
+        done = await running.wait_for_video((await running.video(n=3)).json["id"])
         assert (done["status"], len(done["outputs"]), done["metadata"]["cost"]) == ("completed", 2, Decimal("0.8"))
 
 
@@ -242,7 +242,7 @@ async def test_fifty_calls_with_one_idempotency_key(open_gateway: OpenGateway) -
         assert {answer.status for answer in answers} == {202}
         (video_id,) = {answer.json["id"] for answer in answers}
         assert [answer.headers.get("idempotent-replayed") for answer in answers].count("true") == 49
-        await running.ended(video_id)
+        await running.wait_for_request(video_id)
         assert len(running.lab.videos) == 1
         assert len(await running.rows("SELECT id FROM messages")) == 1
         assert await running.money() == (nanos("9.6"), 0)
@@ -258,7 +258,7 @@ async def test_fifty_calls_with_one_idempotency_key_over_two_processes(open_gate
             *((running if number % 2 else other).video(idempotency_key="k") for number in range(50))
         )
         assert len({answer.json["id"] for answer in answers}) == 1
-        await running.ended(answers[0].json["id"], step_seconds=3)
+        await running.wait_for_request(answers[0].json["id"], step_seconds=3)
         assert len(running.lab.invoice) == 1
 
 
@@ -268,15 +268,15 @@ async def test_an_idempotency_key_that_is_repeated_later(open_gateway: OpenGatew
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails)
         first, second = [(await running.video(idempotency_key=key)).json["id"] for key in ("a", "b")]
-        await running.ended(first)
-        await running.ended(second)
+        await running.wait_for_request(first)
+        await running.wait_for_request(second)
         running.clock.advance(25 * 3600)
         again = [await running.video(idempotency_key=key) for key in ("a", "b")]
         assert [answer.json["id"] for answer in again] == [first, second]
         assert [answer.json["status"] for answer in again] == ["completed", "failed"]
         await running.purge(first)
         assert (await running.video(idempotency_key="a")).json["id"] == first
-        assert (await running.shown(first))["output"] is None
+        assert (await running.get_video(first))["output"] is None
         assert len(running.lab.videos) == 2
 
 
@@ -290,7 +290,7 @@ async def test_an_idempotency_key_with_another_body(open_gateway: OpenGateway) -
         )
         assert first.json["id"] == same.json["id"] == other.json["id"]
         assert [one.headers.get("idempotency-mismatch") for one in (first, same, other)] == [None, None, "true"]
-        await running.idle()
+        await running.wait_until_idle()
         assert len(running.lab.invoice) == 1
 
 
@@ -299,16 +299,16 @@ async def test_an_idempotency_key_belongs_to_its_organization(open_gateway: Open
     async with open_gateway() as running:
         mine, theirs = (
             await running.video(idempotency_key="k"),
-            await running.video(idempotency_key="k", caller=await running.another()),
+            await running.video(idempotency_key="k", caller=await running.create_caller_in_new_org()),
         )
         assert mine.json["id"] != theirs.json["id"]
-        await running.idle()
+        await running.wait_until_idle()
 
 
 @sqlite_only
 async def test_refused_calls_use_no_idempotency_key(open_gateway: OpenGateway) -> None:
     async with open_gateway(starting_credit_usd="0.5") as running:
-        poor = await running.key_for(usd_per_day="0.01")
+        poor = await running.create_caller(usd_per_day="0.01")
         for body, caller in (
             ({"prompt": ""}, running.caller),
             ({"model": "nonesuch"}, running.caller),
@@ -319,7 +319,7 @@ async def test_refused_calls_use_no_idempotency_key(open_gateway: OpenGateway) -
                 await running.video(idempotency_key="k", caller=caller, **body)
         answer = await running.video(idempotency_key="k")
         assert "idempotent-replayed" not in answer.headers
-        await running.idle()
+        await running.wait_until_idle()
 
 
 @pytest.mark.parametrize(("key", "good"), [("k" * 256, True), ("k" * 257, False), ("", False), ("  ", False)])
@@ -328,7 +328,7 @@ async def test_the_length_of_idempotency_keys(open_gateway: OpenGateway, key: st
     async with open_gateway() as running:
         if good:
             await running.video(idempotency_key=key)
-            await running.idle()
+            await running.wait_until_idle()
         else:
             with pytest.raises(InvalidRequest, match="idempotency_key"):
                 await running.video(idempotency_key=key)
@@ -405,14 +405,14 @@ async def test_when_all_providers_are_busy_the_response_says_when_to_retry(open_
 async def test_prices_are_those_of_the_acceptance(open_gateway: OpenGateway) -> None:
     """A video is accepted at one price; the gateway restarts with another before it is completed."""
     dear = {"video-1": {"price": {"unit": "second", "usd": "99"}}}
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
             labs[0].videos.next(faults.never_ends)
             video_id = (await running.video()).json["id"]
             await labs[0].videos.reached(1)
         next(iter(labs[0].video_jobs.values())).states.append("completed")
         async with open_gateway(labs=labs, models=dear) as running:
-            done = await running.finished(video_id)
+            done = await running.wait_for_video(video_id)
             assert done["metadata"]["cost"] == Decimal("0.4")
             assert (await running.video(query={"dryRun": "true"})).json["total_cost_micros"] == 396_000_000
 
@@ -429,7 +429,7 @@ async def test_the_credential_of_a_provider_is_never_shown(open_gateway: OpenGat
         with pytest.raises(Problem) as caught:
             await running.image()
         assert "did not accept the gateway's account" in caught.value.message
-        assert (await running.ended((await running.video()).json["id"]))["status"] == "upstream_failure"
+        assert (await running.wait_for_request((await running.video()).json["id"]))["status"] == "upstream_failure"
         assert KEY not in repr(await running.records()) + repr(caught.value.body())
         assert files_with(running.gateway.settings.data, KEY) == []
         assert not running.gateway.health.report()[0]["good"]

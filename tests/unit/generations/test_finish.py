@@ -30,7 +30,7 @@ async def test_a_generation_fails_once(open_gateway: OpenGateway) -> None:
         assert sum(isinstance(outcome, LeaseLost) for outcome in outcomes) == 99
         assert await running.transfers(video_id) == {"hold": nanos("0.4"), "release": nanos("0.4")}
         assert len(await running.rows("SELECT id FROM messages")) == 1
-        await running.idle()
+        await running.wait_until_idle()
 
 
 async def test_a_cancel_at_any_moment_gives_one_end(open_gateway: OpenGateway) -> None:
@@ -47,7 +47,7 @@ async def test_a_cancel_at_any_moment_gives_one_end(open_gateway: OpenGateway) -
                     running.clock.advance(0.5)
                 await running.cancel(video_id)
 
-            await asyncio.gather(cancel(), running.ended(video_id, step_seconds=0.5))
+            await asyncio.gather(cancel(), running.wait_for_request(video_id, step_seconds=0.5))
             record = await running.record(video_id)
             (event,) = await running.rows(f"SELECT event FROM messages WHERE request_id = '{video_id}'")  # noqa: S608
             if record["status"] == "completed":
@@ -86,14 +86,14 @@ async def test_a_provider_that_charges_less_than_was_held(open_gateway: OpenGate
 async def test_tiny_prices_are_rounded_once(open_gateway: OpenGateway) -> None:
     """Four videos of four seconds at 0.1 nano-dollars a second: 1.6, rounded to 2; each alone would be rounded to 0."""
     async with open_gateway(models={"video-1": {"price": {"unit": "second", "usd": "0.0000000001"}}}) as running:
-        done = await running.finished((await running.video(n=4)).json["id"])
+        done = await running.wait_for_video((await running.video(n=4)).json["id"])
         assert done["metadata"]["cost"] == Decimal("0.000000002")
 
 
 @sqlite_only
 async def test_the_webhook_message_of_a_completed_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        await running.finished((await running.video(webhook_url=HOOK, n=2)).json["id"])
+        await running.wait_for_video((await running.video(webhook_url=HOOK, n=2)).json["id"])
         (message,) = await running.rows("SELECT event, url, body FROM messages")
         assert (message["event"], message["url"]) == ("video.completed", HOOK)
         assert bytes(message["body"]).count(b"/m/med_") == 3

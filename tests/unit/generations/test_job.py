@@ -35,7 +35,7 @@ async def start_video(running: RunningGateway) -> str:
     async def submitted() -> bool:
         return [row["state"] for row in await running.attempts(video_id)] == ["submitted"]
 
-    await running.until(submitted, step_seconds=0)
+    await running.wait_until(submitted, step_seconds=0)
     return video_id
 
 
@@ -129,7 +129,7 @@ async def test_an_attempt_is_recorded_when_the_store_is_back(
         async def done() -> bool:
             return waiting.done()
 
-        await running.until(done)
+        await running.wait_until(done)
         await waiting
         assert tries == 4
         assert [row["state"] for row in await running.attempts(video_id)] == ["failed"]

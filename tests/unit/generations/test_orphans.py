@@ -12,7 +12,7 @@ from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.server import answers
-from tests.gateway import OpenGateway, RunningGateway, neighbours, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
 HOOK = "https://receiver.example/hook"
 UNTOUCHED = (nanos("10"), 0)
@@ -24,7 +24,7 @@ async def fail_by_deadline(running: RunningGateway, **body: Any) -> str:
     running.lab.videos.next(faults.never_ends)
     running.lab.cancels.always(faults.rejected)
     video_id: str = (await running.video(webhook_url=HOOK, **body)).json["id"]
-    done = await running.finished(video_id, step_seconds=10)
+    done = await running.wait_for_video(video_id, step_seconds=10)
     assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
     return video_id
 
@@ -50,13 +50,13 @@ async def test_a_job_completed_late_is_a_loss_and_changes_nothing_else(open_gate
     async with open_gateway(job_deadline_seconds=60) as running:
         video_id = await fail_by_deadline(running)
         before = (
-            await running.shown(video_id),
+            await running.get_video(video_id),
             await running.record(video_id),
             await running.rows("SELECT * FROM messages"),
         )
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "completed"), step_seconds=10)
-        assert (await running.shown(video_id), await running.record(video_id)) == before[:2]
+        await running.wait_until(is_now(running, video_id, "completed"), step_seconds=10)
+        assert (await running.get_video(video_id), await running.record(video_id)) == before[:2]
         messages = await running.rows("SELECT * FROM messages")
         assert [(row["id"], row["event"], row["body"]) for row in messages] == [
             (row["id"], row["event"], row["body"]) for row in before[2]
@@ -83,14 +83,14 @@ async def test_a_job_that_fails_or_vanishes_is_no_loss(open_gateway: OpenGateway
             running.lab.video_jobs.clear()
         else:
             finish(running, state)
-        await running.until(is_now(running, video_id, then), step_seconds=10)
+        await running.wait_until(is_now(running, video_id, then), step_seconds=10)
         assert await count_orphans(running.gateway.store) == (0, 0)
 
 
 @sqlite_only
 async def test_a_job_that_never_ends_is_checked_five_times(open_gateway: OpenGateway) -> None:
     """Also when the provider's responses are errors or malformed."""
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs, job_deadline_seconds=60) as running:
             await fail_by_deadline(running)
         labs[0].polls.next(faults.ok, faults.broken, faults.nonsense)
@@ -116,7 +116,7 @@ async def test_each_of_several_jobs_is_a_loss(open_gateway: OpenGateway) -> None
         running.lab.videos.next(faults.never_ends, faults.never_ends)
         video_id = await fail_by_deadline(running, n=3)
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
+        await running.wait_until(is_now(running, video_id, "completed", "completed", "completed"), step_seconds=10)
         assert await count_orphans(running.gateway.store) == (3, nanos("1.2"))
 
 
@@ -126,12 +126,12 @@ async def test_a_job_completed_after_the_provider_accepted_its_cancel_is_a_loss(
         running.lab.videos.next(faults.never_ends)
         running.lab.cancels.always(answers({}))
         video_id = (await running.video()).json["id"]
-        await running.until(is_now(running, video_id, "submitted"))
+        await running.wait_until(is_now(running, video_id, "submitted"))
         await running.cancel(video_id)
-        assert (await running.finished(video_id))["error"]["code"] == "CANCELLED"
+        assert (await running.wait_for_video(video_id))["error"]["code"] == "CANCELLED"
         finish(running, "completed")
-        await running.until(is_now(running, video_id, "completed"), step_seconds=10)
-        assert (await running.shown(video_id))["error"]["code"] == "CANCELLED"
+        await running.wait_until(is_now(running, video_id, "completed"), step_seconds=10)
+        assert (await running.get_video(video_id))["error"]["code"] == "CANCELLED"
         assert await running.money() == UNTOUCHED
         assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
 
@@ -158,7 +158,9 @@ async def test_a_purged_request_is_not_checked(open_gateway: OpenGateway) -> Non
 
 
 @sqlite_only
-async def test_a_provider_that_is_no_longer_configured_is_not_asked(open_gateway: OpenGateway, ground: Any) -> None:
+async def test_a_provider_that_is_no_longer_configured_is_not_asked(
+    open_gateway: OpenGateway, installation: Any
+) -> None:
     async with open_gateway(job_deadline_seconds=60) as running:
         await fail_by_deadline(running)
         caller: Caller = running.caller

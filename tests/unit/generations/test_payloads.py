@@ -28,7 +28,7 @@ async def wait_until_removed(running: RunningGateway) -> None:
     async def met() -> bool:
         return await traces(running) == []
 
-    await running.until(met)
+    await running.wait_until(met)
 
 
 async def stored(running: RunningGateway, request_id: str, **more: Any) -> Any:
@@ -51,7 +51,7 @@ async def make_image_later(running: RunningGateway) -> str:
     body = {"model": "image-1", "prompt": CANARY, "size": "64x64"}
     call = running.call(body, endpoint="/compat/v1/images/generations", headers={"prefer": "respond-async"})
     await endpoints.make_images(running.gateway, call)
-    await running.ended(call.id)
+    await running.wait_for_request(call.id)
     return call.id
 
 
@@ -61,7 +61,7 @@ async def edit_image(running: RunningGateway) -> str:
 
 async def make_video(running: RunningGateway) -> str:
     video = await running.video(prompt=CANARY, negative_prompt=CANARY, input_reference={"image_url": INPUT})
-    return str((await running.ended(video.json["id"]))["id"])
+    return str((await running.wait_for_request(video.json["id"]))["id"])
 
 
 async def fail_video(running: RunningGateway) -> str:
@@ -73,7 +73,7 @@ async def cancel_video(running: RunningGateway) -> str:
     running.lab.videos.next(faults.never_ends)
     video_id = (await running.video(prompt=CANARY)).json["id"]
     await running.cancel(video_id)
-    return str((await running.ended(video_id))["id"])
+    return str((await running.wait_for_request(video_id))["id"])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_without_payloads_the_outputs_stay(open_gateway: OpenGateway) -> N
         await wait_until_removed(running)
         image = (await retrieve.image_status(running.gateway, running.call(id=image_id))).json
         assert (image["size"], len(image["data"])) == ("8x8", 1)
-        video = await running.shown(video_id)
+        video = await running.get_video(video_id)
         assert (video["status"], video["prompt"], video["seconds"]) == ("completed", "", "4")
         assert video["output"]["size_bytes"] > 0
 
@@ -107,7 +107,7 @@ async def test_a_failure_is_stored_until_its_webhook_is_delivered(open_gateway: 
     async with open_gateway(payloads="none") as running:
         running.lab.videos.next(faults.error(400, f"I will not draw {CANARY}.", "moderation_blocked"))
         video_id = (await running.video(webhook_url=HOOK)).json["id"]
-        await running.ended(video_id)
+        await running.wait_for_request(video_id)
         assert await running.rows("SELECT state FROM messages") == [{"state": "waiting"}]
         running.clock.advance(10)
         assert await payloads.delete_expired(running.gateway) == 0
@@ -152,6 +152,9 @@ async def test_a_purge_of_a_recorded_call_leaves_no_prompt(open_gateway: OpenGat
 async def test_payloads_belong_to_their_organization(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         image_id = (await running.image())["id"]
-        for request_id, caller in [(image_id, await running.another()), ("req_unknown", running.caller)]:
+        for request_id, caller in [
+            (image_id, await running.create_caller_in_new_org()),
+            ("req_unknown", running.caller),
+        ]:
             with pytest.raises(NotFound):
                 await stored(running, request_id, caller=caller)

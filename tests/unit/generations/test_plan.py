@@ -14,7 +14,7 @@ from penstock.errors import ModelNotFound, RecordingNotFound
 from penstock.generations import endpoints, retrieve
 from penstock.schema import Response
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway, of, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, caller_with, sqlite_only
 
 pytestmark = sqlite_only
 
@@ -57,7 +57,7 @@ async def ended(running: RunningGateway, kind: str, response: Response) -> Respo
     """The response with the result."""
     if kind != "video":
         return response
-    await running.ended(response.json["id"])
+    await running.wait_for_request(response.json["id"])
     return await retrieve.video(running.gateway, running.call(id=response.json["id"]))
 
 
@@ -109,7 +109,7 @@ async def test_the_newest_match_is_replayed_and_only_to_its_organization(open_ga
         newest = await recording(running, "image")
         response = await send(running, "image", {"": "replay-or-error"})
         assert response.headers["x-service-replay-recording"] == newest
-        stranger = await running.another()
+        stranger = await running.create_caller_in_new_org()
         running.caller = stranger
         with pytest.raises(RecordingNotFound):
             await send(running, "image", {"": "replay-or-error", "-match": "pinned", "-recording": newest})
@@ -168,9 +168,9 @@ async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: Ope
         running.clock.advance(4.9)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert (await running.shown(response.json["id"]))["status"] == "queued"
+        assert (await running.get_video(response.json["id"]))["status"] == "queued"
         running.clock.advance(0.1)
-        await running.ended(response.json["id"], step_seconds=0)  # no more time passes
+        await running.wait_for_request(response.json["id"], step_seconds=0)  # no more time passes
 
 
 async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_gateway: OpenGateway) -> None:
@@ -191,14 +191,14 @@ async def test_a_replayed_image_sends_its_bytes_when_they_are_due(open_gateway: 
         async def met() -> bool:
             return task.done()
 
-        await running.until(met, 0.01)
+        await running.wait_until(met, 0.01)
         assert moments == pytest.approx([100, 900], abs=30)
 
 
 async def test_a_default_mode_of_the_key_replays_without_a_header(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         pinned = await recording(running, "image")
-        running.caller = of(running.caller, replay_mode="replay-or-error")
+        running.caller = caller_with(running.caller, replay_mode="replay-or-error")
         assert (await send(running, "image", {})).headers["x-service-replay-recording"] == pinned
 
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import Problem
 from penstock.generations import endpoints, retrieve
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, RunningGateway, neighbours, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4}
@@ -26,7 +26,7 @@ async def together(running: RunningGateway, count: int) -> list[dict[str, str] |
     async def met() -> bool:
         return calls.done()
 
-    await running.until(met)
+    await running.wait_until(met)
     return list(await calls)
 
 
@@ -63,7 +63,7 @@ async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
         started = [await endpoints.start_video(running.gateway, one) for one in calls]
         assert [one.headers["x-service-replay-status"] for one in started] == ["recorded", "replayed", "replayed"]
         for one in started:
-            assert (await running.ended(one.json["id"]))["status"] == "completed"
+            assert (await running.wait_for_request(one.json["id"]))["status"] == "completed"
         assert len(running.lab.invoice) == 1
         costs = [(await running.record(one.json["id"]))["cost"] for one in started]
         assert [cost > 0 for cost in costs] == [True, False, False]
@@ -75,30 +75,30 @@ async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGatewa
         first = await endpoints.start_video(
             running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
         )
-        await running.ended(first.json["id"])
+        await running.wait_for_request(first.json["id"])
         headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,900000"}
         waiting = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
         await running.cancel(waiting.json["id"])
-        record = await running.ended(waiting.json["id"], 0.01)
+        record = await running.wait_for_request(waiting.json["id"], 0.01)
         assert (record["status"], record["cost"]) == ("cancelled", 0)
 
 
 @sqlite_only
 async def test_a_replay_fails_when_its_recording_was_deleted(open_gateway: OpenGateway) -> None:
     """Accepted while there was a recording, and run by the next process when there is none."""
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
             first = await endpoints.start_video(
                 running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
             )
-            await running.ended(first.json["id"])
+            await running.wait_for_request(first.json["id"])
             recording = first.headers["x-service-replay-recording"]
         async with open_gateway(labs=labs, works=False, worker=False) as running:
             headers = {"x-service-replay": "replay-or-error"}
             again = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
             await running.gateway.recordings.delete(running.caller.org_id, recording)
         async with open_gateway(labs=labs) as running:
-            record = await running.ended(again.json["id"])
+            record = await running.wait_for_request(again.json["id"])
             assert (record["status"], record["error_code"]) == ("upstream_failure", "RECORDING_NOT_FOUND")
 
 
@@ -129,12 +129,12 @@ async def test_retrieving_reports_how_the_result_was_made(open_gateway: OpenGate
         started = await endpoints.start_video(
             running.gateway, running.call(VIDEO, headers={"x-service-replay": "mock"})
         )
-        await running.ended(started.json["id"])
+        await running.wait_for_request(started.json["id"])
         shown = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
         assert shown.headers["x-service-replay-status"] == "mocked"
         plain = await endpoints.start_video(running.gateway, running.call(VIDEO))
         assert "x-service-replay-status" not in plain.headers
-        await running.ended(plain.json["id"])
+        await running.wait_for_request(plain.json["id"])
 
 
 @pytest.mark.parametrize("kind", ["record", "mock"])

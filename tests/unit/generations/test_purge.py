@@ -12,7 +12,7 @@ from penstock.generations import retrieve
 from penstock.generations.purge import purge
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway, files_with, sqlite_only, tripping
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, files_with, sqlite_only
 
 HOOK = "https://receiver.example/hook"
 CANARY = "zxcanary-0147258369"
@@ -21,7 +21,7 @@ CANARY = "zxcanary-0147258369"
 async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]:
     """Make a video with the canary in each field that takes text, and purge it."""
     video = await running.video(prompt=CANARY, metadata={"note": CANARY}, negative_prompt=CANARY, **body)
-    await running.ended(video.json["id"])
+    await running.wait_for_request(video.json["id"])
     answer: dict[str, Any] = await running.purge(video.json["id"])
     return answer
 
@@ -31,7 +31,7 @@ async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) ->
         answer = await make_and_purge(running)
         video_id = answer["id"]
         assert answer == {"id": video_id, "purged": True, "already_purged": False, "media_deleted": 1}
-        shown = await running.shown(video_id)
+        shown = await running.get_video(video_id)
         assert (shown["prompt"], shown["output"], shown["status"]) == ("", None, "completed")
         assert shown["metadata"]["cost"] == Decimal("0.4")
         assert "note" not in shown["metadata"]
@@ -55,7 +55,7 @@ async def test_a_purge_leaves_no_trace_on_disk(open_gateway: OpenGateway) -> Non
         media = [path for path in (data / "media").rglob("*") if path.is_file()]
         assert media == []
         other = await running.video(prompt="kept-7777")
-        await running.ended(other.json["id"])
+        await running.wait_for_request(other.json["id"])
         assert files_with(data, "kept-7777"), "the search does find words"
     assert files_with(data, CANARY) == []
 
@@ -73,8 +73,8 @@ async def test_a_purge_removes_the_messages_of_providers(open_gateway: OpenGatew
 async def test_a_purge_that_was_interrupted(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.video(prompt=CANARY)).json["id"]
-        await running.ended(video_id)
-        with tripping("purge.files_gone"), pytest.raises(FailpointRaised):
+        await running.wait_for_request(video_id)
+        with failpoint_raises("purge.files_gone"), pytest.raises(FailpointRaised):
             await running.purge(video_id)
         assert (await running.purge(video_id))["already_purged"] is False
         assert files_with(running.gateway.settings.data, CANARY) == []
@@ -93,7 +93,7 @@ async def test_a_running_request_is_not_purged(open_gateway: OpenGateway) -> Non
 @sqlite_only
 async def test_requests_of_another_organization_are_not_purged(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = (await running.finished((await running.video()).json["id"]))["id"]
-        call = running.call(request_id=video_id, caller=await running.another())
+        video_id = (await running.wait_for_video((await running.video()).json["id"]))["id"]
+        call = running.call(request_id=video_id, caller=await running.create_caller_in_new_org())
         with pytest.raises(NotFound):
             await purge(running.gateway, call)

@@ -35,9 +35,9 @@ async def test_an_unfinished_video(open_gateway: OpenGateway) -> None:
         video_id = (await running.video()).json["id"]
 
         async def begun() -> bool:
-            return bool((await running.shown(video_id))["status"] == "in_progress")
+            return bool((await running.get_video(video_id))["status"] == "in_progress")
 
-        await running.until(begun)
+        await running.wait_until(begun)
         answer = await retrieve.video(running.gateway, running.call(id=video_id))
         assert answer.headers["openai-poll-after-ms"] == "1000"
         shown = answer.json
@@ -55,7 +55,7 @@ async def test_an_unfinished_video(open_gateway: OpenGateway) -> None:
 @sqlite_only
 async def test_a_finished_video_need_not_be_polled(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = (await running.finished((await running.video()).json["id"]))["id"]
+        video_id = (await running.wait_for_video((await running.video()).json["id"]))["id"]
         assert (await retrieve.video(running.gateway, running.call(id=video_id))).headers == {}
 
 
@@ -63,7 +63,7 @@ async def test_a_finished_video_need_not_be_polled(open_gateway: OpenGateway) ->
 async def test_a_failed_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.fails)
-        shown = await running.finished((await running.video()).json["id"])
+        shown = await running.wait_for_video((await running.video()).json["id"])
         assert shown["error"]["code"] == "ALL_PROVIDERS_EXHAUSTED"
         assert "The video could not be made." in shown["error"]["message"]
         assert (shown["output"], shown["completed_at"]) == (None, None)
@@ -85,7 +85,7 @@ async def test_pages_of_videos(open_gateway: OpenGateway) -> None:
         page = await listed(running, order="asc", after=made[1], limit="2")
         assert [one["id"] for one in page["data"]] == made[2:4]
         assert page["has_more"] is True
-        assert (await listed(running, await running.another()))["data"] == []
+        assert (await listed(running, await running.create_caller_in_new_org()))["data"] == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ async def test_the_cursor_of_another_organization_is_unknown(open_gateway: OpenG
     async with open_gateway(works=False, worker=False) as running:
         video_id = (await running.video()).json["id"]
         with pytest.raises(NotFound):
-            await listed(running, await running.another(), after=video_id)
+            await listed(running, await running.create_caller_in_new_org(), after=video_id)
 
 
 # -------------------------------------------------------------------------------------------------------------- content
@@ -112,7 +112,7 @@ async def test_the_cursor_of_another_organization_is_unknown(open_gateway: OpenG
 @sqlite_only
 async def test_the_content_of_a_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        video_id = (await running.finished((await running.video()).json["id"]))["id"]
+        video_id = (await running.wait_for_video((await running.video()).json["id"]))["id"]
         answer = await content(running, video_id)
         assert answer.chunks is not None
         assert b"".join([chunk async for chunk in answer.chunks]) == mp4()
@@ -126,7 +126,7 @@ async def test_the_content_of_a_video(open_gateway: OpenGateway) -> None:
 async def test_no_content_before_completion_or_after_expiry(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.ok, faults.fails, faults.never_ends)
-        done, failed = [(await running.finished((await running.video()).json["id"]))["id"] for _ in range(2)]
+        done, failed = [(await running.wait_for_video((await running.video()).json["id"]))["id"] for _ in range(2)]
         unfinished = (await running.video()).json["id"]
         for video_id in (unfinished, failed):
             with pytest.raises(Conflict, match="has no content"):
@@ -134,7 +134,7 @@ async def test_no_content_before_completion_or_after_expiry(open_gateway: OpenGa
         running.clock.advance(25 * 3600)
         with pytest.raises(NotFound, match="gone"):
             await content(running, done)
-        await running.idle()
+        await running.wait_until_idle()
 
 
 # --------------------------------------------------------------------------------------------------------------- images
@@ -154,7 +154,7 @@ async def test_an_image_that_failed(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.images.next(faults.blocked)
         started = await running.image(headers={"prefer": "respond-async"})
-        await running.ended(started["id"])
+        await running.wait_for_request(started["id"])
         shown = (await image(running, started["id"])).json
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
 
@@ -176,10 +176,10 @@ async def test_an_image_is_no_video_and_a_video_no_image(open_gateway: OpenGatew
     async with open_gateway() as running:
         picture, film = (await running.image())["id"], (await running.video()).json["id"]
         with pytest.raises(NotFound):
-            await running.shown(picture)
+            await running.get_video(picture)
         with pytest.raises(NotFound):
             await image(running, film)
-        await running.idle()
+        await running.wait_until_idle()
 
 
 # -------------------------------------------------------------------------------------------------------------- tenants
@@ -187,10 +187,10 @@ async def test_an_image_is_no_video_and_a_video_no_image(open_gateway: OpenGatew
 
 async def test_an_id_of_another_organization_is_unknown(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        stranger = await running.another()
+        stranger = await running.create_caller_in_new_org()
         picture, film = (
             (await running.image())["id"],
-            (await running.finished((await running.video()).json["id"]))["id"],
+            (await running.wait_for_video((await running.video()).json["id"]))["id"],
         )
         unknown = "req_" + "0" * 32
         asks = (retrieve.image_status, retrieve.video, retrieve.video_content)
@@ -220,9 +220,9 @@ def test_every_stored_code_becomes_its_problem() -> None:
 async def test_a_restarted_process_gives_the_same_response(open_gateway: OpenGateway) -> None:
     """Everything in the response comes from the store."""
     async with open_gateway() as running:
-        made, done = await running.image(), await running.finished((await running.video(n=2)).json["id"])
+        made, done = await running.image(), await running.wait_for_video((await running.video(n=2)).json["id"])
         labs = (running.lab, running.annex)
     async with open_gateway(labs=labs, works=False) as running:
         again = (await image(running, made["id"])).json
         assert {**again, "data": None} == {**made, "data": None}
-        assert await running.shown(done["id"]) == done
+        assert await running.get_video(done["id"]) == done

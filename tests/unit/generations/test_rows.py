@@ -36,7 +36,7 @@ async def test_rows_have_the_columns_of_their_tables(open_gateway: OpenGateway) 
         unfinished = await get_generation(store, video_id, org_id)
         assert unfinished is not None
         assert (unfinished.is_unfinished, unfinished.decode_result()) == (True, None)
-        await running.ended(video_id)
+        await running.wait_for_request(video_id)
         row = await get_generation_by_key(store, org_id, "k")
         assert row is not None
         assert (row.id, row.is_unfinished, row.hold) == (video_id, False, 400_000_000)

@@ -19,7 +19,7 @@ from penstock.store.base import Transaction
 from penstock.values import Nanos, nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
-from tests.gateway import Ground, OpenGateway, RunningGateway, neighbours, sqlite_only, tripping
+from tests.gateway import Installation, OpenGateway, RunningGateway, failpoint_raises, sqlite_only, two_providers
 
 HOOK = "https://receiver.example/hook"
 UNTOUCHED = (nanos("10"), 0)
@@ -40,19 +40,19 @@ PLACES = {
 
 async def interrupt(running: RunningGateway, place: str, passage: int = 1) -> str:
     """A video whose job is interrupted at a place."""
-    with tripping(place, passage):
+    with failpoint_raises(place, passage):
         video_id: str = (await running.video(webhook_url=HOOK)).json["id"]
 
         async def met() -> bool:
             return bool(failpoints._passed.get(place, 0) >= passage) and running.gateway.jobs.running == 0
 
-        await running.until(met)
+        await running.wait_until(met)
     return video_id
 
 
 async def end_once(running: RunningGateway, video_id: str) -> str:
     """How it ended, after checking that money, messages and files show exactly one end."""
-    done = await running.finished(video_id, step_seconds=3)
+    done = await running.wait_for_video(video_id, step_seconds=3)
     outcome: str = done["error"]["code"] if done["error"] else done["status"]
     transfers = await running.transfers(video_id)
     if outcome == "completed":
@@ -70,7 +70,7 @@ async def end_once(running: RunningGateway, video_id: str) -> str:
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_interrupted_and_resumed_by_the_next_process(open_gateway: OpenGateway, place: str) -> None:
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
             video_id = await interrupt(running, place)
         async with open_gateway(labs=labs) as running:
@@ -81,13 +81,13 @@ async def test_interrupted_and_resumed_by_the_next_process(open_gateway: OpenGat
 @sqlite_only
 async def test_interrupted_where_sending_again_is_safe(open_gateway: OpenGateway) -> None:
     """The outcome is unknown, which does not matter: making the video again costs nothing."""
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs, disabled_providers=()) as running:
-            with tripping("submit.response_read"):
+            with failpoint_raises("submit.response_read"):
                 video_id = (await running.video(model="atelier/clip", seconds=1, size="64x64")).json["id"]
-                await running.idle()
+                await running.wait_until_idle()
         async with open_gateway(labs=labs, disabled_providers=()) as running:
-            assert (await running.finished(video_id))["status"] == "completed"
+            assert (await running.wait_for_video(video_id))["status"] == "completed"
             assert [row["state"] for row in await running.attempts(video_id)] == ["completed"]
 
 
@@ -101,13 +101,13 @@ async def test_interrupted_and_resumed_by_the_same_process(open_gateway: OpenGat
 @pytest.mark.parametrize("place", ["submit.response_read", "fetch.start", "settle.in_tx"])
 async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGateway, place: str) -> None:
     """Three videos in one request, each with its own submission: the second is interrupted, and all with it."""
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
-            with tripping(place, 1 if place == "settle.in_tx" else 2):
+            with failpoint_raises(place, 1 if place == "settle.in_tx" else 2):
                 video_id = (await running.video(n=3)).json["id"]
-                await running.idle()
+                await running.wait_until_idle()
         async with open_gateway(labs=labs) as running:
-            done = await running.finished(video_id)
+            done = await running.wait_for_video(video_id)
             made = 2 if place == "submit.response_read" else 3
             assert (done["status"], len(done["outputs"])) == ("completed", made)
             assert done["metadata"]["cost"] == Decimal("0.4") * made
@@ -118,33 +118,33 @@ async def test_interrupted_while_several_videos_are_made(open_gateway: OpenGatew
 @sqlite_only
 async def test_an_interrupted_image(open_gateway: OpenGateway, place: str) -> None:
     """The provider's response was not stored: nothing is charged, and nothing is sent again."""
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         async with open_gateway(labs=labs) as running:
-            with tripping(place), pytest.raises(Problem, match="not finished yet"):
+            with failpoint_raises(place), pytest.raises(Problem, match="not finished yet"):
                 await running.image()
         async with open_gateway(labs=labs) as running:
             (row,) = await running.records()
-            record = await running.ended(row["id"])
+            record = await running.wait_for_request(row["id"])
             assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "UPSTREAM_ERROR", 0)
             assert await running.money() == UNTOUCHED
         assert len(labs[0].images) == 1
 
 
 @sqlite_only
-async def test_interrupted_at_every_turn_of_the_event_loop(ground: Ground) -> None:
+async def test_interrupted_at_every_turn_of_the_event_loop(installation: Installation) -> None:
     """Not at named places but wherever it waits: the task is cancelled after a number of turns."""
     chance = random.Random(5)
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         ids = []
         turns = [0, 1, 2, 3, 5, 8, *(chance.randrange(400) for _ in range(3))]
         for number in turns:
-            async with ground.open(labs=labs) as running:
+            async with installation.open(labs=labs) as running:
                 ids.append((await running.video(seconds=1)).json["id"])
                 for turn in range(number):
                     await asyncio.sleep(0)
                     running.clock.advance(0.5 if turn % 20 == 0 else 0)
-        async with ground.open(labs=labs) as running:
-            shown = [await running.finished(video_id, step_seconds=3) for video_id in ids]
+        async with installation.open(labs=labs) as running:
+            shown = [await running.wait_for_video(video_id, step_seconds=3) for video_id in ids]
             completed = [video for video in shown if video["status"] == "completed"]
             unknown = [video for video in shown if video["status"] == "failed"]
             assert all(video["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN" for video in unknown)
@@ -156,18 +156,18 @@ async def test_interrupted_at_every_turn_of_the_event_loop(ground: Ground) -> No
 async def test_a_generation_that_crashes_each_worker_fails(open_gateway: OpenGateway) -> None:
     """It fails after five crashes; others go on."""
     async with open_gateway() as running:
-        with tripping("fetch.start"):
+        with failpoint_raises("fetch.start"):
             video_id = (await running.video()).json["id"]
-            done = await running.finished(video_id, step_seconds=5)
+            done = await running.wait_for_video(video_id, step_seconds=5)
         assert done["error"]["code"] == "INTERNAL_ERROR"
         assert len(running.lab.videos) == 1
         assert await running.money() == UNTOUCHED
-        assert (await running.finished((await running.video()).json["id"]))["status"] == "completed"
+        assert (await running.wait_for_video((await running.video()).json["id"]))["status"] == "completed"
 
 
 @sqlite_only
 async def test_a_regular_restart_is_no_crash(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs:
+    async with two_providers() as labs:
         labs[0].videos.next(faults.never_ends)
         async with open_gateway(labs=labs) as running:
             video_id = (await running.video()).json["id"]
@@ -177,7 +177,7 @@ async def test_a_regular_restart_is_no_crash(open_gateway: OpenGateway) -> None:
                 pass
         next(iter(labs[0].video_jobs.values())).states.append("completed")
         async with open_gateway(labs=labs) as running:
-            assert (await running.finished(video_id))["status"] == "completed"
+            assert (await running.wait_for_video(video_id))["status"] == "completed"
 
 
 # ------------------------------------------------------------------------------------------------------------- one end
@@ -193,13 +193,13 @@ async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None
         async def polled() -> bool:
             return len(running.lab.polls) == 1
 
-        await running.until(polled)
+        await running.wait_until(polled)
         await run_to_end(running, await take_over(running, video_id))
         messages = "SELECT id, event, body FROM messages"
-        before = await running.shown(video_id), await running.money(), await running.rows(messages)
+        before = await running.get_video(video_id), await running.money(), await running.rows(messages)
         gate.open()
-        await running.idle()
-        assert (await running.shown(video_id), await running.money(), await running.rows(messages)) == before
+        await running.wait_until_idle()
+        assert (await running.get_video(video_id), await running.money(), await running.rows(messages)) == before
         assert await end_once(running, video_id) == "completed"
 
 
@@ -221,7 +221,7 @@ async def run_to_end(running: RunningGateway, lease: Lease) -> None:
     async def met() -> bool:
         return running_job.done()
 
-    await running.until(met)
+    await running.wait_until(met)
     await running_job
 
 
@@ -230,7 +230,7 @@ async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: 
     """What was sent to it may have been made: its outcome is unknown, and no other provider is tried. What was not sent
     yet is made by the next provider.
     """
-    async with neighbours() as (lab, annex):
+    async with two_providers() as (lab, annex):
         lab.videos.next(faults.never_ends)
         async with open_gateway(labs=(lab, annex), annex=True) as running:
             begun = (await running.video()).json["id"]
@@ -238,8 +238,8 @@ async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: 
         async with open_gateway(labs=(lab, annex), annex=True, works=False, worker=False) as running:
             fresh = (await running.video()).json["id"]
         async with open_gateway(labs=(lab, annex), providers={"annex": annex.settings()}) as running:
-            assert (await running.finished(begun))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
-            assert (await running.finished(fresh))["metadata"]["provider"] == "annex"
+            assert (await running.wait_for_video(begun))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+            assert (await running.wait_for_video(fresh))["metadata"]["provider"] == "annex"
         assert (len(lab.videos), len(annex.videos)) == (1, 1)
 
 
@@ -256,7 +256,7 @@ async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) ->
         running.clock.advance(12)
         await asyncio.sleep(0)
         assert await running.gateway.jobs.claim(video_id) is None, "its worker is alive"
-        record = await running.ended(video_id)
+        record = await running.wait_for_request(video_id)
         assert record["status"] == "completed"
         assert record["duration_ms"] >= 0
         running.clock.jump(-hours * 3600)
@@ -280,7 +280,7 @@ class Model:
     async def step(self, step: str) -> None:
         act: Callable[[], Awaitable[None]] = getattr(self, "do_" + step.replace(" ", "_"))
         await act()
-        assert await self.running.breaches() == []
+        assert await self.running.run_audit() == []
 
     async def video(self, **body: Any) -> None:
         try:
@@ -320,7 +320,7 @@ class Model:
             await self.running.cancel(self.ids[len(self.ids) // 2])
 
     async def do_top_up(self) -> None:
-        await self.running.give("0.2")
+        await self.running.add_credit("0.2")
         self.credit = Nanos(self.credit + nanos("0.2"))
 
     async def do_purge(self) -> None:
@@ -330,7 +330,7 @@ class Model:
             await self.running.purge(done[0])
 
     async def do_crash(self) -> None:
-        with tripping("poll.mid", 1):
+        with failpoint_raises("poll.mid", 1):
             for _ in range(10):
                 await asyncio.sleep(0)
                 self.running.clock.advance(1)
@@ -340,9 +340,9 @@ class Model:
         await asyncio.sleep(0.002)
 
     async def end(self) -> None:
-        await self.running.give("0")
+        await self.running.add_credit("0")
         for row in await self.running.records():
-            await self.running.ended(row["id"], step_seconds=3)
+            await self.running.wait_for_request(row["id"], step_seconds=3)
         rows = await self.running.records()
         spent = sum(row["cost"] for row in rows)
         assert await self.running.money() == (self.credit - spent, 0)
@@ -359,8 +359,8 @@ def test_money_is_conserved(plan: list[str], tmp_path_factory: pytest.TempPathFa
     """After every step, in any order, the audit finds nothing; and in the end no money is missing."""
 
     async def main() -> None:
-        ground = Ground(tmp_path_factory.mktemp("ground"), "")
-        async with ground.open(starting_credit_usd="0.9") as running:
+        installation = Installation(tmp_path_factory.mktemp("installation"), "")
+        async with installation.open(starting_credit_usd="0.9") as running:
             model = Model(running, nanos("0.9"))
             for step in plan:
                 await model.step(step)
@@ -390,10 +390,12 @@ async def test_states_only_move_forward(open_gateway: OpenGateway) -> None:
                 if event == "show":
                     return await tx.run("set_progress", **values, progress=chance.randrange(100))
                 if event == "complete":
-                    return await tx.run("complete_generation", **values, result=b"{}", at_ms=1, expires_at_ms=2)
+                    values |= {"result": b"{}", "at_ms": 1, "expires_at_ms": 2, "payload_expires_at_ms": 3}
+                    return await tx.run("complete_generation", **values)
                 if event == "cancel":
                     return int(await tx.one("request_cancel", id=video_id, org_id=org_id) is not None)
-                return await tx.run("fail_generation", **values, error_code="X", error_message="x")
+                values |= {"error_code": "X", "error_message": "x", "payload_expires_at_ms": 3}
+                return await tx.run("fail_generation", **values)
 
             for event in chance.choices(EVENTS, k=40):
                 if event == "claim":

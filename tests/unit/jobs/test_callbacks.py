@@ -14,17 +14,17 @@ from penstock.jobs.callbacks import ACCOUNT, is_signed
 from penstock.net.guard import check_media_url
 from penstock.webhooks.events import sign
 from tests.fake_providers import faults
-from tests.gateway import Ground, OpenGateway, RunningGateway, postgres_only, sqlite_only
+from tests.gateway import Installation, OpenGateway, RunningGateway, postgres_only, sqlite_only
 
 PUBLIC = "https://gateway.example"
 SECRET = "whsec_" + b64encode(b"s" * 32).decode()
 
 
 @pytest.fixture
-def told(ground: Ground) -> Ground:
-    """A test ground whose provider takes the callback URL in the field `callback_url`."""
-    ground.words |= {"callback_field": "callback_url", "callback_key_env": "LAB_WEBHOOK_KEY"}
-    return ground
+def told(installation: Installation) -> Installation:
+    """A test installation whose provider takes the callback URL in the field `callback_url`."""
+    installation.lab_settings |= {"callback_field": "callback_url", "callback_key_env": "LAB_WEBHOOK_KEY"}
+    return installation
 
 
 async def begun(running: RunningGateway, **body: Any) -> tuple[str, str]:
@@ -35,7 +35,7 @@ async def begun(running: RunningGateway, **body: Any) -> tuple[str, str]:
     async def submitted() -> bool:
         return [row["state"] for row in await running.attempts(video_id)] == ["submitted"]
 
-    await running.until(submitted, step_seconds=0)
+    await running.wait_until(submitted, step_seconds=0)
     return video_id, running.lab.videos.received[-1].fields["callback_url"]
 
 
@@ -53,13 +53,13 @@ async def polled(running: RunningGateway, count: int) -> None:
     async def met() -> bool:
         return len(running.lab.polls) >= count
 
-    await running.until(met, step_seconds=0)
+    await running.wait_until(met, step_seconds=0)
 
 
 # ----------------------------------------------------------------------------------------------------------- addresses
 
 
-async def test_a_callback_polls_the_job_at_once(told: Ground) -> None:
+async def test_a_callback_polls_the_job_at_once(told: Installation) -> None:
     """The clock does not move: without the callback the job would not be polled."""
     async with told.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
@@ -71,11 +71,11 @@ async def test_a_callback_polls_the_job_at_once(told: Ground) -> None:
         async def ended() -> bool:
             return bool((await running.record(video_id))["status"] == "completed")
 
-        await running.until(ended, step_seconds=0)
+        await running.wait_until(ended, step_seconds=0)
 
 
 @postgres_only
-async def test_a_callback_that_arrives_at_another_process(told: Ground) -> None:
+async def test_a_callback_that_arrives_at_another_process(told: Installation) -> None:
     async with (
         told.open(public_url=PUBLIC) as running,
         told.open(public_url=PUBLIC, labs=(running.lab, running.annex), worker=False) as other,
@@ -87,19 +87,19 @@ async def test_a_callback_that_arrives_at_another_process(told: Ground) -> None:
 
 
 @sqlite_only
-async def test_the_content_of_a_callback_is_not_believed(told: Ground) -> None:
+async def test_the_content_of_a_callback_is_not_believed(told: Installation) -> None:
     async with told.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
         news = json.dumps({"status": "completed", "output": "https://evil.example/x.mp4"}).encode()
         for number in range(1, 4):
             await running.gateway.callbacks.receive(*parts(address), {}, news)
             await polled(running, number)
-        assert (await running.shown(video_id))["status"] == "in_progress"
+        assert (await running.get_video(video_id))["status"] == "in_progress"
 
 
 @pytest.mark.parametrize("public_url", ["", "http://gateway.example"])
 @sqlite_only
-async def test_no_callback_url_without_public_https(told: Ground, public_url: str) -> None:
+async def test_no_callback_url_without_public_https(told: Installation, public_url: str) -> None:
     async with told.open(public_url=public_url) as running:
         await running.video()
         await running.lab.videos.reached(1)
@@ -115,14 +115,14 @@ async def test_no_callback_url_for_a_provider_without_callbacks(open_gateway: Op
 
 
 @sqlite_only
-async def test_no_callback_url_for_an_immediate_result(told: Ground) -> None:
+async def test_no_callback_url_for_an_immediate_result(told: Installation) -> None:
     async with told.open(public_url=PUBLIC) as running:
         await running.image()
         assert "callback_url" not in running.lab.images.received[0].fields
 
 
 @sqlite_only
-async def test_callback_urls_cannot_be_guessed(told: Ground) -> None:
+async def test_callback_urls_cannot_be_guessed(told: Installation) -> None:
     async with told.open(public_url=PUBLIC) as running:
         _, address = await begun(running)
         provider, token = parts(address)
@@ -139,12 +139,12 @@ async def test_callback_urls_cannot_be_guessed(told: Ground) -> None:
 
 
 @sqlite_only
-async def test_a_callback_after_the_end(told: Ground) -> None:
+async def test_a_callback_after_the_end(told: Installation) -> None:
     """After a success it changes nothing; after a failure the job is checked at once."""
     async with told.open(public_url=PUBLIC, job_deadline_seconds=60) as running:
         running.lab.cancels.always(faults.rejected)
         video_id, address = await begun(running)
-        await running.ended(video_id, step_seconds=10)
+        await running.wait_for_request(video_id, step_seconds=10)
         (before,) = await running.rows("SELECT check_at_ms FROM attempts")
         await running.gateway.callbacks.receive(*parts(address), {}, b"{}")
         (after,) = await running.rows("SELECT check_at_ms FROM attempts")
@@ -152,7 +152,7 @@ async def test_a_callback_after_the_end(told: Ground) -> None:
 
         made, address = await begun(running)
         finish(running)
-        await running.ended(made)
+        await running.wait_for_request(made)
         await running.gateway.callbacks.receive(*parts(address), {}, b"{}")
         assert [row["check_at_ms"] for row in await running.attempts(made)] == [None]
 
@@ -160,9 +160,9 @@ async def test_a_callback_after_the_end(told: Ground) -> None:
 # ---------------------------------------------------------------------------------------------------------- signatures
 
 
-def signing(ground: Ground, secret: str = SECRET) -> Ground:
-    ground.environ["LAB_WEBHOOK_KEY"] = secret
-    return ground
+def signing(installation: Installation, secret: str = SECRET) -> Installation:
+    installation.environ["LAB_WEBHOOK_KEY"] = secret
+    return installation
 
 
 def signed(body: bytes, at_ms: int, secret: str = SECRET, message_id: str = "msg_1") -> dict[str, str]:
@@ -172,7 +172,7 @@ def signed(body: bytes, at_ms: int, secret: str = SECRET, message_id: str = "msg
 
 
 @sqlite_only
-async def test_a_provider_that_signs_must_sign(told: Ground) -> None:
+async def test_a_provider_that_signs_must_sign(told: Installation) -> None:
     """With the provider's secret in the environment the token in the URL is not enough."""
     async with signing(told).open(public_url=PUBLIC) as running:
         _, address = await begun(running)
@@ -190,7 +190,7 @@ async def test_a_provider_that_signs_must_sign(told: Ground) -> None:
 
 @pytest.mark.parametrize("body", ['{"id": "NAME"}', '{"type": "video.completed", "data": {"id": "NAME"}}'])
 @sqlite_only
-async def test_one_callback_url_for_a_whole_account(told: Ground, body: str) -> None:
+async def test_one_callback_url_for_a_whole_account(told: Installation, body: str) -> None:
     """As with OpenAI: the signature proves the sender, and the body names the job."""
     async with signing(told).open(public_url=PUBLIC) as running:
         await begun(running)
@@ -225,7 +225,7 @@ def test_invalid_timestamps_are_refused(timestamp: str) -> None:
 
 @pytest.mark.parametrize("secret", ["hunter2", "whsec_", "whsec_abc", "whsec_" + b64encode(b"short").decode()])
 @sqlite_only
-async def test_a_malformed_secret_is_refused(told: Ground, secret: str) -> None:
+async def test_a_malformed_secret_is_refused(told: Installation, secret: str) -> None:
     with pytest.raises(ValueError, match="callback secret of lab"):
         async with signing(told, secret).open():
             pass

@@ -13,7 +13,7 @@ from penstock.jobs.cluster import QUEUE
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
-from tests.gateway import OpenGateway, RunningGateway, neighbours, postgres_only
+from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
 
 pytestmark = [postgres_only, pytest.mark.usefixtures("dialect")]
 
@@ -64,14 +64,14 @@ async def submitted(running: RunningGateway, video_id: str) -> None:
 
 
 async def test_accepted_by_one_process_and_run_by_another(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         video_id = await begun(running)
         (job,) = await running.rows(JOBS)
         assert (job["queue_name"], job["status"], job["args"]) == (QUEUE, "todo", {"request_id": video_id})
-        assert (await running.shown(video_id))["status"] == "queued"
+        assert (await running.get_video(video_id))["status"] == "queued"
         async with open_gateway(labs=labs) as worker:
-            assert (await worker.finished(video_id))["status"] == "completed"
-            await worker.idle()
+            assert (await worker.wait_for_video(video_id))["status"] == "completed"
+            await worker.wait_until_idle()
 
             async def gone() -> bool:
                 return await running.rows(JOBS) == []
@@ -82,7 +82,7 @@ async def test_accepted_by_one_process_and_run_by_another(open_gateway: OpenGate
 
 async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> None:
     """The worker is notified: the clock does not move, so it was not found by a periodic search."""
-    async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.always(faults.never_ends)
         for number in range(1, 4):
             await begun(running)
@@ -91,7 +91,7 @@ async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> Non
 
 
 async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         answers = await asyncio.gather(*(begun(running, idempotency_key="k") for _ in range(10)))
         assert len(set(answers)) == 1
         assert len(await running.rows(JOBS)) == 1
@@ -99,7 +99,7 @@ async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
 
 async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
     async with (
-        neighbours() as labs,
+        two_providers() as labs,
         open_gateway(labs=labs, concurrent_jobs=3) as one,
         open_gateway(labs=labs, concurrent_jobs=3) as other,
         door(open_gateway, labs) as running,
@@ -114,7 +114,7 @@ async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as first:
             video_id = await begun(running)
             await driving(first)
@@ -125,13 +125,13 @@ async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGatew
             await driving(second)
             (row,) = await running.rows("SELECT crashes, lease_token FROM generations")
             assert (row["crashes"], row["lease_token"]) == (0, 2), "no crash, and a token of its own"
-            assert (await second.finished(video_id))["status"] == "completed"
+            assert (await second.wait_for_video(video_id))["status"] == "completed"
         assert len(labs[0].videos) == 1
 
 
 async def test_videos_of_a_dead_worker_are_put_back(open_gateway: OpenGateway) -> None:
     """Its last heartbeat is long ago, and its leases have expired."""
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as dead:
             video_id = await begun(running)
             await driving(dead)
@@ -142,15 +142,15 @@ async def test_videos_of_a_dead_worker_are_put_back(open_gateway: OpenGateway) -
             f"UPDATE generations SET lease_until_ms = {before}",  # noqa: S608
         )
         async with open_gateway(labs=labs) as heir:
-            assert (await heir.finished(video_id))["status"] == "completed"
+            assert (await heir.wait_for_video(video_id))["status"] == "completed"
         assert len(labs[0].videos) == 1
 
 
 async def test_the_queued_job_of_an_ended_video_is_removed(open_gateway: OpenGateway) -> None:
     """Its worker died between the end of the generation and the end of the job."""
-    async with neighbours() as labs, open_gateway(labs=labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as running:
         video_id = (await running.video()).json["id"]
-        await running.ended(video_id)
+        await running.wait_for_request(video_id)
         await running.gateway.store.write(lambda tx: tx.one("defer_generation", id=video_id))
 
         async def gone() -> bool:
@@ -161,16 +161,16 @@ async def test_the_queued_job_of_an_ended_video_is_removed(open_gateway: OpenGat
 
 
 async def test_a_video_without_job_and_worker_is_queued_again(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         video_id = await begun(running)
         await running.change("DELETE FROM procrastinate_jobs")
         async with open_gateway(labs=labs) as worker:
-            assert (await worker.finished(video_id))["status"] == "completed"
+            assert (await worker.wait_for_video(video_id))["status"] == "completed"
 
 
 async def test_an_image_whose_process_died(open_gateway: OpenGateway) -> None:
     """It ran where it was accepted; now another worker claims it, and does not send it again."""
-    async with neighbours() as labs, open_gateway(labs=labs) as worker:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker:
         labs[0].images.always(faults.stalled)
         async with door(open_gateway, labs, drain_seconds=0) as running:
             asked = running.call(
@@ -178,13 +178,13 @@ async def test_an_image_whose_process_died(open_gateway: OpenGateway) -> None:
             )
             image_id = (await endpoints.make_images(running.gateway, asked)).json["id"]
             await labs[0].images.reached(1)
-        ended = await worker.ended(image_id)
+        ended = await worker.wait_for_request(image_id)
         assert (ended["status"], ended["cost"]) == ("upstream_failure", 0)
         assert len(labs[0].images) == 1
 
 
 async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
-    async with neighbours() as labs, open_gateway(labs=labs) as worker:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker:
         labs[0].videos.next(faults.never_ends)
         video_id = (await worker.video()).json["id"]
         for _ in range(3):
@@ -197,7 +197,7 @@ async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
         assert worker.gateway.jobs.running == 1
         assert len(labs[0].videos) == 1
         labs[0].video_jobs[labs[0].invoice[0].id].states.append("completed")
-        assert (await worker.finished(video_id))["status"] == "completed"
+        assert (await worker.wait_for_video(video_id))["status"] == "completed"
         assert await worker.money() == (nanos("9.6"), 0)
 
         async def gone() -> bool:
@@ -208,7 +208,7 @@ async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
 
 async def test_a_cancel_that_arrives_at_another_process(open_gateway: OpenGateway) -> None:
     """The worker is notified at once; its next poll would be much later."""
-    async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         video_id = await begun(running)
         await submitted(running, video_id)
@@ -219,12 +219,12 @@ async def test_a_cancel_that_arrives_at_another_process(open_gateway: OpenGatewa
 
         await soon(cancelled)
         assert labs[0].invoice == []
-        await worker.idle()
+        await worker.wait_until_idle()
 
 
 async def test_broken_connections_disturb_nothing(open_gateway: OpenGateway) -> None:
     """Those of the worker and of its listener: running jobs go on, and new ones are noticed."""
-    async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         first = await begun(running)
         await driving(worker)
@@ -236,14 +236,14 @@ async def test_broken_connections_disturb_nothing(open_gateway: OpenGateway) -> 
         )
         second = await begun(running)
         await driving(worker, 2)
-        assert (await worker.finished(second))["status"] == "completed"
+        assert (await worker.wait_for_video(second))["status"] == "completed"
         row = await running.rows(f"SELECT lease_token, crashes, status FROM generations WHERE id = '{first}'")  # noqa: S608
         assert (row[0]["lease_token"], row[0]["crashes"]) == (token, 0)
 
 
 async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGateway) -> None:
     """Stopped for so long that others removed it: it cannot fetch under its old id and takes a new one."""
-    async with neighbours() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         await begun(running)
         await driving(worker)
@@ -251,14 +251,14 @@ async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGatew
         second = await begun(running)
         await driving(worker, 2)
         assert len(await running.rows("SELECT id FROM procrastinate_workers")) == 1
-        assert (await worker.finished(second))["status"] == "completed"
+        assert (await worker.wait_for_video(second))["status"] == "completed"
         assert len(labs[0].videos) == 2
 
 
 async def test_a_worker_whose_clock_is_slow(open_gateway: OpenGateway) -> None:
     """A video that was just accepted can be claimed, whatever the worker's clock says."""
-    async with neighbours() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, door(open_gateway, labs) as running:
         late = ManualClock(running.clock.now_ms() - 3_600_000)
         async with open_gateway(labs=labs, clock=late) as worker:
             video_id = await begun(running)
-            assert (await worker.finished(video_id))["status"] == "completed"
+            assert (await worker.wait_for_video(video_id))["status"] == "completed"

@@ -223,7 +223,7 @@ async def test_a_job_whose_generation_has_just_ended_is_not_stopped(open_gateway
             async def renewed() -> bool:
                 return (await get_row(running, other))["lease_until_ms"] > before
 
-            await running.until(renewed)
+            await running.wait_until(renewed)
             await asyncio.sleep(0.05)
             assert ours.running == 2
             run.finish(ended)

@@ -17,7 +17,7 @@ from penstock.media.storage import storage_key
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import mp4, png
-from tests.gateway import OpenGateway, RunningGateway, postgres_only, sqlite_only, tripping
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, postgres_only, sqlite_only
 from tests.s3_server import S3Server, run_s3_server
 
 
@@ -156,7 +156,7 @@ async def test_ranges_of_a_file(open_gateway: OpenGateway) -> None:
 
 async def test_expired_files_are_deleted_and_the_request_stays(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        done = await running.finished((await running.video(media_retention="1h")).json["id"])
+        done = await running.wait_for_video((await running.video(media_retention="1h")).json["id"])
         assert done["expires_at"] == done["completed_at"] + 3600
         url = done["output"]["url"]
         assert await read_body(await open_url(running, url)) == mp4()
@@ -166,7 +166,7 @@ async def test_expired_files_are_deleted_and_the_request_stays(open_gateway: Ope
         assert await running.storage.list_files() == []
         with pytest.raises(Problem):
             await open_url(running, url)
-        shown = await running.shown(done["id"])
+        shown = await running.get_video(done["id"])
         assert (shown["status"], shown["output"]) == ("completed", None)
         assert (await running.record(done["id"]))["cost"] == done["metadata"]["cost"]
 
@@ -174,13 +174,13 @@ async def test_expired_files_are_deleted_and_the_request_stays(open_gateway: Ope
 @sqlite_only
 async def test_expired_files_are_deleted_in_the_background(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        await running.finished((await running.video(media_retention="1h")).json["id"])
+        await running.wait_for_video((await running.video(media_retention="1h")).json["id"])
         running.clock.advance(3600)
 
         async def is_deleted() -> bool:
             return await running.storage.list_files() == []
 
-        await running.until(is_deleted)
+        await running.wait_until(is_deleted)
 
 
 @sqlite_only
@@ -222,7 +222,7 @@ async def test_files_without_a_row_are_found_and_deleted(open_gateway: OpenGatew
             await running.storage.create(key, b"x", "image/png")
         make_older(running, "00/med_old00")
         make_older(running, recorded)
-        assert await running.breaches() == ["media: 00/med_old00 belongs to nothing"]
+        assert await running.run_audit() == ["media: 00/med_old00 belongs to nothing"]
         assert await running.gateway.media.delete_strays() == 1
         assert sorted(key for key, _, _ in await running.storage.list_files()) == sorted(["00/med_young00", recorded])
 
@@ -237,13 +237,13 @@ async def test_the_files_of_an_unfinished_generation_are_not_deleted(open_gatewa
         async def is_stored() -> bool:
             return bool(await running.storage.list_files())
 
-        await running.until(is_stored)
+        await running.wait_until(is_stored)
         (key,) = [key for key, _, _ in await running.storage.list_files()]
         make_older(running, key)
-        assert await running.breaches() == []
+        assert await running.run_audit() == []
         assert await running.gateway.media.delete_strays() == 0
         await running.cancel(video_id)
-        await running.ended(video_id)
+        await running.wait_for_request(video_id)
         assert await running.gateway.media.delete_strays() == 1
 
 
@@ -262,10 +262,10 @@ async def test_the_inputs_of_a_refused_call_are_deleted(open_gateway: OpenGatewa
 async def test_a_completed_video_has_its_file_after_a_crash(open_gateway: OpenGateway) -> None:
     """The process fails after the file was stored and before its row was written."""
     async with open_gateway() as running:
-        with tripping("media.after_fsync", 1):
+        with failpoint_raises("media.after_fsync", 1):
             video_id = (await running.video()).json["id"]
-            await running.idle()
-        done = await running.finished(video_id, step_seconds=3)
+            await running.wait_until_idle()
+        done = await running.wait_for_video(video_id, step_seconds=3)
         assert done["output"]["size_bytes"] == len(mp4())
         assert await read_body(await open_url(running, done["output"]["url"])) == mp4()
         assert len(await running.storage.list_files()) == 1
@@ -295,7 +295,7 @@ async def test_files_in_a_bucket(open_gateway: OpenGateway, s3: S3Server, tmp_pa
         assert await asyncio.to_thread(fetch, url) == png(64, 64)
         response = await running.image(response_format="b64_json")
         assert response["data"][0]["b64_json"]
-        done = await running.finished((await running.video(media_retention="30d")).json["id"])
+        done = await running.wait_for_video((await running.video(media_retention="30d")).json["id"])
         assert await asyncio.to_thread(fetch, done["output"]["url"]) == mp4()
         assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file() and "lock" not in path.name]
         assert (await running.purge(done["id"]))["media_deleted"] == 1

@@ -34,7 +34,7 @@ async def test_a_recording_moves_to_another_organization(open_gateway: OpenGatew
         text = path.read_text()
         assert '"prompt": "a pear"' in text
         assert running.caller.org_id not in text
-        running.caller = await running.another()
+        running.caller = await running.create_caller_in_new_org()
         document, media = files.load_recording(path)
         now = running.clock.now_ms()
         gateway = running.gateway
@@ -85,7 +85,7 @@ async def test_the_same_file_is_imported_once(open_gateway: OpenGateway) -> None
         assert len(await recordings.all(running.caller.org_id)) == 4
         await recordings.delete(running.caller.org_id, imported[0])
         assert await import_file(inline, {}) != imported[0]
-        running.caller = await running.another()
+        running.caller = await running.create_caller_in_new_org()
         assert await import_file(inline, {}) != imported[0]
 
 
@@ -95,7 +95,7 @@ async def test_an_imported_recording_can_be_pinned_by_the_id_in_its_file(open_ga
         gateway = running.gateway
         recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
         document = json.loads(msgspec.json.encode(recording_file))
-        running.caller = await running.another()
+        running.caller = await running.create_caller_in_new_org()
         now = running.clock.now_ms()
         imported = await files.import_recording(
             gateway.store, gateway.recordings, running.caller.org_id, document, {}, now
@@ -149,7 +149,7 @@ def test_names_that_lead_to_another_folder_are_ignored(tmp_path: Path) -> None:
 async def test_recordings_of_another_organization_are_not_found(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         row = await record(running)
-        stranger = await running.another()
+        stranger = await running.create_caller_in_new_org()
         with pytest.raises(NotFound):
             await running.gateway.recordings.get(stranger.org_id, row["id"])
         with pytest.raises(NotFound):

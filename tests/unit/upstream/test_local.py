@@ -151,7 +151,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await running.edit(model="atelier/enlarge", image=image)
         await running.image(headers={"x-service-replay": "mock"})
         video = await running.video(model="atelier/clip", seconds=1, size="64x64", input_reference=image)
-        await running.ended(video.json["id"])
+        await running.wait_for_request(video.json["id"])
         words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
         await complete(running.gateway, running.call(words))
         await complete(running.gateway, running.call({**words, "stream": True}))
