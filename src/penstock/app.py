@@ -14,6 +14,7 @@ import structlog
 
 from penstock import providers
 from penstock.accounts.balances import Balances
+from penstock.accounts.chat_leases import release_abandoned
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import SCOPES, Keys
 from penstock.accounts.orgs import add_org
@@ -194,7 +195,7 @@ async def _release_abandoned_chats(gateway: Gateway) -> int:
     longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
     is_alone = gateway.store.dialect == "sqlite"
     before_ms = gateway.started_ms if is_alone else gateway.clock.now_ms() - int(longest * 1000)
-    if found := await gateway.chat_settlement.release_abandoned(before_ms):
+    if found := await release_abandoned(gateway.store, gateway.clock, before_ms):
         log.warning("released the holds of interrupted chat calls", calls=found)
     return found
 

@@ -111,7 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     upstream_seconds: Annotated[Seconds, Meta(description="Longest single call to a provider.")] = 600.0
     stream_seconds: Annotated[Seconds, Meta(description="Longest streamed chat response.")] = 3600.0
     chat_output_tokens: Annotated[
-        Count, Meta(description="Output tokens to hold money for when a chat call sets no max_tokens.")
+        Count,
+        Meta(description="Most output tokens of a chat call that sets no limit: held for, and sent as its limit."),
     ] = 4096
     poll_seconds_max: Annotated[Seconds, Meta(description="Longest pause between two polls of a job.")] = 60.0
     lease_seconds: Annotated[

@@ -285,7 +285,7 @@ async def _run_chat(upstream: Upstream, option: Candidate, content: Mapping[str,
     call = Call(id="req_1", caller=caller, endpoint="", at_ms=0, started=0.0, json=body)
     request = read_chat_request(call, Settings())
     check_supported(request, option.model)
-    fields = provider_body(request, option.model)
+    fields = provider_body(request, option.model, None)
     finish = option.model.op.settings.get("finish_reasons", {})
     if not request.stream:
         reply = await upstream.send_chat(option, fields, 60, for_org="org_1")

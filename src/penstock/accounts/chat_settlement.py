@@ -10,7 +10,6 @@ import msgspec
 import structlog
 
 from penstock.accounts import limits, transfers
-from penstock.accounts.orgs import list_orgs
 from penstock.accounts.payloads import Payload, add_payload
 from penstock.accounts.requests import (
     RequestEnd,
@@ -22,18 +21,17 @@ from penstock.accounts.requests import (
     open_request,
 )
 from penstock.clock import Clock
-from penstock.errors import InternalError, StorageUnavailable
+from penstock.errors import StorageUnavailable
 from penstock.schema import SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
-from penstock.values import ZERO, Nanos, first_id
+from penstock.values import ZERO, Nanos
 
 log = structlog.get_logger()
 _NEVER = -1e9
 _BALANCE_SECONDS = 1.0  # how long a balance that was read is used
 _RETRY_SECONDS = 0.5
 _BATCH_SECONDS = 0.02  # how long ended calls are collected before they are written
-_MAX_ABANDONED = 1000
 
 
 class _AlreadyWritten(Exception):
@@ -54,8 +52,9 @@ class EndedCall(msgspec.Struct, frozen=True):
     """A chat call that has ended and is not written yet."""
 
     reservation: Reservation
-    end: RequestEnd
+    end: RequestEnd  # its cost is what is charged
     payload: Payload | None = None  # where the settings ask to store it
+    loss: Nanos = ZERO  # what the call cost beyond the reserved amount
 
     @property
     def org_id(self) -> str:
@@ -76,7 +75,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
     @property
     def hold_end(self) -> transfers.EndedHold:
-        cost = self.end.cost if self.is_charged else None
+        cost = Nanos(self.end.cost + self.loss) if self.is_charged else None
         return transfers.EndedHold(self.org_id, self.id, self.reservation.amount, cost)
 
 
@@ -208,13 +207,21 @@ class ChatSettlement:
     # --------------------------------------------------------------------------------------------------------- batches
 
     def settle_later(self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None) -> None:
-        """Free the reservation, and record and charge the call, and store its payload, with the next batch."""
+        """Free the reservation, and record and charge the call, and store its payload, with the next batch.
+
+        A cost above the reserved amount is not charged but recorded as a loss.
+        """
         caller = reservation.call.caller
+        loss = ZERO
+        if end.cost > reservation.amount:
+            loss = Nanos(end.cost - reservation.amount)
+            end = msgspec.structs.replace(end, cost=reservation.amount)
+            log.warning("cost above hold", request_id=reservation.call.id, loss_nanos=loss)
         if not reservation.in_store and caller.prepaid:
             balance = self._balances[caller.org_id]
             balance.reserved -= reservation.amount
             balance.available -= end.cost
-        self.ended_calls.append(EndedCall(reservation, end, payload))
+        self.ended_calls.append(EndedCall(reservation, end, payload, loss))
         self._wake.set()
 
     def set_response_size(self, org_id: str, request_id: str, size_bytes: int) -> None:
@@ -325,6 +332,9 @@ class ChatSettlement:
             if ended.payload:
                 await add_payload(tx, ended.org_id, ended.id, ended.payload)
         await count_usage(tx, [ended.usage for ended in (*held, *added)])
+        for ended in added:
+            if ended.loss:
+                await transfers.record_loss(tx, ended.org_id, ended.id, ended.loss, now)
         await transfers.end_holds(tx, [ended.hold_end for ended in held], now)
         await transfers.capture_reserved(tx, _charges(added), now)
 
@@ -355,39 +365,17 @@ class ChatSettlement:
         now = self.clock.now_ms()
         balance = None if ended.reservation.in_store else await tx.one("get_balance", org_id=ended.org_id)
         charged = Nanos(min(ended.end.cost, max(0, balance["available"] if balance else 0)))
-        part = EndedCall(ended.reservation, msgspec.structs.replace(ended.end, cost=charged))
+        part = msgspec.structs.replace(ended, end=msgspec.structs.replace(ended.end, cost=charged), loss=ZERO)
         in_store = ended.reservation.in_store
         written = await (self._update_requests(tx, [part], []) if in_store else self._add_requests(tx, [part]))
         if not written:
             return
+        if ended.payload:
+            await add_payload(tx, ended.org_id, ended.id, ended.payload)
         await count_usage(tx, [part.usage])
-        if charged < ended.end.cost:
-            await transfers.record_loss(tx, ended.org_id, ended.id, Nanos(ended.end.cost - charged), now)
+        if loss := Nanos(ended.end.cost + ended.loss - charged):
+            await transfers.record_loss(tx, ended.org_id, ended.id, loss, now)
         await transfers.capture_reserved(tx, [] if in_store else _charges(written), now)
-
-    # -------------------------------------------------------------------------------------------------- after a crash
-
-    async def release_abandoned(self, before_ms: int) -> int:
-        """Fail calls that began before a moment and whose process died, release their holds, and return how many."""
-        count = 0
-        high = first_id("req", before_ms)
-        for org in await list_orgs(self.store):
-            rows = await self.store.slow("list_abandoned_requests", org_id=org.id, high=high, limit=_MAX_ABANDONED)
-            count += len(rows)
-            if rows:
-                await self.store.write(partial(self._fail_abandoned, rows))
-        return count
-
-    async def _fail_abandoned(self, rows: list[Row], tx: Transaction) -> None:
-        problem = InternalError("The gateway was interrupted while it handled this call.")
-        end = RequestEnd("upstream_failure", error_code=problem.code, error_message=problem.message)
-        now = self.clock.now_ms()
-        usage = {row["id"]: await end_request(tx, row["org_id"], row["id"], end) for row in rows}
-        holds = [
-            transfers.EndedHold(row["org_id"], row["id"], Nanos(row["hold"]), None) for row in rows if usage[row["id"]]
-        ]
-        await count_usage(tx, filter(None, usage.values()))
-        await transfers.end_holds(tx, holds, now)
 
 
 def _request_row(ended: EndedCall) -> Row:

@@ -83,20 +83,20 @@ class _ReservedCall:
         response: bytes = b"",
         problem: Problem | None = None,
     ) -> None:
-        """Record how the call ended and charge its cost, at most what was reserved. The `response` is stored together
-        with the request where the settings ask for it.
+        """Record how the call ended and charge its cost; what exceeds the reserved amount is a loss. The `response` is
+        stored together with the request where the settings ask for it.
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         end = RequestEnd(
             status,
-            min(cost, self.reservation.amount),
+            cost,
             duration_ms,
             response_bytes,
             problem.code if problem else None,
             self._stored_message(problem) if problem else None,
         )
         self.gateway.chat_settlement.settle_later(self.reservation, end, self._payload(response))
-        self.gateway.metrics.count_generation(provider, "chat", status, end.cost)
+        self.gateway.metrics.count_generation(provider, "chat", status, min(cost, self.reservation.amount))
 
     @property
     def stores_payload(self) -> bool:
@@ -158,7 +158,7 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
     gateway = reserved.gateway
     chat = reserved.chat
     provider = candidate.provider
-    fields = provider_body(chat, candidate.model)
+    fields = provider_body(chat, candidate.model, gateway.settings.chat_output_tokens)
     reply = await gateway.upstream.send_chat(
         candidate, fields, gateway.settings.upstream_seconds, for_org=reserved.reservation.call.caller.org_id
     )
@@ -193,7 +193,7 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
     relay = Relay(keeps_usage=reserved.chat.wants_usage, finish_reasons=_finish_reasons(candidate))
     source = await gateway.upstream.stream_chat(
         candidate,
-        provider_body(reserved.chat, candidate.model),
+        provider_body(reserved.chat, candidate.model, gateway.settings.chat_output_tokens),
         idle_seconds=_IDLE_SECONDS,
         total_seconds=gateway.settings.stream_seconds,
         for_org=reserved.reservation.call.caller.org_id,

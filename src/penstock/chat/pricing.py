@@ -12,7 +12,9 @@ from penstock.providers.spec import Model, Price
 from penstock.schema import Quote
 from penstock.values import ZERO, Nanos, nanos
 
-_BYTES_PER_TOKEN = 4  # an average, for usage that a provider does not report
+# Averages, for usage that a provider does not report.
+_BYTES_PER_TOKEN = 4
+_TOKENS_PER_IMAGE = 1000
 _MAX_REPORTED_USD = 10**9
 _XAI_TICKS_PER_USD = 10**10
 
@@ -55,20 +57,22 @@ class Usage(msgspec.Struct):
 
 def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nanos:
     """Return the highest possible cost of a call; the default is for callers who set no limit of tokens."""
-    price = _price_for(model, chat.max_input_tokens)
+    input_tokens = _max_input_tokens(model, chat)
+    price = _price_for(model, input_tokens)
     if price is None:
         return ZERO
-    tokens = _token_rate(price).nanos(chat.max_input_tokens, chat.max_output_tokens(default_output_tokens))
+    tokens = _token_rate(price).nanos(input_tokens, chat.max_output_tokens(default_output_tokens))
     return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
 
 
 def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
     """Return the highest possible cost of a call, line by line."""
-    price = _price_for(model, chat.max_input_tokens)
+    input_tokens = _max_input_tokens(model, chat)
+    price = _price_for(model, input_tokens)
     if price is None:
         return Quote(components=())
     lines = [
-        Line(price.input_usd, "token", Decimal(chat.max_input_tokens), is_input=True),
+        Line(price.input_usd, "token", Decimal(input_tokens), is_input=True),
         Line(price.usd, "token", Decimal(chat.max_output_tokens(default_output_tokens))),
     ]
     if price.each_usd != "0":
@@ -86,11 +90,14 @@ def actual_cost(model: Model, usage: Usage) -> Nanos:
 
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
     """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
-    prompt_bytes = len(msgspec.json.encode(chat.body["messages"]))
     return Usage(
-        prompt_tokens=max(1, prompt_bytes // _BYTES_PER_TOKEN),
+        prompt_tokens=max(1, chat.max_text_tokens // _BYTES_PER_TOKEN) + len(chat.images) * _TOKENS_PER_IMAGE,
         completion_tokens=output_tokens + output_bytes // _BYTES_PER_TOKEN,
     )
+
+
+def _max_input_tokens(model: Model, chat: ChatRequest) -> int:
+    return chat.max_text_tokens + len(chat.images) * model.max_image_tokens
 
 
 def _price_for(model: Model, input_tokens: int) -> Price | None:

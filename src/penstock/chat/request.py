@@ -25,10 +25,11 @@ _EXTRA_FIELDS = (
     Field(name="n", types=("integer",), about="Number of choices.", low=1, high=128),
 )
 _FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
-# An upper bound of tokens: counting them exactly needs the tokenizer of each model.
-_MIN_BYTES_PER_TOKEN = 2
-_MAX_TOKENS_PER_IMAGE = 3000
+_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+# An upper bound of tokens, because counting them exactly needs the tokenizer of each model. A tokenizer makes at most
+# one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
+_MAX_TOKENS_FOR_TOOLS = 1000  # to tell the model how tools are called
 _DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
 # Further fields of a part that name a file. Some servers read them whatever the type of the part is, and would fetch
 # URLs that nobody checked.
@@ -60,7 +61,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     stream: bool
     wants_usage: bool
     images: tuple[ChatImage, ...]
-    max_input_tokens: int
+    max_text_tokens: int  # the most that everything in the body but its images can be
     token_limit: int | None  # the caller's limit for one choice
     choices: int
 
@@ -87,7 +88,7 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
     text_bytes, images = _check_messages(body["messages"], settings)
-    token_limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    token_limits = [body[name] for name in _TOKEN_LIMITS if body.get(name)]
     return ChatRequest(
         model=body["model"],
         body=_with_images(body, images) if images else body,
@@ -95,8 +96,8 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         stream=bool(body.get("stream")),
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         images=tuple(images),
-        max_input_tokens=_max_input_tokens(body, text_bytes, len(images)),
-        token_limit=max(token_limits, default=None),
+        max_text_tokens=_max_text_tokens(body, text_bytes),
+        token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
     )
 
@@ -122,7 +123,7 @@ def _with_images(body: Mapping[str, Any], images: Sequence[ChatImage]) -> dict[s
 
 def check_supported(chat: ChatRequest, model: Model) -> None:
     """Raise InvalidRequest for a value that the model does not support; defaults of the interface always pass."""
-    if model.op.max_body_bytes is not None and _json_size(provider_body(chat, model)) > model.op.max_body_bytes:
+    if model.op.max_body_bytes is not None and _json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
         raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
     if chat.extras:
         translate.check_extras(model.op, chat.extras)
@@ -132,12 +133,18 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
             translate.check_row(model, row, value)
 
 
-def provider_body(chat: ChatRequest, model: Model) -> dict[str, Any]:
+def provider_body(chat: ChatRequest, model: Model, default_output_tokens: int | None) -> dict[str, Any]:
     """Return the body for the provider: the caller's, changed where the model's table differs from OpenAI's API.
 
-    A stream always asks for usage, because the cost depends on it, unless the table has a row for `stream_options`.
+    It always has the limit of output tokens that money was reserved for: the caller's or, where output costs something,
+    the default. A stream always asks for usage, because the cost depends on it, unless the table has a row for
+    `stream_options`.
     """
     fields = {name: value for name, value in chat.body.items() if name not in _NOT_FORWARDED}
+    if chat.token_limit is not None:
+        _put_token_limit(fields, chat.token_limit)
+    elif default_output_tokens is not None and any(price.usd != "0" for price in model.prices):
+        _put_token_limit(fields, default_output_tokens)
     asks_for_usage = chat.stream
     for row in model.op.params:
         value = fields.pop(row.name, None) if row.handling != "fixed" else row.value
@@ -154,14 +161,21 @@ def provider_body(chat: ChatRequest, model: Model) -> dict[str, Any]:
     return fields
 
 
+def _put_token_limit(fields: dict[str, Any], limit: int) -> None:
+    """Set the limit under one name: the caller's, or `max_tokens`, which rows of the table may rename."""
+    values = [fields.pop(name, None) for name in _TOKEN_LIMITS]
+    fields["max_completion_tokens" if values[1] and not values[0] else "max_tokens"] = limit
+
+
 def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _max_input_tokens(body: Mapping[str, Any], text_bytes: int, images: int) -> int:
-    tools_bytes = _json_size(body["tools"]) if body.get("tools") else 0
-    text_tokens = (text_bytes + tools_bytes) // _MIN_BYTES_PER_TOKEN
-    return text_tokens + images * _MAX_TOKENS_PER_IMAGE + len(body["messages"]) * _MAX_TOKENS_PER_MESSAGE
+def _max_text_tokens(body: Mapping[str, Any], text_bytes: int) -> int:
+    """Return the most tokens that the body without its images can be; `text_bytes` are those of the messages."""
+    other_bytes = _json_size({name: value for name, value in body.items() if name != "messages"})
+    tools_tokens = _MAX_TOKENS_FOR_TOOLS if body.get("tools") or body.get("functions") else 0
+    return text_bytes + other_bytes + tools_tokens + len(body["messages"]) * _MAX_TOKENS_PER_MESSAGE
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -273,19 +287,18 @@ def _json_size(value: Any) -> int:
 
 
 def _check_other_fields(number: int, role: str, message: Mapping[str, Any]) -> int:
-    """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of the tool calls."""
+    """Check `name`, `tool_calls` and `tool_call_id`; return the bytes of all fields but `role` and `content`."""
     if not isinstance(message.get("name"), str | None):
         _refuse(number, "name", "must be a string")
     tool_call_id = message.get("tool_call_id")
     if tool_call_id is not None and not (role == "tool" and isinstance(tool_call_id, str)):
         _refuse(number, "tool_call_id", "must be a string, in tool messages only")
     tool_calls = message.get("tool_calls")
-    if tool_calls is None:
-        return 0
-    is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
-    if role != "assistant" or not is_list:
-        _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
-    return _json_size(tool_calls)
+    if tool_calls is not None:
+        is_list = isinstance(tool_calls, list) and all(isinstance(tool_call, dict) for tool_call in tool_calls)
+        if role != "assistant" or not is_list:
+            _refuse(number, "tool_calls", "must be an array of objects, in assistant messages only")
+    return _json_size({name: value for name, value in message.items() if name not in ("role", "content")})
 
 
 def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int, list[ChatImage]]:
@@ -299,12 +312,15 @@ def _check_parts(number: int, parts: list[Any], settings: Settings) -> tuple[int
             if not isinstance(part.get("text"), str):
                 _refuse(number, f"{where}.text", "must be a string")
             text_bytes += _text_size(part["text"])
+            if len(part) > 2:
+                text_bytes += _json_size({name: value for name, value in part.items() if name != "text"})
         elif kind == "image_url":
             image = part.get("image_url")
             url = image.get("url") if isinstance(image, dict) else None
             if not isinstance(url, str):
                 _refuse(number, f"{where}.image_url.url", "must be an HTTPS URL or a base64 data URI")
             images.append(ChatImage(number, index, _check_source(url, _image_param(number, index), settings)))
+            text_bytes += _json_size({**part, "image_url": {**image, "url": ""}})
         else:
             _refuse(number, f"{where}.type", "must be `text` or `image_url`")
         if len(part) > 2:

@@ -33,5 +33,5 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=error_message,
     failure_kind=failure_kind,
-    models=chat_models("anthropic", "public price table, 2026-11", MODELS, CHAT),
+    models=chat_models("anthropic", "public price table, 2026-11", MODELS, CHAT, max_image_tokens=5000),
 )

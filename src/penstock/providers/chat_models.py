@@ -46,17 +46,21 @@ def any_model(slug: str, op: Operation) -> tuple[Model, ...]:
     return (Model(id=f"{slug}/*", upstream="*", op=replace(op, send="POST /v1/chat/completions"), prices=(free,)),)
 
 
-def chat_models(owner: str, note: str, table: str, op: Operation = CHAT, priority: int = 0) -> tuple[Model, ...]:
+def chat_models(
+    owner: str, note: str, table: str, op: Operation = CHAT, priority: int = 0, **fields: Any
+) -> tuple[Model, ...]:
     """Chat models from a table with one model per line.
 
     A line has the model's name and its prices in dollars per million tokens: input, output and, if there is a discount,
     cached input. `name=other` is for models that the provider calls `other`. `>200000` is followed by the prices for
     calls with more than 200,000 input tokens. The public id is `owner/name`, unless the name has a slash itself.
+    `fields` are further fields of each Model, such as `max_image_tokens`.
     """
-    return tuple(_chat_model(owner, note, line, op, priority) for line in table.strip().splitlines())
+    lines = table.strip().splitlines()
+    return tuple(replace(_chat_model(owner, note, line, op), priority=priority, **fields) for line in lines)
 
 
-def _chat_model(owner: str, note: str, line: str, op: Operation, priority: int) -> Model:
+def _chat_model(owner: str, note: str, line: str, op: Operation) -> Model:
     first, *long_inputs = line.split(">")
     names, *usd = first.split()
     name, _, upstream = names.partition("=")
@@ -64,7 +68,7 @@ def _chat_model(owner: str, note: str, line: str, op: Operation, priority: int) 
     for above, *usd_above in map(str.split, long_inputs):
         prices.insert(0, replace(_token_price(note, *usd_above), above=int(above)))
     model_id = name if "/" in name else f"{owner}/{name}"
-    return Model(id=model_id, upstream=upstream or name, op=op, prices=tuple(prices), priority=priority)
+    return Model(id=model_id, upstream=upstream or name, op=op, prices=tuple(prices))
 
 
 def _token_price(note: str, per_million_input: str, per_million_output: str, per_million_cached: str = "") -> Price:

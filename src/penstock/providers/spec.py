@@ -245,8 +245,7 @@ class Operation:
     # of the query (with a leading `?`). `callback_extras` is sent with it. Jobs are polled as well.
     callback_field: str | None = None
     callback_extras: Mapping[str, Any] = field(default_factory=dict)
-    # Special cases that another module handles: those of chat, or `mask`, the colour of the area to edit in a mask if
-    # it is not transparent.
+    # Special cases for other modules: those of chat, or `mask`, the colour of the area to edit if not transparent.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -357,6 +356,7 @@ class Model:
     created: int = 1_767_225_600  # when it was added; default: 2026-01-01
     aliases: tuple[str, ...] = ()
     enabled: bool = True
+    max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,9 @@ class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ) = UNSET
     aliases: Annotated[tuple[Text, ...], Meta(description="Other names of the model.")] | UnsetType = UNSET
     enabled: Annotated[bool, Meta(description="False switches the model off.")] | UnsetType = UNSET
+    max_image_tokens: (
+        Annotated[Whole, Meta(description="Chat: the most input tokens that one image can be.")] | UnsetType
+    ) = UNSET
 
 
 class ModelTable(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -189,9 +192,12 @@ def changes(known: Container[str], written: Mapping[str, Any]) -> Iterator[tuple
         yield name, _changes(where, convert(table, ModelChanges, where=where))
 
 
+_CHANGEABLE = ("priority", "weight", "aliases", "enabled", "max_image_tokens")
+
+
 def _changes(where: str, table: ModelChanges) -> dict[str, Any]:
     """The fields of a Model that a table sets."""
-    fields = {name: getattr(table, name) for name in ("priority", "weight", "aliases", "enabled")}
+    fields = {name: getattr(table, name) for name in _CHANGEABLE}
     if table.price is not UNSET:
         fields["prices"] = _prices(where, table.price)
     return {name: value for name, value in fields.items() if value is not UNSET}

@@ -256,19 +256,6 @@ async def test_calls_of_limited_keys_are_held_in_the_store(open_gateway: OpenGat
         await ended_requests(running, 2)
 
 
-async def test_holds_of_a_process_that_died_are_released(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        before = await running.money()
-        await reserve(running, 1_000_000, concurrent_requests=5)
-        assert (await running.money())[1] == 1_000_000
-        running.clock.advance(10_000)
-        assert await running.gateway.chat_settlement.release_abandoned(running.clock.now_ms()) == 1
-        record = (await running.records())[-1]
-        assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "INTERNAL_ERROR", 0)
-        assert await running.money() == before
-        assert await running.gateway.chat_settlement.release_abandoned(running.clock.now_ms()) == 0
-
-
 @sqlite_only
 async def test_postpaid_organizations_need_no_balance(open_gateway: OpenGateway) -> None:
     async with open_gateway(billing="postpaid", starting_credit_usd="0") as running:

@@ -133,7 +133,6 @@ async def test_reported_zero_usage_is_free(open_gateway: OpenGateway) -> None:
         assert (await last_record(running))["cost"] == 0
 
 
-@sqlite_only
 async def test_a_reported_cost_is_charged_up_to_the_reserved_amount(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -144,7 +143,20 @@ async def test_a_reported_cost_is_charged_up_to_the_reserved_amount(open_gateway
         assert (await last_record(running))["cost"] == 10_000
         running.clock.advance(1)
         await chat(running)
-        assert 10_000 < (await ended_records(running, 2))[-1]["cost"] < 1_000_000
+        record = (await ended_records(running, 2))[-1]
+        assert 10_000 < record["cost"] < 1_000_000
+        transfers = await running.transfers(record["id"])
+        assert transfers["capture"] == record["cost"]
+        assert transfers["loss"] == 5_000_000_000 - record["cost"], "what the caller does not pay is a loss"
+
+
+@sqlite_only
+async def test_the_limit_of_tokens_is_sent_with_every_call(open_gateway: OpenGateway) -> None:
+    async with open_gateway(chat_output_tokens=77) as running:
+        await chat(running, max_tokens=None)
+        await read_stream(await chat(running, max_tokens=None, stream=True))
+        await chat(running, max_tokens=5)
+        assert [request.fields["max_tokens"] for request in running.lab.chats.received] == [77, 77, 5]
 
 
 @sqlite_only

@@ -1,5 +1,6 @@
 """What a chat call may cost at most, and what it costs by reported or estimated usage."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
-from penstock.chat.request import ChatRequest
+from penstock.chat.request import ChatImage, ChatRequest
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import Model, Price
 from penstock.values import nanos
@@ -19,15 +20,17 @@ def priced_model(*prices: Price) -> Model:
     return Model(id="lab/chat", upstream="chat", op=CHAT, prices=prices)
 
 
-def chat_request(max_input_tokens: int, token_limit: int | None = None, choices: int = 1) -> ChatRequest:
+def chat_request(
+    max_text_tokens: int, token_limit: int | None = None, choices: int = 1, images: int = 0
+) -> ChatRequest:
     return ChatRequest(
         model="lab/chat",
         body={"messages": [{"role": "user", "content": "one two three"}]},
         extras={},
         stream=False,
         wants_usage=False,
-        images=(),
-        max_input_tokens=max_input_tokens,
+        images=tuple(ChatImage(0, number, "data:image/png;base64,") for number in range(images)),
+        max_text_tokens=max_text_tokens,
         token_limit=token_limit,
         choices=choices,
     )
@@ -91,12 +94,18 @@ def test_a_reported_cost_wins_over_the_price() -> None:
 
 
 def test_usage_is_estimated_by_sizes() -> None:
-    chat = chat_request(100)
-    prompt_bytes = len(b'[{"role":"user","content":"one two three"}]')
-    by_events = estimated_usage(chat, output_tokens=7)
-    assert (by_events.input, by_events.output) == (prompt_bytes // 4, 7)
-    by_bytes = estimated_usage(chat, output_bytes=40)
-    assert (by_bytes.input, by_bytes.output) == (prompt_bytes // 4, 10)
+    by_events = estimated_usage(chat_request(100), output_tokens=7)
+    assert (by_events.input, by_events.output) == (25, 7)
+    by_bytes = estimated_usage(chat_request(100, images=2), output_bytes=40)
+    assert (by_bytes.input, by_bytes.output) == (25 + 2000, 10)
+
+
+def test_images_are_priced_as_the_model_counts_them() -> None:
+    chat = chat_request(100, 10, images=2)
+    few = replace(priced_model(PRICE), max_image_tokens=1000)
+    assert max_cost(few, chat, DEFAULT_OUTPUT_TOKENS) == nanos("0.00212")
+    assert quote(few, chat, DEFAULT_OUTPUT_TOKENS).total == nanos("0.00212")
+    assert max_cost(priced_model(PRICE), chat, DEFAULT_OUTPUT_TOKENS) > nanos("0.05")
 
 
 # ---------------------------------------------------------------------------------------------------------------- usage

@@ -6,6 +6,7 @@ import jsonschema_rs  # comes with schemathesis
 import msgspec
 import pytest
 
+from penstock import providers
 from penstock.api import request_schemas
 from penstock.chat.request import ChatImage, ChatRequest, check_supported, provider_body, read_chat_request
 from penstock.errors import InvalidRequest
@@ -160,7 +161,7 @@ def test_urls_of_images_are_passed_on_in_one_form(url: str, source: str) -> None
     before = msgspec.json.encode(messages)
     request = chat_request(messages=messages)
     assert request.images == (ChatImage(1, 1, source),)
-    sent = provider_body(request, model())["messages"]
+    sent = provider_body(request, model(), None)["messages"]
     assert sent == [HELLO, {"role": "user", "content": [TEXT, image_part(source)], "name": "ann"}]
     assert msgspec.json.encode(messages) == before
 
@@ -321,7 +322,7 @@ def test_the_body_must_be_an_object() -> None:
         ({}, 4096),
         ({"max_tokens": 10}, 10),
         ({"max_completion_tokens": 20}, 20),
-        ({"max_tokens": 1, "max_completion_tokens": 900}, 900),
+        ({"max_tokens": 800, "max_completion_tokens": 900}, 800),
         ({"n": 3}, 3 * 4096),
         ({"n": 3, "max_tokens": 10}, 30),
     ],
@@ -340,25 +341,35 @@ LONG = "wörter " * 1000
         {"messages": [{"role": "user", "content": [{"type": "text", "text": LONG}]}]},
         {"messages": [HELLO, {"role": "assistant", "tool_calls": [{**CALL, "function": {"arguments": LONG}}]}]},
         {"tools": [{"type": "function", "function": {"name": "look", "description": LONG}}]},
+        {"messages": [{**HELLO, "name": LONG}]},
+        {"messages": [{"role": "assistant", "content": "yes", "reasoning_content": LONG}]},
+        {"messages": [{"role": "assistant", "content": None, "tool_calls": [CALL], "refusal": LONG}]},
+        {"messages": [{"role": "user", "content": [{**TEXT, "title": LONG}]}]},
+        {"messages": [{"role": "user", "content": [{**IMAGE, "caption": LONG}]}]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"description": LONG}}}},
+        {"functions": [{"name": "look", "description": LONG}]},
+        {"stop": [LONG]},
+        {"guided_grammar": LONG},
     ],
 )
-def test_all_text_of_the_input_counts_by_its_bytes(body: dict[str, Any]) -> None:
-    added = chat_request(**body).max_input_tokens - chat_request().max_input_tokens
-    assert added >= len(LONG.encode()) // 2 - len("hello")
+def test_all_text_of_the_body_counts_a_token_for_each_byte(body: dict[str, Any]) -> None:
+    added = chat_request(**body).max_text_tokens - chat_request().max_text_tokens
+    assert len(LONG.encode()) - len("hello") <= added <= len(LONG.encode()) + 1200
 
 
-def test_images_count_as_input_tokens() -> None:
+def test_the_bytes_of_images_are_no_text() -> None:
+    """What an image costs depends on the model: see `max_image_tokens`."""
     plain = chat_request()
     with_images = chat_request(messages=[{"role": "user", "content": [TEXT, IMAGE, IMAGE]}])
     assert (len(plain.images), len(with_images.images)) == (0, 2)
-    assert with_images.max_input_tokens - plain.max_input_tokens >= 6000
+    assert with_images.max_text_tokens - plain.max_text_tokens < 200
 
 
 # -------------------------------------------------------------------------------------------------- the provider's body
 
 
 def test_the_body_is_passed_on_with_the_upstream_model() -> None:
-    body = provider_body(chat_request(temperature=0.5, session_id="s1", top_k=3), model())
+    body = provider_body(chat_request(temperature=0.5, session_id="s1", top_k=3), model(), None)
     assert body == {"model": "their-chat", "messages": [HELLO], "temperature": 0.5, "top_k": 3}
 
 
@@ -366,12 +377,12 @@ def test_the_body_is_passed_on_with_the_upstream_model() -> None:
 def test_a_stream_always_asks_for_usage(wants: bool) -> None:
     chat = chat_request(stream=True, stream_options={"include_usage": wants, "other": 1})
     assert chat.wants_usage is wants
-    assert provider_body(chat, model())["stream_options"] == {"include_usage": True, "other": 1}
+    assert provider_body(chat, model(), None)["stream_options"] == {"include_usage": True, "other": 1}
 
 
 def test_the_models_table_renames_and_adds_fields() -> None:
     rows = (MAX_TOKENS, fixed("safe", True), *(Param(name="user", handling="renamed", to=("who.id",)),))
-    body = provider_body(chat_request(max_completion_tokens=7, user="u1", who={"kind": "person"}), model(*rows))
+    body = provider_body(chat_request(max_completion_tokens=7, user="u1", who={"kind": "person"}), model(*rows), None)
     assert (body["max_tokens"], body["safe"], body["who"]) == (7, True, {"kind": "person", "id": "u1"})
     assert {"max_completion_tokens", "user"}.isdisjoint(body)
 
@@ -388,6 +399,44 @@ def test_values_that_a_model_does_not_support_are_refused() -> None:
 @pytest.mark.parametrize("provider", [deepseek.PROVIDER, mistral.PROVIDER], ids=lambda provider: provider.slug)
 def test_developer_messages_become_system_messages_where_needed(provider: Any) -> None:
     chat = chat_request(messages=[{"role": "developer", "content": "be brief"}, HELLO])
-    body = provider_body(chat, provider.models[0])
+    body = provider_body(chat, provider.models[0], None)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert provider_body(chat, Model(id="x", upstream="x", op=PLAIN, prices=()))["messages"] is (chat.body["messages"])
+    plain = Model(id="x", upstream="x", op=PLAIN, prices=())
+    assert provider_body(chat, plain, None)["messages"] is chat.body["messages"]
+
+
+CHAT_MODELS = [
+    (provider.slug, model) for provider in providers.discover() for model in provider.models if model.op.task == "chat"
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        ({}, 4096),
+        ({"max_tokens": 7}, 7),
+        ({"max_completion_tokens": 8}, 8),
+        ({"max_tokens": 9, "max_completion_tokens": 8}, 8),
+        ({"max_tokens": None, "n": 3}, 4096),
+    ],
+)
+def test_every_provider_is_sent_the_limit_that_money_is_reserved_for(body: dict[str, Any], limit: int) -> None:
+    wrong = []
+    for slug, chat_model in CHAT_MODELS:
+        chat = chat_request(**body)
+        sent = provider_body(chat, chat_model, 4096)
+        limits = [sent[name] for name in ("max_tokens", "max_completion_tokens") if sent.get(name) is not None]
+        is_free = chat_model.prices[0].usd == "0"
+        if limits != ([limit] if chat.token_limit or not is_free else []):
+            wrong.append((slug, chat_model.id, limits))
+    assert wrong == []
+
+
+def test_openai_is_sent_the_limit_under_its_newer_name() -> None:
+    """Its reasoning models reject `max_tokens`."""
+    for slug, chat_model in CHAT_MODELS:
+        sent = provider_body(chat_request(), chat_model, 4096)
+        if slug in ("openai", "groq", "xai"):
+            assert "max_completion_tokens" in sent, slug
+        elif slug in ("mistral", "deepseek", "together"):
+            assert "max_tokens" in sent, slug

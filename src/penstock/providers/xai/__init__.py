@@ -2,10 +2,14 @@
 
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, chat_models, chat_operation
 from penstock.providers.openai_compatible import error_message
-from penstock.providers.spec import Provider, bearer, refused
+from penstock.providers.spec import Provider, bearer, refused, renamed
 from penstock.providers.xai import images, media, videos
 
-CHAT = chat_operation(DEVELOPER_AS_SYSTEM, *refused("stop", "presence_penalty", "frequency_penalty"))
+CHAT = chat_operation(
+    DEVELOPER_AS_SYSTEM,
+    renamed("max_tokens", to="max_completion_tokens"),
+    *refused("stop", "presence_penalty", "frequency_penalty"),
+)
 CHAT_MODELS = """
     grok-4.7        2     6    0.5  >200000  4    12  1
     grok-4.6        2     6    0.5  >200000  4    12  1
