@@ -125,8 +125,10 @@ Answerer = Callable[[ReceivedRequest, OpenExchange], Awaitable[None]]
 
 
 @asynccontextmanager
-async def listening(answer: Answerer) -> AsyncIterator[int]:
-    """Listen on loopback, pass each request to `answer`, and yield the port. Raise its first exception at the end."""
+async def listening(answer: Answerer, port: int = 0) -> AsyncIterator[int]:
+    """Listen on loopback, on any port or on this one, pass each request to `answer`, and yield the port. Raise its
+    first exception at the end.
+    """
     tasks: set[asyncio.Task[None]] = set()
     failures: list[BaseException] = []
 
@@ -145,7 +147,7 @@ async def listening(answer: Answerer) -> AsyncIterator[int]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    listener = await asyncio.start_server(accept, "127.0.0.1", 0, limit=2**20, backlog=1024)
+    listener = await asyncio.start_server(accept, "127.0.0.1", port, limit=2**20, backlog=1024)
     try:
         yield int(listener.sockets[0].getsockname()[1])
     finally:

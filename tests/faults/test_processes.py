@@ -13,8 +13,10 @@ import pytest
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.fake_providers import faults
+from tests.fake_providers.exchange import listening
 from tests.faults.rig import CREDIT, FILM_USD, Rig, Running, rigged, until
 from tests.gateway import postgres_only, sqlite_only
+from tests.ports import unused_port
 from tests.unit.store.small_schema import Cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
@@ -32,6 +34,31 @@ def finish(rig: Rig) -> None:
     rig.lab.states = ("queued", "completed")
     for film in rig.lab.video_jobs.values():
         film.states.append("completed")
+
+
+# ------------------------------------------------------------------------------------------- providers that are away
+
+
+async def tried(rig: Rig, count: int) -> bool:
+    """Whether so many submissions have failed."""
+    rows = await rig.rows("SELECT COUNT(*) AS count FROM attempts WHERE state = 'failed'")
+    return bool(rows[0]["count"] >= count)
+
+
+async def test_a_provider_that_refuses_connections_for_a_while(tmp_path: Path, database: str) -> None:
+    """Videos are accepted meanwhile, and all of them are made once it listens, also by the next process."""
+    async with rigged(tmp_path, database) as rig:
+        rig.lab.port = unused_port()
+        async with rig.serve() as served:
+            promised = await rig.promise(served, 12)
+            await until(partial(tried, rig, 24))
+            await served.kill()
+        async with rig.serve() as served:
+            promised += await rig.promise(served, 12)
+            await until(partial(tried, rig, 60))
+            assert {video["status"] for video in await rig.videos(served)} == {"queued"}
+            async with listening(rig.lab.answer, rig.lab.port):
+                assert await rig.check(served, promised) == {"completed": 24}
 
 
 # ------------------------------------------------------------------------------------------------------- told to stop

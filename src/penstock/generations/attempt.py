@@ -18,6 +18,7 @@ from penstock.generations.job import (
     AttemptResult,
     Job,
     Part,
+    PastFailure,
     check_lease,
     confirm_survival,
     is_cancel_requested,
@@ -50,11 +51,15 @@ _CANCELLED = "The generation was cancelled."
 
 async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult | Failure:
     """Make a part of the outputs, or go on with the attempt that an earlier run began."""
-    earlier = job.attempts.get((part.candidate_index, part.index))
-    if earlier is not None and earlier.state in ("failed", "unknown", "cancelled"):
-        kind = earlier.failure_kind or "broken"
-        return Failure(kind, earlier.failure_message or "", part.count, unknown=earlier.state == "unknown")
-    return await _Attempt(gateway, job, part, earlier).run()
+    key = (part.candidate_index, part.index)
+    past = job.failures.get(key)
+    if past is not None and (past.round == job.round or not past.failure.may_pass):
+        return replace(past.failure, count=part.count)
+    outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
+    if isinstance(outcome, Failure):
+        job.failures[key] = PastFailure(job.round, outcome)
+        job.attempts.pop(key, None)
+    return outcome
 
 
 class _Attempt:
@@ -69,6 +74,7 @@ class _Attempt:
         self.op = part.candidate.model.op
         self.earlier = earlier
         self.id = earlier.id if earlier else new_id("att", gateway.clock.now_ms())
+        self.is_accepted = earlier is not None and earlier.ref is not None
 
     async def run(self) -> AttemptResult | Failure:
         slug = self.provider.slug
@@ -80,7 +86,7 @@ class _Attempt:
         except AttemptFailed as problem:
             self._report_failure(problem)
             await self._record("failed", kind=problem.kind, message=problem.message)
-            return Failure.from_error(problem, self.part.count)
+            return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
         except OutcomeUnknown as problem:
             self.gateway.health.record_failure(slug, upstream, "timeout")
             await self._record("unknown", kind="timeout", message=problem.message)
@@ -147,6 +153,7 @@ class _Attempt:
                 id=self.id,
                 request_id=job.id,
                 org_id=job.org_id,
+                round=job.round,
                 part=self.part.index,
                 candidate=self.part.candidate_index,
                 count=self.part.count,
@@ -164,6 +171,7 @@ class _Attempt:
         )
         failpoint("submit.response_read")
         if not result.done:
+            self.is_accepted = True
             try:
                 await self._record("submitted", result=result)
             except ConstraintViolated:

@@ -1,6 +1,5 @@
 """A generation while a worker runs it, and the writes that its lease allows."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -8,14 +7,23 @@ import msgspec
 
 from penstock.accounts.prices import restore_prices
 from penstock.gateway import Gateway
-from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_attempts
+from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
 from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
+from penstock.upstream.outcome import Failure
 from penstock.values import Nanos
+
+
+@dataclass(frozen=True, slots=True)
+class PastFailure:
+    """A failed attempt, and the round in which it failed."""
+
+    round: int
+    failure: Failure
 
 
 @dataclass(slots=True)
@@ -27,7 +35,9 @@ class Job:
     request: Request
     plan: Plan
     candidates: tuple[Candidate | None, ...]  # those of the plan; None for one that is no longer configured
-    attempts: Mapping[tuple[int, int], AttemptRow]  # those of earlier runs, by candidate and part
+    attempts: dict[tuple[int, int], AttemptRow]  # those that an earlier run left open, by candidate and part
+    failures: dict[tuple[int, int], PastFailure]  # the last one of each candidate and part
+    round: int = 1  # all candidates are tried once in each round
     stored_percent: int | None = None  # the progress in the store; None while the generation is queued
     failed_attempts: list[AttemptSummary] = field(default_factory=list)
 
@@ -84,14 +94,33 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     request = row.decode_request()
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
+    attempts = await list_last_attempts(gateway.store, row.id)
     return Job(
         running=running,
         row=msgspec.structs.replace(row, request=None, plan=b""),
         request=request,
         plan=plan,
         candidates=tuple(restore_candidate(gateway, planned, row.task) for planned in plan.candidates),
-        attempts={(attempt.candidate, attempt.part): attempt for attempt in await list_attempts(gateway.store, row.id)},
+        attempts={(attempt.candidate, attempt.part): attempt for attempt in attempts if attempt.is_open},
+        failures={
+            (attempt.candidate, attempt.part): PastFailure(attempt.round, _past_failure(attempt))
+            for attempt in attempts
+            if not attempt.is_open
+        },
+        round=max((attempt.round for attempt in attempts), default=1),
         stored_percent=row.progress if row.status == "in_progress" else None,
+    )
+
+
+def _past_failure(attempt: AttemptRow) -> Failure:
+    kind = attempt.failure_kind or "broken"
+    return Failure(
+        kind,
+        attempt.failure_message or "",
+        attempt.count,
+        sent=kind != "unsent",
+        unknown=attempt.state == "unknown",
+        accepted=attempt.ref is not None,
     )
 
 

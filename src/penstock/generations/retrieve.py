@@ -18,7 +18,7 @@ from penstock.generations.rows import (
     Recording,
     Replay,
     get_generation,
-    list_attempts,
+    list_last_attempts,
 )
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
@@ -192,7 +192,7 @@ async def _video_object(gateway: Gateway, call: Call, row: GenerationRow) -> dic
     plan = row.decode_plan()
     names = gateway.catalog.names
     if row.status != "completed":
-        attempts = await list_attempts(gateway.store, row.id)
+        attempts = await list_last_attempts(gateway.store, row.id)
         upstream_id = next((attempt.upstream_id for attempt in reversed(attempts) if attempt.upstream_id), None)
         return respond.video(row, plan, names, upstream_id=upstream_id)
     result = row.decode_result()

@@ -106,6 +106,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     request_id: str
     org_id: str
+    round: int  # counts how often all candidates were tried, from 1
     part: int
     candidate: int  # index into the plan's candidates
     count: int
@@ -137,7 +138,7 @@ async def get_generation_by_key(store: Store | Transaction, org_id: str, key: st
     return None if row is None else GenerationRow(**row)
 
 
-async def list_attempts(store: Store | Transaction, request_id: str) -> list[AttemptRow]:
-    """All attempts of a generation, oldest first."""
-    rows: list[Row] = await store.all("list_attempts", request_id=request_id)
+async def list_last_attempts(store: Store | Transaction, request_id: str) -> list[AttemptRow]:
+    """The last attempt of a generation for each candidate and part, oldest first."""
+    rows: list[Row] = await store.all("list_last_attempts", request_id=request_id)
     return [AttemptRow(**row) for row in rows]

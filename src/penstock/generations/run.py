@@ -1,16 +1,27 @@
 """Run an accepted generation to its end; may be interrupted at any line and run again."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 
-from penstock.errors import InternalError, Problem, StorageUnavailable
+import structlog
+
+from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
 from penstock.gateway import Gateway
 from penstock.generations import playback
 from penstock.generations.attempt import run_attempt
 from penstock.generations.finish import complete, fail
-from penstock.generations.job import AttemptResult, Job, Part, load_job, part_sizes
+from penstock.generations.job import (
+    AttemptResult,
+    Job,
+    Part,
+    confirm_survival,
+    is_cancel_requested,
+    load_job,
+    part_sizes,
+)
 from penstock.generations.rows import Follow, Mock, Recording, Replay
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.media.transfer import OutputNotStored
@@ -19,7 +30,15 @@ from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.outcome import Failure, error_for
 from penstock.values import nanos
 
+log = structlog.get_logger()
 _RETRY_STORE_SECONDS = 5.0
+# Pauses before all candidates are tried again; each is twice as long as the one before.
+_VIDEO_PAUSE_SECONDS = 1.0
+_IMAGE_PAUSE_SECONDS = 0.25
+_PAUSE_SECONDS_MAX = 60.0
+_DOUBLINGS_MAX = 16
+_PAUSE_FACTOR_MAX = 1.25  # a random factor, so that the jobs of an outage do not all come back at once
+_IMAGE_RETRY_SECONDS = 5.0  # how long images are tried again, because their callers wait
 
 
 async def run_generation(gateway: Gateway, running: RunningJob) -> None:
@@ -59,10 +78,59 @@ async def _make_and_complete(gateway: Gateway, job: Job) -> None:
     elif isinstance(source, Mock):
         await complete(gateway, job, *await playback.mock(gateway, job, source))
     else:
-        made, failures = await _make_outputs(gateway, job, job.request.n, 0)
+        made, failures = await _make_in_rounds(gateway, job)
         if not made:
             raise error_for(failures, forced=job.plan.forced, is_video=job.request.task == "video")
         await _complete_made(gateway, job, made, source if isinstance(source, Recording) else None)
+
+
+async def _make_in_rounds(gateway: Gateway, job: Job) -> tuple[list[AttemptResult], list[Failure]]:
+    """Try all candidates, and after a pause all of them again, while nothing is made and waiting may help.
+
+    A video is tried until its deadline. The caller of an image waits for it: it is tried for a few seconds, and only
+    while no provider can be reached.
+    """
+    clock = gateway.clock
+    is_video = job.request.task == "video"
+    until = None if is_video else clock.monotonic() + _IMAGE_RETRY_SECONDS
+    while True:
+        job.failed_attempts.clear()
+        made, failures = await _make_outputs(gateway, job, job.request.n, 0)
+        if made or not _may_help_to_wait(failures, is_video):
+            return made, failures
+        pause = _pause_seconds(job.round, failures, is_video)
+        is_late = clock.now_ms() + pause * 1000 >= job.row.deadline_ms
+        if is_late or (until is not None and clock.monotonic() + pause >= until):
+            return made, failures
+        log.info("no provider available, trying again", request_id=job.id, seconds=round(pause, 1))
+        await _wait(gateway, job, pause)
+        job.round += 1
+
+
+def _may_help_to_wait(failures: Sequence[Failure], is_video: bool) -> bool:
+    """Whether a provider may serve the request later, and none says that the request itself is at fault, or may have
+    made something for it.
+    """
+    if not all(failure.allows_failover and failure.kind != "rejected" for failure in failures):
+        return False
+    return any(failure.may_pass and (is_video or failure.kind == "unsent") for failure in failures)
+
+
+def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> float:
+    """How long to wait after so many rounds; not less than the shortest time that a provider asked for."""
+    first = _VIDEO_PAUSE_SECONDS if is_video else _IMAGE_PAUSE_SECONDS
+    growing: float = min(first * 2 ** min(rounds - 1, _DOUBLINGS_MAX), _PAUSE_SECONDS_MAX)
+    asked = min(failure.retry_after_seconds or 0.0 for failure in failures if failure.may_pass)
+    return max(growing, asked) * random.uniform(1.0, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing
+
+
+async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
+    """Wait between two rounds; raise Cancelled at once when a cancel is requested."""
+    await confirm_survival(gateway, job)
+    with job.running.wakeup() as wakeup:
+        await gateway.clock.wait(wakeup, seconds)
+    if await is_cancel_requested(gateway.store, job):
+        raise Cancelled("The generation was cancelled.")
 
 
 async def _make_outputs(

@@ -14,7 +14,7 @@ from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
-FailureKind = Literal["rejected", "refused", "busy", "broken", "timeout", "unreadable", "unfetched"]
+FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 

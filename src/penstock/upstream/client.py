@@ -157,7 +157,7 @@ class Upstream:
             reply = await self._send(target, outgoing, self._settings.upstream_seconds)
         except (NotSent, MaybeSent):  # the image may have arrived, but no job was submitted
             message = f"{target.provider.name} did not accept an input image."
-            raise AttemptFailed(target.provider.slug, "broken", message, sent=False) from None
+            raise AttemptFailed(target.provider.slug, "unsent", message, sent=False) from None
         return replace(image, name=self._read(target, reply, upload.read))
 
     async def poll(self, target: Target, ref: Mapping[str, str]) -> Result:
@@ -320,7 +320,7 @@ class Upstream:
     @staticmethod
     def _connection_error(provider: Provider, problem: NotSent | MaybeSent) -> AttemptFailed | OutcomeUnknown:
         if isinstance(problem, NotSent):
-            return AttemptFailed(provider.slug, "broken", f"{provider.name} could not be reached.", sent=False)
+            return AttemptFailed(provider.slug, "unsent", f"{provider.name} could not be reached.", sent=False)
         ending = "did not respond in time" if problem.timeout else "closed the connection without a response"
         return OutcomeUnknown(provider.slug, f"{provider.name} {ending}.", timeout=problem.timeout)
 

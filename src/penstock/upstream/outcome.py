@@ -14,6 +14,8 @@ from penstock.errors import (
 from penstock.providers.spec import FailureKind
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 
+_PASSING_KINDS = frozenset({"unsent", "busy", "down"})
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -26,12 +28,20 @@ class Failure:
     unknown: bool = False  # the provider may have made the outputs
     timeout: bool = False
     retry_after_seconds: float | None = None
+    accepted: bool = False  # the provider had accepted the job and failed it later
 
     @classmethod
     def from_error(cls, problem: AttemptFailed | OutcomeUnknown, count: int = 1) -> "Failure":
         if isinstance(problem, OutcomeUnknown):
             return cls("timeout", problem.message, count, unknown=True, timeout=problem.timeout)
         return cls(problem.kind, problem.message, count, problem.sent, retry_after_seconds=problem.retry_after_seconds)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may be sent again later: the provider refused it unseen, because it was not
+        reachable, busy or unavailable.
+        """
+        return self.kind in _PASSING_KINDS and not self.accepted
 
     @property
     def allows_failover(self) -> bool:

@@ -74,6 +74,8 @@ def failure_kind(provider: Provider, reply: Reply) -> FailureKind:
                 return kind
     if reply.status == 429:
         return "busy"
+    if reply.status == 503:
+        return "down"
     # With a wrong credential or an unpaid bill, the request was not at fault: another provider may serve it.
     if reply.status in (401, 402, 403) or reply.status >= 500 or reply.status < 400:
         return "broken"

@@ -143,18 +143,6 @@ async def test_a_video_provider_that_never_responds(open_gateway: OpenGateway) -
 
 
 @sqlite_only
-async def test_a_provider_that_cannot_be_reached(open_gateway: OpenGateway) -> None:
-    """Nothing was sent, so the client may repeat the call by itself."""
-    async with open_gateway() as running:
-        base_url = "http://127.0.0.1:9/v1"
-        providers = {"lab": {**running.lab.settings(), "base_url": base_url}}
-    async with open_gateway(providers=providers) as running:
-        problem = await failure(running)
-        assert (problem.code, problem.should_retry) == ("ALL_PROVIDERS_EXHAUSTED", True)
-        assert "could not be reached" in problem.message
-
-
-@sqlite_only
 async def test_a_video_refused_for_its_content(open_gateway: OpenGateway) -> None:
     async with open_gateway(annex=True) as running:
         running.lab.videos.next(faults.blocked, faults.is_refused)

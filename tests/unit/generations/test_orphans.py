@@ -7,7 +7,7 @@ import pytest
 
 from penstock.accounts.audit import count_orphans
 from penstock.generations.orphans import _check, check_due
-from penstock.generations.rows import list_attempts
+from penstock.generations.rows import list_last_attempts
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
@@ -141,7 +141,7 @@ async def test_two_checks_at_once_record_one_loss(open_gateway: OpenGateway) -> 
     async with open_gateway(job_deadline_seconds=60) as running:
         video_id = await fail_by_deadline(running)
         finish(running, "completed")
-        (attempt,) = await list_attempts(running.gateway.store, video_id)
+        (attempt,) = await list_last_attempts(running.gateway.store, video_id)
         assert [await _check(running.gateway, attempt), await _check(running.gateway, attempt)] == [True, False]
         assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
 

@@ -13,7 +13,7 @@ from penstock.generations.rows import (
     Source,
     get_generation,
     get_generation_by_key,
-    list_attempts,
+    list_last_attempts,
 )
 from penstock.schema import Fingerprint, PlannedCandidate
 from tests.gateway import OpenGateway
@@ -46,7 +46,7 @@ async def test_rows_have_the_columns_of_their_tables(open_gateway: OpenGateway) 
         assert result is not None
         assert (request.values["prompt"], len(result.outputs)) == ("a train", 1)
         assert [candidate.provider for candidate in row.decode_plan().candidates] == ["lab"]
-        (attempt,) = await list_attempts(store, video_id)
+        (attempt,) = await list_last_attempts(store, video_id)
         assert (attempt.state, attempt.provider, attempt.is_open) == ("completed", "lab", False)
 
 
@@ -55,4 +55,4 @@ async def test_an_unknown_generation_is_none(open_gateway: OpenGateway) -> None:
         store, org_id = running.gateway.store, running.caller.org_id
         assert await get_generation(store, "req_unknown", org_id) is None
         assert await get_generation_by_key(store, org_id, "unknown") is None
-        assert await list_attempts(store, "req_unknown") == []
+        assert await list_last_attempts(store, "req_unknown") == []

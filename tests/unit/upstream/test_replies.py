@@ -17,7 +17,7 @@ def provider(**fields: Any) -> Provider:
     ("status", "kind"),
     [
         (301, "broken"), (400, "rejected"), (401, "broken"), (402, "broken"), (403, "broken"), (404, "rejected"),
-        (413, "rejected"), (422, "rejected"), (429, "busy"), (500, "broken"), (503, "broken"),
+        (413, "rejected"), (422, "rejected"), (429, "busy"), (500, "broken"), (503, "down"),
     ],
 )  # fmt: skip
 def test_the_failure_kind_of_each_status(status: int, kind: str) -> None:

@@ -143,6 +143,7 @@ CREATE TABLE attempts (
     id              {id} PRIMARY KEY,
     request_id      {id} NOT NULL REFERENCES generations (id),
     org_id          {id} NOT NULL,
+    round           BIGINT NOT NULL,  -- counts how often all candidates were tried, from 1
     part            BIGINT NOT NULL,  -- which part of the n outputs this attempt is for
     candidate       BIGINT NOT NULL,  -- index into the plan's candidates
     count           BIGINT NOT NULL,  -- number of outputs requested
@@ -159,7 +160,7 @@ CREATE TABLE attempts (
     created_at_ms   BIGINT NOT NULL,
     updated_at_ms   BIGINT NOT NULL
 );
-CREATE INDEX attempts_by_request ON attempts (request_id, id);
+CREATE UNIQUE INDEX attempts_by_request ON attempts (request_id, candidate, part, round);
 CREATE UNIQUE INDEX attempts_by_upstream_id ON attempts (provider, upstream_id) WHERE upstream_id IS NOT NULL;
 CREATE INDEX attempts_to_check ON attempts (check_at_ms) WHERE check_at_ms IS NOT NULL;
 

@@ -101,7 +101,8 @@ WHERE counted <> records OR cost <> spent;
 -- name: audit_attempts
 -- Generations that were sent to a second candidate although the first may have completed them.
 SELECT DISTINCT b.request_id AS id FROM attempts a
-JOIN attempts b ON b.request_id = a.request_id AND b.candidate > a.candidate
+JOIN attempts b ON b.request_id = a.request_id
+    AND (b.round > a.round OR (b.round = a.round AND b.candidate > a.candidate))
 WHERE a.state = 'unknown';
 
 -- name: audit_losses

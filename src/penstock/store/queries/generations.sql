@@ -127,8 +127,9 @@ SELECT cancel_requested FROM generations WHERE id = :id;
 
 -- name: add_attempt
 -- Add an attempt before its call is sent.
-INSERT INTO attempts (id, request_id, org_id, part, candidate, count, provider, state, created_at_ms, updated_at_ms)
-VALUES (:id, :request_id, :org_id, :part, :candidate, :count, :provider, 'intent', :at_ms, :at_ms);
+INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, state, created_at_ms,
+    updated_at_ms)
+VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, 'intent', :at_ms, :at_ms);
 
 -- name: set_attempt
 -- Update an attempt after its call. An ended attempt stays as it is.
@@ -139,6 +140,13 @@ WHERE id = :id AND state IN ('intent', 'submitted');
 -- name: list_attempts
 -- All attempts of a generation, oldest first.
 SELECT * FROM attempts WHERE request_id = :request_id ORDER BY id;
+
+-- name: list_last_attempts
+-- The last attempt of a generation for each candidate and part, oldest first.
+SELECT * FROM attempts WHERE request_id = :request_id AND round = (
+    SELECT MAX(b.round) FROM attempts b
+    WHERE b.request_id = attempts.request_id AND b.candidate = attempts.candidate AND b.part = attempts.part
+) ORDER BY id;
 
 -- name: get_attempt
 -- One attempt, by the id in a callback URL whose signature was checked.
