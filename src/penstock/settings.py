@@ -124,6 +124,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     form_bytes: Annotated[Count, Meta(description="Largest multipart body.")] = 64 * 1024**2
     image_bytes: Annotated[Count, Meta(description="Largest image that a caller may send or name.")] = 20 * 1024**2
     video_bytes: Annotated[Count, Meta(description="Largest video accepted from a provider.")] = 2 * 1024**3
+    receiving_bytes: Annotated[
+        Count,
+        Meta(
+            description="Most bytes of bodies that one process has in memory before their calls begin; an organization "
+            "may have half of them, a key a quarter."
+        ),
+    ] = 256 * 1024**2
     body_seconds: Annotated[Seconds, Meta(description="How long a caller may take to send its body.")] = 120.0
     drain_seconds: Annotated[Pause, Meta(description="How long SIGTERM waits for unfinished calls.")] = 30.0
     image_workers: Annotated[int, Meta(ge=0, description="Child processes for images and videos; 0: one per core.")] = 0
@@ -164,6 +171,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             _check_network(network)
         if Retention.parse(self.media_retention).seconds > Retention.parse(self.media_retention_max).seconds:
             raise ValueError("media_retention is longer than media_retention_max")
+        if self.receiving_bytes < max(self.json_bytes, self.form_bytes):
+            raise ValueError("receiving_bytes is less than json_bytes or form_bytes")
 
     @property
     def base_url(self) -> str:

@@ -21,6 +21,7 @@ from penstock.api.body import (
     has_body,
     read_body,
 )
+from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
@@ -65,6 +66,7 @@ class AsgiApp:
         self._gateway = gateway
         self._router = Router(routes)
         self._limits = Limits.of(gateway.settings)
+        self._budget = BodyBudget(gateway.settings)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -117,8 +119,11 @@ class AsgiApp:
         if scope["query_string"]:
             state.query = query.parse(scope["query_string"])
             query.read(route.query, state.query)
-        has_arrived = scope.get("extensions") is BODY_ARRIVED
-        body = await read_body(route.takes, headers, receive, self._limits, has_arrived=has_arrived)
+        if scope.get("extensions") is BODY_ARRIVED:
+            body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
+        else:
+            with self._budget.receiving(state.caller, headers, receive) as receive_counted:
+                body = await read_body(route.takes, headers, receive_counted, self._limits)
         state.unread = state.unread and route.takes == "unread"
         state.call = call = self._call(state, state.caller, body, scope["scheme"])
         state.reached = True
