@@ -55,7 +55,7 @@ def jpeg(width: int, height: int) -> bytes:
 class JpegRecraft(Recraft):
     """Makes images of a sixteenth of the requested size, so that they are small and differ from the request."""
 
-    def _picture(self, size: str = "64x64") -> dict[str, str]:
+    def _image(self, size: str = "64x64") -> dict[str, str]:
         width, height = (int(side) // 16 for side in size.split("x"))
         return {"image_id": self.new_id(), "url": self.put(jpeg(width, height), "image/jpeg")}
 

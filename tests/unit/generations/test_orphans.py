@@ -104,7 +104,8 @@ async def test_a_job_that_never_ends_is_checked_five_times(open_gateway: OpenGat
                 assert len(labs[0].polls) == before + len(pauses) - 1, "not yet"
                 running.clock.advance(0.001)
                 assert await check_due(running.gateway) == 0
-            assert pauses == [1, 4, 16, 64, 256]
+            assert pauses[0] in (0, 1), "the clock went on a little before the first look"
+            assert pauses[1:] == [4, 16, 64, 256]
             running.clock.advance(DAY)
             assert await check_due(running.gateway) == 0
         assert len(labs[0].polls) == before + 5
