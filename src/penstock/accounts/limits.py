@@ -47,10 +47,9 @@ async def _check_concurrency(tx: Transaction, caller: Caller, limit: int) -> Non
 async def _check_spend(tx: Transaction, caller: Caller, limit: Nanos, hold: Nanos, now_ms: int) -> None:
     """Count what was spent this UTC day and what is held for open requests."""
     first_slot = now_ms // _DAY_MS * _DAY_MS // SLOT_MS
-    spent = await tx.one("sum_key_since", org_id=caller.org_id, key_id=caller.key_id, first=first_slot)
-    held = await tx.one("sum_holds_of_key", org_id=caller.org_id, key_id=caller.key_id)
-    total = (spent["cost"] if spent else 0) + (held["cost"] if held else 0) + hold
-    if total > limit:
+    row = await tx.one("sum_spend_of_key", org_id=caller.org_id, key_id=caller.key_id, first=first_slot)
+    spent = row["spent"] + row["held"] if row else 0
+    if spent + hold > limit:
         seconds_left = (_DAY_MS - now_ms % _DAY_MS) // 1000
         message = f"This key is limited to {dollars(limit)} USD per day."
         raise _rate_limited(message, min(seconds_left, _MAX_RETRY_SECONDS))

@@ -1,6 +1,7 @@
 """The limits of a key: requests per minute, concurrent requests and dollars per day."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from penstock.errors import Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, RunningGateway
+from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
 
 DAY_MS = 86_400_000
 
@@ -105,3 +106,22 @@ async def test_a_limited_call_does_not_change_the_balance(open_gateway: OpenGate
         assert await try_video(running, caller) == "RATE_LIMITED"
         assert await running.money() == before
         assert running.lab.submits == 0
+
+
+@postgres_only
+async def test_dollars_per_day_are_kept_while_images_end_in_two_processes(open_gateway: OpenGateway) -> None:
+    """A request that ends while the limit is checked is counted as held or as spent, not as neither."""
+    async with two_providers() as labs, open_gateway(labs=labs) as first, open_gateway(labs=labs) as second:
+        for _ in range(3):
+            caller = await first.create_caller(usd_per_day="0.40")
+
+            async def call_in_turn(running: RunningGateway, caller: Caller) -> int:
+                accepted = 0
+                for _ in range(5):
+                    with suppress(RateLimited):
+                        await running.image(caller=caller)
+                        accepted += 1
+                return accepted
+
+            callers = [call_in_turn(running, caller) for running in (first, second) for _ in range(6)]
+            assert sum(await asyncio.gather(*callers)) == 10, "ten images at 0.04 dollars"

@@ -50,11 +50,6 @@ VALUES (:org_id, :key_id, :status, :slot, :count, :cost)
 ON CONFLICT (org_id, key_id, status, slot)
 DO UPDATE SET count = usage_slots.count + excluded.count, cost = usage_slots.cost + excluded.cost;
 
--- name: sum_key_since
--- What a key spent since a slot, that one included.
-SELECT COALESCE(SUM(cost), 0) AS cost FROM usage_slots
-WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first;
-
 -- name: sum_requests
 -- Number and cost of requests by key and status. Ended requests of whole slots are read from the slots; unfinished
 -- requests, and those before the first and after the last whole slot, from their rows. One statement, so that no
@@ -128,10 +123,14 @@ SELECT of_key.* FROM (
 SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
--- name: sum_holds_of_key
--- Sum of the holds of a key's unfinished requests.
-SELECT COALESCE(SUM(hold), 0) AS cost FROM requests INDEXED BY requests_by_key_and_status
-WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
+-- name: sum_spend_of_key
+-- What a key spent since a slot, that one included, and what is held for its unfinished requests. One statement: a
+-- request that ends between two would be in neither sum.
+SELECT
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first) AS spent,
+    (SELECT COALESCE(SUM(hold), 0) FROM requests INDEXED BY requests_by_key_and_status
+        WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing')) AS held;
 
 -- name: count_recent_of_key
 -- Number of a key's accepted requests since an id. Rejected calls do not count against the limit.
