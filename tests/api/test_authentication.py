@@ -25,7 +25,7 @@ async def test_request_records_have_the_id_of_their_key(open_gateway: OpenGatewa
         )
         assert record["key_id"] == new["id"]
         listed = await api.call("GET", f"/v1/requests?key_id={new['id']}")
-        assert [one["id"] for one in checked_json("RequestList", listed)["data"]] == [record["id"]]
+        assert [request["id"] for request in checked_json("RequestList", listed)["data"]] == [record["id"]]
 
 
 async def test_a_revoked_key_is_refused_and_its_running_videos_go_on(open_gateway: OpenGateway) -> None:

@@ -55,10 +55,10 @@ async def test_edits(open_gateway: OpenGateway) -> None:
         ):
             edited: ImagesResponse = await ours.images.edit(model="edit-1", prompt="a hat", **wish)
             assert edited.data is not None
-            assert all((one.url or "").startswith("http") for one in edited.data)
+            assert all((image.url or "").startswith("http") for image in edited.data)
             assert len(edited.data) == wish.get("n", 1)
             assert edited.size == ("64x48" if "size" in wish else "1024x1024")
-        heard = [one.fields for one in api.running.lab.edits.received]
+        heard = [received.fields for received in api.running.lab.edits.received]
         assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
         assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
         assert heard[1]["image"] == [picture] * 3
@@ -74,7 +74,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         assert (await polling).status == "completed"
         content = await ours.videos.download_content(started.id)
         assert len(content.content) == len(mp4())
-        assert [one.id async for one in ours.videos.list()] == [started.id]
+        assert [video.id async for video in ours.videos.list()] == [started.id]
 
 
 async def test_chat(open_gateway: OpenGateway) -> None:

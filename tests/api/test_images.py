@@ -98,7 +98,7 @@ MAKERS = {
         Maker("recraft-crisp-upscale", "0.004", 1, "4x4", jpeg, ENLARGE, "recraft"),
     ),
 }
-USUAL = {one.model: one for many in MAKERS.values() for one in many}
+USUAL = {service.model: service for many in MAKERS.values() for service in many}
 
 
 # ------------------------------------------------------------------------------------------------------------- asking
@@ -155,7 +155,7 @@ async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
         lab, annex = [await stack.enter_async_context(scripted_provider(name)) for name in ("lab", "annex")]
         for vendor in vendors.values():
             await stack.enter_async_context(serving(vendor))
-        theirs = {slug: {"base_url": one.url + paths[slug], "key_env": KEY_ENV} for slug, one in vendors.items()}
+        theirs = {slug: {"base_url": server.url + paths[slug], "key_env": KEY_ENV} for slug, server in vendors.items()}
         providers = {"lab": lab.settings(), **theirs}
         api = await stack.enter_async_context(
             served_api(
@@ -218,9 +218,9 @@ async def check_row(
     response = checked_json("ImageResult", await here.call(maker.model, **maker.wish, **more))
     wanted = output_format or "png"
     assert (response["size"], response["output_format"], len(response["data"])) == (maker.size, wanted, n)
-    assert all(("url" in one) == (response_format != "b64_json") for one in response["data"])
-    for one in response["data"]:
-        data, content_type = await here.file(one)
+    assert all(("url" in image) == (response_format != "b64_json") for image in response["data"])
+    for image in response["data"]:
+        data, content_type = await here.file(image)
         assert (format_of(data), size_of(data)) == (wanted, maker.size)
         assert content_type in (None, f"image/{wanted}")
         if maker.made and wanted == maker.native:  # what is right already is not touched
@@ -292,8 +292,8 @@ async def test_every_way_to_give_a_size(open_gateway: OpenGateway) -> None:
             usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
             wish = {**usual.wish, "response_format": "b64_json", **shape.wish}
             response = checked_json("ImageResult", await here.call(shape.model, **wish))
-            for one in response["data"]:
-                data, _ = await here.file(one)
+            for image in response["data"]:
+                data, _ = await here.file(image)
                 found = (size_of(data), format_of(data), response["size"], response["output_format"])
                 assert found == (shape.size, shape.format, shape.size, shape.format), shape
             await here.check_money(response["id"], Decimal(shape.usd or usual.usd))
@@ -323,6 +323,6 @@ async def test_some_of_several_images_fail(open_gateway: OpenGateway) -> None:
         stability.next("generate", faults.rejected, faults.rejected)
         wish = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
         response = checked_json("ImageResult", await here.call("stability/core", **wish))
-        assert [format_of((await here.file(one))[0]) for one in response["data"]] == ["webp"] * 3
-        assert [one["outcome"] for one in response["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
+        assert [format_of((await here.file(image))[0]) for image in response["data"]] == ["webp"] * 3
+        assert [attempt["outcome"] for attempt in response["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
         await here.check_money(response["id"], 3 * Decimal("0.03"))

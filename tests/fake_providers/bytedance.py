@@ -31,7 +31,7 @@ class ByteDance(FakeProvider):
     @route("POST /api/v3/contents/generations/tasks")
     def create(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
-        images = [one for one in fields["content"] if one["type"] == "image_url"]
+        images = [item for item in fields["content"] if item["type"] == "image_url"]
         if len(images) > 1 and not all(image.get("role") for image in images):
             return FakeResponse(trouble("InvalidParameter", "role must be specified"), 400)
         job = self.begin(dict(fields), prefix="cgt-20261115-")

@@ -34,7 +34,7 @@ class XAI(FakeProvider):
     def edit(self, call: Exchange) -> FakeResponse:
         fields = call.request.fields
         given = fields.get("images") or [fields["image"]]
-        if not all(one["type"] == "image_url" and one["url"].startswith("data:image/") for one in given):
+        if not all(image["type"] == "image_url" and image["url"].startswith("data:image/") for image in given):
             return FakeResponse({"code": "invalid-argument", "error": "An image is not one."}, 400)
         return self._images(fields, len(given))
 

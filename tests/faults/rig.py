@@ -264,7 +264,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
 
         self._films += count
         found = await asyncio.gather(*(ask(self._films - number) for number in range(count)))
-        return [one for one in found if one]
+        return [video_id for video_id in found if video_id]
 
     async def videos(self, served: Running) -> list[dict[str, Any]]:
         """All videos, page by page."""
@@ -375,7 +375,7 @@ price = {{ unit = "second", usd = "{SECOND_USD}" }}
                 theirs.verify(delivery.body.decode(), headers)
             bodies[delivery.id].add(delivery.body)
         assert bodies.keys() == {f"msg_{video_id}" for video_id in shown}
-        assert all(len(one) == 1 for one in bodies.values())
+        assert all(len(deliveries) == 1 for deliveries in bodies.values())
         for delivery in self.deliveries:
             video = shown[delivery.event["data"]["id"]]
             status = "cancelled" if (video["error"] or {}).get("code") == "CANCELLED" else video["status"]

@@ -89,8 +89,8 @@ class Recording:
     def model(self) -> Model:
         """The first of that name, and of that `upstream` if the recording says so, that takes so many images."""
         named = [model for model in known_providers()[self.slug].models if model.id == self.content["model"]]
-        found = [one for one in named if self.content.get("upstream", one.upstream) == one.upstream]
-        return next(one for one in found if len(found) == 1 or self._fits(one))
+        found = [model for model in named if self.content.get("upstream", model.upstream) == model.upstream]
+        return next(model for model in found if len(found) == 1 or self._fits(model))
 
     def _fits(self, model: Model) -> bool:
         images = {name: len(list(_input_images(self.content["request"].get(name)))) for name in IMAGES}
@@ -236,16 +236,16 @@ def bytes_to_base64(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, dict):
-        return {name: bytes_to_base64(one) for name, one in value.items()}
-    return [bytes_to_base64(one) for one in value] if isinstance(value, list) else value
+        return {name: bytes_to_base64(item) for name, item in value.items()}
+    return [bytes_to_base64(item) for item in value] if isinstance(value, list) else value
 
 
 def base64_to_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"base64"}:
             return base64.b64decode(value["base64"])
-        return {name: base64_to_bytes(one) for name, one in value.items()}
-    return [base64_to_bytes(one) for one in value] if isinstance(value, list) else value
+        return {name: base64_to_bytes(item) for name, item in value.items()}
+    return [base64_to_bytes(item) for item in value] if isinstance(value, list) else value
 
 
 # -------------------------------------------------------------------------------------------------------------- playing

@@ -72,7 +72,7 @@ async def test_a_broke_caller_is_served(open_gateway: OpenGateway) -> None:
 async def test_models_are_listed_with_their_price(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
         shown = running.gateway.catalog.describe("a1111/loaded")
-        assert {(one["task"], one["usd"]) for one in shown["pricing"]} == {("image", "0"), ("edit", "0")}
+        assert {(price["task"], price["usd"]) for price in shown["pricing"]} == {("image", "0"), ("edit", "0")}
 
 
 async def test_edits_are_as_large_as_the_image(open_gateway: OpenGateway) -> None:

@@ -70,7 +70,7 @@ async def test_videos_between_two_images(open_gateway: OpenGateway) -> None:
         )
         assert video["status"] == "completed"
     sent = ark.received("create")[0].fields
-    assert [one.get("role") for one in sent["content"]] == [None, "first_frame", "last_frame"]
+    assert [item.get("role") for item in sent["content"]] == [None, "first_frame", "last_frame"]
     assert sent["ratio"] == "adaptive", "no other ratio is accepted together with images"
     assert len(sent["safety_identifier"]) == 64, "who it is stays here"
 

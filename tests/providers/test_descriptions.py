@@ -77,10 +77,10 @@ def operation(slug: str, method: str, url: str) -> dict[str, Any] | None:
 def resolved(node: Any) -> Any:
     """OpenAPI's `nullable` is no word of JSON Schema's."""
     if isinstance(node, list):
-        return [resolved(one) for one in node]
+        return [resolved(item) for item in node]
     if not isinstance(node, dict):
         return node
-    plain = {name: resolved(one) for name, one in node.items() if name != "nullable"}
+    plain = {name: resolved(item) for name, item in node.items() if name != "nullable"}
     return {"anyOf": [plain, {"type": "null"}]} if node.get("nullable") is True else plain
 
 
@@ -112,7 +112,7 @@ OURS = [recording for recording in recordings() if recording.slug in PATHS]
 @pytest.mark.parametrize("slug", PATHS)
 def test_exchanges_fit_the_description(slug: str) -> None:
     compared, found = 0, list[str]()
-    for recording in (one for one in OURS if one.slug == slug):
+    for recording in (described for described in OURS if described.slug == slug):
         for exchange in recording.content["exchanges"]:
             sent = exchange["sent"]
             if (known := operation(slug, sent["method"], sent["url"])) is None:
@@ -124,7 +124,7 @@ def test_exchanges_fit_the_description(slug: str) -> None:
             if status in known["responses"] and status < "300" and "json" in exchange["reply"]:
                 compared += 1
                 details = breaches(slug, known["responses"][status], exchange["reply"]["json"])
-                found += (f"{recording}: {one}" for one in details)
+                found += (f"{recording}: {detail}" for detail in details)
     assert compared >= 4
     assert not found, "\n" + "\n".join(found)
 
@@ -178,7 +178,9 @@ async def test_simulators_fit_the_description(
             assert made["status"] == "completed", made
     for method, asked, answer in response:
         if known := operation(slug, method, asked):
-            shape = next(one for status, one in known["responses"].items() if status.startswith("2"))
+            shape = next(
+                response_shape for status, response_shape in known["responses"].items() if status.startswith("2")
+            )
             found += breaches(slug, shape, answer)
             compared += 1
     assert compared

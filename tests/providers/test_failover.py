@@ -234,7 +234,7 @@ async def test_an_unhealthy_provider_comes_last_until_its_pause_ends(open_gatewa
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 4))
         ended = [await running.wait_for_video(video) for video in videos]
-        assert [one["metadata"]["provider"] for one in ended] == ["fal"] * 4 + ["vidu"]
+        assert [record["metadata"]["provider"] for record in ended] == ["fal"] * 4 + ["vidu"]
         assert [len(await running.attempts(video)) for video in videos] == [2, 2, 2, 1, 1]
         assert running.gateway.health.is_healthy("vidu", "viduq3-pro")
 
@@ -250,7 +250,7 @@ async def test_retry_after_is_respected(open_gateway: OpenGateway) -> None:
         running.clock.advance(11)
         videos.append(await start(running, first, "create", 2))
         ended = [await running.wait_for_video(video) for video in videos]
-        assert [one["metadata"]["provider"] for one in ended] == ["fal", "fal", "vidu"]
+        assert [record["metadata"]["provider"] for record in ended] == ["fal", "fal", "vidu"]
 
 
 async def test_an_unhealthy_provider_is_tried_if_the_others_fail(open_gateway: OpenGateway) -> None:
@@ -261,7 +261,7 @@ async def test_an_unhealthy_provider_is_tried_if_the_others_fail(open_gateway: O
         second.next("submit", wrong(503))
         later = await start(running, first, "create", 2)
         ended = [await running.wait_for_video(video) for video in (waiting, later)]
-        assert [one["metadata"]["provider"] for one in ended] == ["fal", "vidu"]
+        assert [record["metadata"]["provider"] for record in ended] == ["fal", "vidu"]
         assert {attempt["provider"]: attempt["candidate"] for attempt in await running.attempts(later)} == {
             "fal": 0,
             "vidu": 1,

@@ -38,7 +38,7 @@ def test_client_polls_a_job(client: openai.OpenAI) -> None:
     begun: Any = client.post(KONTEXT, body={"prompt": "a fox"}, cast_to=object)
     asked = {"id": begun["request_id"]}
     seen: list[Any] = [client.post(f"{KONTEXT}/get_result", body=asked, cast_to=object) for _ in range(2)]
-    assert [one["status"] for one in seen] == ["Pending", "Ready"]
+    assert [response["status"] for response in seen] == ["Pending", "Ready"]
     lost: Any = client.post(f"{KONTEXT}/get_result", body={"id": "another"}, cast_to=object)
     assert lost["status"] == "Task not found"
 

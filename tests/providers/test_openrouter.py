@@ -247,7 +247,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == "0.42", "what it reports"
     received = router.received("video")[0].fields
-    assert [one["frame_type"] for one in received.pop("frame_images")] == ["first_frame", "last_frame"]
+    assert [image["frame_type"] for image in received.pop("frame_images")] == ["first_frame", "last_frame"]
     assert received == {
         "model": "kwaivgi/kling-v3.0-std", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16",
         "generate_audio": False,

@@ -90,7 +90,7 @@ async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:
     runway = Runway()
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
         quoted = [await running.video(model="veo-3.1", seconds=8, query=DRY, **more) for more in SOUNDS]
-        assert [one.json["total_cost_micros"] for one in quoted] == [3_200_000, 1_600_000]
+        assert [response.json["total_cost_micros"] for response in quoted] == [3_200_000, 1_600_000]
         await create_video(running, model="veo-3.1", seconds=8, resolution="1080p", negative_prompt="rain")
     assert runway.received("text_to_video")[0].fields == {
         "model": "veo3.1", "promptText": "a train", "ratio": "1920:1080", "duration": 8, "negativePrompt": "rain",

@@ -46,7 +46,7 @@ def test_client_creates_videos(client: openai.OpenAI) -> None:
     body = {"model": "grok-imagine-video", "prompt": "a fox", "duration": 8}
     begun: Any = client.post("/videos/generations", body=body, cast_to=object)
     seen: list[Any] = [client.get(f"/videos/{begun['request_id']}", cast_to=object) for _ in range(3)]
-    assert [one["status"] for one in seen] == ["pending", "pending", "done"]
+    assert [response["status"] for response in seen] == ["pending", "pending", "done"]
     assert seen[-1]["usage"] == {"cost_in_usd_ticks": 5_600_000_000}
 
 

@@ -44,7 +44,7 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
     assert opened(fetched(by_address.data[0].url)).size == (256, 256)
     inside = client.images.generate(model="image-1", prompt="a pear", response_format="b64_json", n=2)
     assert inside.data is not None
-    assert len([opened(base64.b64decode(one.b64_json or "")) for one in inside.data]) == 2
+    assert len([opened(base64.b64decode(image.b64_json or "")) for image in inside.data]) == 2
     edited = client.images.edit(model="edit-1", prompt="a hat", image=[("a.png", png(64, 64)), ("b.png", png(64, 64))])
     assert edited.data is not None
     assert fetched(edited.data[0].url).startswith(b"\x89PNG")
@@ -54,7 +54,7 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
     done = client.videos.poll(film.id)
     assert (done.status, done.seconds, done.size) == ("completed", "4", "1280x720")
     assert client.videos.download_content(film.id).read() == mp4()
-    assert [one.id for one in client.videos.list()] == [film.id]
+    assert [video.id for video in client.videos.list()] == [film.id]
     client.videos.delete(film.id)
     assert client.videos.retrieve(film.id).status == "completed", "what is finished stays finished"
 

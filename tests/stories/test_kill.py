@@ -84,8 +84,8 @@ def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvi
             video = served.call("GET", f"/compat/v1/videos/{video_id}").json
             return video["status"], video["error"] and video["error"]["code"]
 
-        until(lambda: all(shown(one)[0] in ("completed", "failed") for one in ids), 60)
-        ends = Counter(shown(one) for one in ids)
+        until(lambda: all(shown(video_id)[0] in ("completed", "failed") for video_id in ids), 60)
+        ends = Counter(shown(video_id) for video_id in ids)
         assert set(ends) <= {("completed", None), ("failed", "UPSTREAM_OUTCOME_UNKNOWN")}
         assert ends["completed", None] >= 4
         assert len(lab.videos) <= len(ids)

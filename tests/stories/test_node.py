@@ -52,8 +52,8 @@ def test_openai(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     assert saw["fetched"] == [200, "image/png"]
     assert (saw["pictures"], saw["magic"], saw["edited"]) == (2, "PNG", True)
     assert (saw["several"], saw["masked"]) == (2, ["1024x1024", "WEBP"])
-    assert [len(one.fields["image"]) for one in lab.edits.received] == [1, 2, 1]
-    assert [one.fields.get("mask") is not None for one in lab.edits.received] == [False, False, True]
+    assert [len(received.fields["image"]) for received in lab.edits.received] == [1, 2, 1]
+    assert [received.fields.get("mask") is not None for received in lab.edits.received] == [False, False, True]
     assert saw["promised"] == "queued"
     assert saw["video"][1:] == ["completed", "4", "1280x720"]
     assert saw["listed"] == [saw["video"][0]]

@@ -21,7 +21,7 @@ RECORD, REPLAY = {"x-service-replay": "record"}, {"x-service-replay": "replay-or
 def connections(port: int) -> int:
     """Return how many sockets of this process are connected to that port; the client keeps them open for a minute."""
     reached = psutil.Process(os.getpid()).net_connections("tcp")
-    return sum(bool(one.raddr) and one.raddr.port == port for one in reached)
+    return sum(bool(connection.raddr) and connection.raddr.port == port for connection in reached)
 
 
 async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, Any]:

@@ -120,7 +120,7 @@ async def test_unfinished_generations_of_the_last_process_are_resumed(open_gatew
         async with open_gateway(labs=labs, works=False, worker=False) as running:
             ids = [(await running.video(seconds=1)).json["id"] for _ in range(5)]
         async with open_gateway(labs=labs) as running:
-            assert {(await running.wait_for_video(one))["status"] for one in ids} == {"completed"}
+            assert {(await running.wait_for_video(video_id))["status"] for video_id in ids} == {"completed"}
 
 
 @sqlite_only

@@ -29,7 +29,7 @@ def test_every_command_has_a_help_text(path: tuple[str, ...]) -> None:
     command = EVERY[path]
     assert command.help
     assert command.help.strip().endswith(".")
-    assert all(one.help for one in command.params if one.param_type_name == "option")
+    assert all(parameter.help for parameter in command.params if parameter.param_type_name == "option")
     assert "Usage:" in done(*path, "--help").out
 
 

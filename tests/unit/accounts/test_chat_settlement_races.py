@@ -107,7 +107,11 @@ async def test_chats_and_images_at_once_spend_no_more_than_there_is(open_gateway
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         refused = [outcome for outcome in outcomes if isinstance(outcome, InsufficientBalance)]
         assert 0 < len(refused) < len(calls)
-        assert not [one for one in outcomes if isinstance(one, Exception) and not isinstance(one, InsufficientBalance)]
+        assert not [
+            outcome
+            for outcome in outcomes
+            if isinstance(outcome, Exception) and not isinstance(outcome, InsufficientBalance)
+        ]
         await check_agreement(running, credit)
 
 

@@ -15,8 +15,8 @@ CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello
 def values(response: RawResponse) -> dict[tuple[str, ...], float]:
     assert response.status == 200
     assert response.headers["content-type"].startswith("text/plain; version=")
-    found = [one for family in text_string_to_metric_families(response.body.decode()) for one in family.samples]
-    return {(one.name, *one.labels.values()): one.value for one in found}
+    found = [sample for family in text_string_to_metric_families(response.body.decode()) for sample in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in found}
 
 
 async def test_metrics_count_calls(tmp_path: Path) -> None:

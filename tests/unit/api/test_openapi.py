@@ -34,7 +34,7 @@ def test_the_document_and_the_router_have_the_same_paths() -> None:
 
 
 def test_operation_ids_are_unique() -> None:
-    names = [one["operationId"] for methods in DOCUMENT["paths"].values() for one in methods.values()]
+    names = [described["operationId"] for methods in DOCUMENT["paths"].values() for described in methods.values()]
     assert len(names) == len(set(names))
 
 
@@ -56,17 +56,17 @@ def test_every_schema_is_a_json_schema() -> None:
     for schema in DOCUMENT["components"]["schemas"].values():
         check(schema)
     for methods in DOCUMENT["paths"].values():
-        for one in methods.values():
-            for parameter in one["parameters"]:
+        for described in methods.values():
+            for parameter in described["parameters"]:
                 check(parameter["schema"])
-            for content in one.get("requestBody", {}).get("content", {}).values():
+            for content in described.get("requestBody", {}).get("content", {}).values():
                 check(content["schema"])
 
 
 def test_every_error_has_the_envelope_and_every_response_an_id() -> None:
     for path, methods in DOCUMENT["paths"].items():
-        for one in methods.values():
-            for status, response in one["responses"].items():
+        for described in methods.values():
+            for status, response in described["responses"].items():
                 assert set(response["headers"]) == {"x-request-id", "X-Service-Request-Id"}
                 if int(status) >= 400:
                     schema = response["content"]["application/json"]["schema"]
@@ -122,18 +122,22 @@ def test_the_body_of_a_key_allows_no_further_fields() -> None:
 
 
 def test_query_parameters_have_their_limits() -> None:
-    found = {one["name"]: one for one in operation("get", "/v1/requests")["parameters"]}
+    found = {parameter["name"]: parameter for parameter in operation("get", "/v1/requests")["parameters"]}
     assert found["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
     assert found["created_after"]["schema"] == {"type": "string", "format": "date-time"}
     assert "rejected" in found["status"]["schema"]["enum"]
-    assert not any(one["required"] for one in found.values())
-    assert all(one["required"] for one in operation("get", "/m/{media_id}")["parameters"])
+    assert not any(parameter["required"] for parameter in found.values())
+    assert all(parameter["required"] for parameter in operation("get", "/m/{media_id}")["parameters"])
 
 
 def test_path_parameters_and_headers_are_listed() -> None:
     [model, *_] = operation("get", "/compat/v1/models/{model}")["parameters"]
     assert (model["name"], model["in"], model["required"]) == ("model", "path", True)
-    replay = {one["name"]: one for one in operation("post", "/compat/v1/videos")["parameters"] if one["in"] == "header"}
+    replay = {
+        parameter["name"]: parameter
+        for parameter in operation("post", "/compat/v1/videos")["parameters"]
+        if parameter["in"] == "header"
+    }
     assert "replay-or-mock" in replay["X-Service-Replay"]["schema"]["enum"]
     assert replay["X-Service-Replay-Match"]["schema"]["default"] == "standard"
 
@@ -155,7 +159,9 @@ def test_a_new_route_is_a_new_operation() -> None:
     assert operation["operationId"] == "made_up"
     accepted = operation["responses"]["202"]["content"]
     assert set(accepted) == {"application/json", "text/event-stream"}
-    assert [one["$ref"].rpartition("/")[2] for one in accepted["application/json"]["schema"]["anyOf"]] == [
+    assert [
+        alternative["$ref"].rpartition("/")[2] for alternative in accepted["application/json"]["schema"]["anyOf"]
+    ] == [
         "Health",
         "Balance",
     ]

@@ -59,7 +59,7 @@ def test_scripts_import_existing_names_and_use_existing_elements() -> None:
         text = path.read_text()
         assert set(re.findall(r'from "\./([^"]+)"', text)) <= PARTS, path.name
         named = re.findall(r'\bat\("([^"]+)"\)|\bsay\("([^"]+)"', text)
-        assert {one or other for one, other in named} <= set(ids), path.name
+        assert {model or other for model, other in named} <= set(ids), path.name
 
 
 def test_scripts_insert_text_and_never_markup() -> None:

@@ -16,11 +16,13 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             response = await served.call("GET", "/v1/providers", key=account.admin.key)
     assert response.status == 200
-    rows = {one["id"]: one for one in response.json["data"]}
+    rows = {provider["id"]: provider for provider in response.json["data"]}
     assert list(rows) == sorted(rows)
     assert (rows["atelier"]["on"], rows["atelier"]["reason"], rows["atelier"]["credential"]) == (True, None, None)
     assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.known["atelier"].models})
-    assert {one["model"]: (one["well"], one["good"], one["bad"]) for one in rows["atelier"]["health"]} == {
+    assert {
+        health["model"]: (health["well"], health["good"], health["bad"]) for health in rows["atelier"]["health"]
+    } == {
         "sketch": (True, 1, 0),
         "clip": (False, 0, 3),
     }

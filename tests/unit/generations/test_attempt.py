@@ -170,7 +170,7 @@ async def test_immediate_results_may_share_an_upstream_id(open_gateway: OpenGate
     async with open_gateway() as running:
         running.lab.next_ids.extend(["same", "same"])
         made = [await running.image(), await running.image()]
-        assert [one["metadata"]["upstream_id"] for one in made] == ["same", "same"]
+        assert [response["metadata"]["upstream_id"] for response in made] == ["same", "same"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- polls

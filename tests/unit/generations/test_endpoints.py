@@ -289,7 +289,11 @@ async def test_an_idempotency_key_with_another_body(open_gateway: OpenGateway) -
             await running.video(idempotency_key="k", prompt="a ship"),
         )
         assert first.json["id"] == same.json["id"] == other.json["id"]
-        assert [one.headers.get("idempotency-mismatch") for one in (first, same, other)] == [None, None, "true"]
+        assert [response.headers.get("idempotency-mismatch") for response in (first, same, other)] == [
+            None,
+            None,
+            "true",
+        ]
         await running.wait_until_idle()
         assert len(running.lab.invoice) == 1
 
@@ -343,7 +347,7 @@ async def test_the_next_provider_is_tried(open_gateway: OpenGateway) -> None:
         running.lab.images.always(faults.broken)
         made = await running.image()
         assert made["metadata"]["executed_model"] == "annex/easel-1"
-        assert [one["outcome"] for one in made["metadata"]["attempts"]] == ["broken", "made"]
+        assert [attempt["outcome"] for attempt in made["metadata"]["attempts"]] == ["broken", "made"]
         assert await running.money() == (nanos("9.96"), 0)
         assert (len(running.lab.invoice), len(running.annex.invoice)) == (0, 1)
 

@@ -45,7 +45,7 @@ def test_input_references_in_every_notation(form: Form, found: list[Any]) -> Non
 @pytest.mark.parametrize("names", [["image"], ["image[]", "image[]"], ["image[0]", "image[1]"], ["image", "image"]])
 def test_images_repeat(names: list[str]) -> None:
     form: Form = [(name, UploadedFile(str(number).encode())) for number, name in enumerate(names)]
-    assert [one.data for one in forms.read(form, EDIT)["image"]] == [b"0", b"1"][: len(names)]
+    assert [file.data for file in forms.read(form, EDIT)["image"]] == [b"0", b"1"][: len(names)]
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_openai_client_can_send_every_field() -> None:
 
 def test_openai_client_can_send_a_file() -> None:
     read = sent_by_openai(input_reference=b"image data")
-    assert [one.data for one in read["input_reference"]] == [b"image data"]
+    assert [file.data for file in read["input_reference"]] == [b"image data"]

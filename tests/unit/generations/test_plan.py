@@ -130,8 +130,8 @@ async def test_mocked_images_have_the_requested_format_and_size(
         wish = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
         response = await send(running, "image", {"": "mock"}, **wish)
         assert len(response.json["data"]) == n
-        for one in response.json["data"]:
-            with Image.open(io.BytesIO(base64.b64decode(one["b64_json"]))) as picture:
+        for image in response.json["data"]:
+            with Image.open(io.BytesIO(base64.b64decode(image["b64_json"]))) as picture:
                 assert (f"{picture.width}x{picture.height}", picture.format) == (size, form.upper())
         assert running.lab.invoice == []
 

@@ -36,9 +36,9 @@ async def test_alike_calls_make_one_recording_and_one_upstream_call(open_gateway
         assert len(running.lab.invoice) == 1
         recordings = (await running.gateway.recordings.page(running.caller.org_id)).data
         assert len(recordings) == 1
-        stands = sorted(one["x-service-replay-status"] for one in responses if isinstance(one, dict))
+        stands = sorted(response["x-service-replay-status"] for response in responses if isinstance(response, dict))
         assert stands == ["recorded", *["replayed"] * 4]
-        assert {one["x-service-replay-recording"] for one in responses if isinstance(one, dict)} == {
+        assert {response["x-service-replay-recording"] for response in responses if isinstance(response, dict)} == {
             recordings[0]["id"]
         }
 
@@ -48,8 +48,8 @@ async def test_when_the_first_call_fails_the_next_one_records(open_gateway: Open
     async with open_gateway() as running:
         running.lab.images.next(faults.error(500, "Oops."))
         responses = await together(running, 3)
-        assert sum(isinstance(one, Problem) for one in responses) == 1
-        assert sorted(one["x-service-replay-status"] for one in responses if isinstance(one, dict)) == [
+        assert sum(isinstance(response, Problem) for response in responses) == 1
+        assert sorted(response["x-service-replay-status"] for response in responses if isinstance(response, dict)) == [
             "recorded",
             "replayed",
         ]
@@ -60,12 +60,16 @@ async def test_when_the_first_call_fails_the_next_one_records(open_gateway: Open
 async def test_alike_videos_follow_the_first(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         calls = [running.call(VIDEO, headers=OR_RECORD) for _ in range(3)]
-        started = [await endpoints.start_video(running.gateway, one) for one in calls]
-        assert [one.headers["x-service-replay-status"] for one in started] == ["recorded", "replayed", "replayed"]
-        for one in started:
-            assert (await running.wait_for_request(one.json["id"]))["status"] == "completed"
+        started = [await endpoints.start_video(running.gateway, call) for call in calls]
+        assert [response.headers["x-service-replay-status"] for response in started] == [
+            "recorded",
+            "replayed",
+            "replayed",
+        ]
+        for response in started:
+            assert (await running.wait_for_request(response.json["id"]))["status"] == "completed"
         assert len(running.lab.invoice) == 1
-        costs = [(await running.record(one.json["id"]))["cost"] for one in started]
+        costs = [(await running.record(response.json["id"]))["cost"] for response in started]
         assert [cost > 0 for cost in costs] == [True, False, False]
 
 

@@ -77,13 +77,13 @@ async def test_pages_of_videos(open_gateway: OpenGateway) -> None:
             running.clock.advance(1)
             made.append((await running.video()).json["id"])
         page = await listed(running, limit="2")
-        assert [one["id"] for one in page["data"]] == [made[4], made[3]]
+        assert [video["id"] for video in page["data"]] == [made[4], made[3]]
         assert (page["object"], page["first_id"], page["last_id"], page["has_more"]) == ("list", made[4], made[3], True)
         page = await listed(running, limit="3", after=made[3])
-        assert [one["id"] for one in page["data"]] == made[2::-1]
+        assert [video["id"] for video in page["data"]] == made[2::-1]
         assert page["has_more"] is False
         page = await listed(running, order="asc", after=made[1], limit="2")
-        assert [one["id"] for one in page["data"]] == made[2:4]
+        assert [video["id"] for video in page["data"]] == made[2:4]
         assert page["has_more"] is True
         assert (await listed(running, await running.create_caller_in_new_org()))["data"] == []
 

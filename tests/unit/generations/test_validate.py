@@ -330,7 +330,11 @@ def test_invalid_input_references_are_refused(said: Any, words: str) -> None:
 
 def test_edits_take_json() -> None:
     wish = wished(validate.edit, image=[PNG, ADDRESS], mask={"image_url": PNG})
-    assert [(one.role, one.source) for one in wish.inputs] == [("image", PNG), ("image", ADDRESS), ("mask", PNG)]
+    assert [(source.role, source.source) for source in wish.inputs] == [
+        ("image", PNG),
+        ("image", ADDRESS),
+        ("mask", PNG),
+    ]
 
 
 def test_edits_take_forms() -> None:
@@ -342,7 +346,7 @@ def test_edits_take_forms() -> None:
         ("n", "2"),
     ]
     wish = validate.edit(call(form=form), SETTINGS)
-    assert [one.role for one in wish.inputs] == ["image", "image", "mask"]
+    assert [source.role for source in wish.inputs] == ["image", "image", "mask"]
     assert wish.request.values == {"n": 2}
 
 

@@ -216,12 +216,12 @@ def test_models_can_be_switched_off() -> None:
         route(known, "fox")
     with pytest.raises(ModelDisabled):
         known.describe("fox")
-    assert "fox" not in [one["id"] for one in known.list()]
+    assert "fox" not in [listed_model["id"] for listed_model in known.list()]
 
 
 def test_changes_apply_to_all_providers_of_a_model_or_to_one() -> None:
     known = catalog(models={"fox": {"priority": 7}, "two/fox": {"priority": 1, "enabled": True}})
-    assert [(one.provider.slug, one.model.priority) for one in route(known, "fox").candidates] == [
+    assert [(candidate.provider.slug, candidate.model.priority) for candidate in route(known, "fox").candidates] == [
         ("two", 1),
         ("one", 7),
     ]
@@ -284,7 +284,7 @@ def test_the_router_serves_only_chat() -> None:
 
 
 def test_the_routers_named_models_are_listed_and_its_wildcard_is_not() -> None:
-    assert [one["id"] for one in catalog(ROUTER, router="hub").list()] == ["hub/named"]
+    assert [listed_model["id"] for listed_model in catalog(ROUTER, router="hub").list()] == ["hub/named"]
 
 
 # --------------------------------------------------------------------------------------------------------------- others
@@ -305,10 +305,10 @@ def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
         candidate = found.find_candidate(PlannedCandidate("one", "fox", "v1"), task)
         assert candidate is not None
         assert candidate.model.op.task == task
-    for one in (from_text, from_image):
-        candidate = found.find_candidate(PlannedCandidate("one", "fox", "v1", send=one.op.send), "video")
+    for variant in (from_text, from_image):
+        candidate = found.find_candidate(PlannedCandidate("one", "fox", "v1", send=variant.op.send), "video")
         assert candidate is not None
-        assert candidate.model == one
+        assert candidate.model == variant
     assert found.find_candidate(PlannedCandidate("one", "fox", "v1"), "upscale") is None
 
 
@@ -340,7 +340,9 @@ def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
             if one.upstream != upstream:
                 raise InvalidRequest("not here")
 
-        assert [one.executed_model for one in capable_route(found, wanted, check).candidates] == [f"one/{upstream}"]
+        assert [candidate.executed_model for candidate in capable_route(found, wanted, check).candidates] == [
+            f"one/{upstream}"
+        ]
     assert len(capable_route(found, wanted, lambda model, request: None).candidates) == 1
 
 

@@ -54,9 +54,9 @@ def test_a_model_object() -> None:
 
 
 def test_the_list_has_each_id_once() -> None:
-    assert [one["id"] for one in catalog().list()] == ["fox", "video-1", "two/own"]
-    assert not any("schema" in one for one in catalog().list())
-    assert all(one["schema"]["properties"]["prompt"] for one in catalog().list(schema=True))
+    assert [listed_model["id"] for listed_model in catalog().list()] == ["fox", "video-1", "two/own"]
+    assert not any("schema" in listed_model for listed_model in catalog().list())
+    assert all(listed_model["schema"]["properties"]["prompt"] for listed_model in catalog().list(schema=True))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ KNOWN = Provider(
 
 def read(text: str) -> dict[str, Provider]:
     written = tomllib.loads(text)["providers"]
-    return {one.slug: one for one in configured.providers({"fal": KNOWN}, written)}
+    return {provider_read.slug: provider_read for provider_read in configured.providers({"fal": KNOWN}, written)}
 
 
 def lab(models: str, head: str = LAB) -> Provider:

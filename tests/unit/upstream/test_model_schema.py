@@ -135,10 +135,10 @@ def test_limits_of_two_providers_are_combined() -> None:
 
 def test_every_schema_is_valid() -> None:
     known = {id(model.op): model.op for provider in discover() for model in provider.models}
-    for one in (*known.values(), *openai_compatible.OPERATIONS.values()):
-        schema = model_schema.schema([one])
+    for operation in (*known.values(), *openai_compatible.OPERATIONS.values()):
+        schema = model_schema.schema([operation])
         jsonschema_rs.meta.validate(schema)
-        assert set(schema["required"]) <= schema["properties"].keys(), f"{one.task} {one.send}"
+        assert set(schema["required"]) <= schema["properties"].keys(), f"{operation.task} {operation.send}"
 
 
 def test_a_valid_request_fits_its_schema() -> None:
