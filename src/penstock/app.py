@@ -36,6 +36,7 @@ from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
+from penstock.store.probe import WriteProbe
 from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
@@ -113,6 +114,7 @@ async def build_gateway(
             chat_settlement=chat_settlement,
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,
+            write_probe=WriteProbe(store, clock),
         )
 
 

@@ -1,7 +1,8 @@
 """Every error that a caller can see, with its status, type and code."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -155,6 +156,20 @@ class StorageUnavailable(Problem):
     """The database or the storage cannot be written; nothing is charged."""
 
     status = 503
+
+
+@contextmanager
+def nothing_sent() -> Iterator[None]:
+    """Let a caller retry after a StorageUnavailable in this block, where nothing is sent to a provider.
+
+    Not if the transaction may be committed: then the problem says already that the call must not be repeated.
+    """
+    try:
+        yield
+    except StorageUnavailable as problem:
+        if problem.should_retry is None:
+            problem.should_retry = True
+        raise
 
 
 class Unavailable(Problem):

@@ -16,6 +16,7 @@ from penstock.metrics import Metrics
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
+from penstock.store.probe import WriteProbe
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
@@ -45,10 +46,15 @@ class Gateway:
     chat_settlement: ChatSettlement
     recordings: Recordings
     worker_pool: WorkerPool
+    write_probe: WriteProbe
     metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began
     draining: bool = False
 
     async def ready(self) -> bool:
-        """Whether calls are accepted: not while draining, and not before the first start is complete."""
-        return not self.draining and await self.store.one("get_fact", name="first_org") is not None
+        """Whether calls are accepted: not while draining, before the first start is complete, or while the database
+        cannot be written.
+        """
+        if self.draining or await self.store.one("get_fact", name="first_org") is None:
+            return False
+        return await self.write_probe.succeeds()

@@ -21,7 +21,7 @@ from penstock.accounts.requests import (
     open_request,
 )
 from penstock.clock import Clock
-from penstock.errors import StorageUnavailable
+from penstock.errors import StorageUnavailable, nothing_sent
 from penstock.schema import SLOT_MS, Call, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
@@ -155,8 +155,8 @@ class ChatSettlement:
         in_store = self.store.dialect == "postgres" or caller.is_limited
         reservation = Reservation(call, request, amount, modality, in_store)
         if in_store:
-            with self.holding(caller.org_id, amount):
-                await self.store.write(partial(self._hold, reservation))
+            with self.holding(caller.org_id, amount), nothing_sent():
+                await self.store.write(partial(self._hold, reservation), org_id=caller.org_id)
         elif caller.prepaid:
             balance = await self._sufficient_balance(caller.org_id, amount)
             balance.reserved += amount

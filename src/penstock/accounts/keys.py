@@ -187,7 +187,7 @@ class Keys:
                 raise NotFound(f"No such organization: {org_id}.")
             await tx.run("add_key", **columns)
 
-        await self._store.write(write)
+        await self._store.write(write, org_id=org_id)
         return NewKey(key, row)
 
     async def revoke_key(self, org_id: str, key_id: str) -> KeyRow:

@@ -260,7 +260,7 @@ class Requests:
             usage = Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
             await count_usage(tx, [usage])
 
-        await self._store.write(write)
+        await self._store.write(write, org_id=call.caller.org_id)
 
     async def get(self, org_id: str, request_id: str) -> RequestRow | None:
         if self._catch_up:

@@ -7,6 +7,7 @@ import msgspec
 from penstock.accounts import transfers
 from penstock.accounts.limits import check_limits
 from penstock.accounts.requests import open_request
+from penstock.errors import nothing_sent
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall, body_digest
@@ -88,13 +89,13 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
         assert row is not None, "it was inserted in this transaction"
         return row
 
-    with gateway.chat_settlement.holding(caller.org_id, hold):
+    with gateway.chat_settlement.holding(caller.org_id, hold), nothing_sent():
         try:
-            row = await gateway.store.write(write)
+            row = await gateway.store.write(write, org_id=caller.org_id)
         except ConstraintViolated:  # another process has just used the same idempotency key
             if not validated.idempotency_key:
                 raise
-            row = await gateway.store.write(write)
+            row = await gateway.store.write(write, org_id=caller.org_id)
     failpoint("accept.after_commit")
     if row.id != call.id:
         return Accepted(row, is_repeated=True)

@@ -26,7 +26,7 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
             return False
         return await fail_in_transaction(gateway, tx, GenerationRow(**unfinished), taken["lease_token"], problem, now)
 
-    if await gateway.store.write(write):
+    if await gateway.store.write(write, org_id=row.org_id):
         report_failure(gateway, row, problem)
     gateway.jobs.wake(row.id)
     return Response(status=204)

@@ -81,7 +81,9 @@ async def complete(
         await transfers.end_holds(tx, [hold_end], now)
         failpoint("settle.in_tx")
 
-    await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
+    await retry_while_unavailable(
+        gateway.clock, lambda: gateway.store.write(write, org_id=job.org_id), request_id=job.id
+    )
     failpoint("settle.after_commit")
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
@@ -128,7 +130,7 @@ async def fail(gateway: Gateway, row: GenerationRow, lease_token: int, problem: 
             raise LeaseLost(row.id)
         failpoint("settle.in_tx")
 
-    await gateway.store.write(write)
+    await gateway.store.write(write, org_id=row.org_id)
     failpoint("settle.after_commit")
     report_failure(gateway, row, problem)
 

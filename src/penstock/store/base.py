@@ -73,8 +73,10 @@ class Store(Protocol):
     @property
     def timing(self) -> Timing: ...
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
         """Run `work` in a transaction, and return its result when the transaction is durable.
+
+        `org_id` is the organization whose rows may be locked by others; its writes use a part of the connections only.
 
         `work` may be run again after a conflict or a lost connection. So it must have no effect besides its statements,
         and await nothing but its transaction. If this raises, nothing was written, with two exceptions: after a

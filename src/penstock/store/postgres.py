@@ -30,6 +30,7 @@ from penstock.store.migrate import Migration, migrate_postgres
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue
+from penstock.store.shares import WriteShares
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Row]
@@ -115,7 +116,7 @@ async def open_postgres(
     except psycopg.OperationalError as error:
         await pool.close()
         raise StorageUnavailable(f"Cannot reach Postgres: {error}") from error
-    return PostgresStore(pool, queries.postgres, slow_at_once=max(1, connections_max // 4))
+    return PostgresStore(pool, queries.postgres, connections_max)
 
 
 def connection_string(url: str) -> str:
@@ -208,20 +209,22 @@ class PostgresStore:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, pool: AsyncConnectionPool[Connection], queries: Queries, slow_at_once: int) -> None:
+    def __init__(self, pool: AsyncConnectionPool[Connection], queries: Queries, connections: int) -> None:
         self.timing = Timing()
         self._pool = pool
         self._queries = queries
+        self._shares = WriteShares(connections, POOL_SECONDS)
         # Slow reads must leave connections to the others.
-        self._slow = asyncio.Semaphore(slow_at_once)
+        self._slow = asyncio.Semaphore(max(1, connections // 8))
         self._users = 0
         self._closed = False
         self._unused = asyncio.Event()
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
         started = perf_counter()
         try:
-            return await self._write(work)
+            async with self._shares.take(org_id):
+                return await self._write(work)
         finally:
             self.timing.add(perf_counter() - started)
 

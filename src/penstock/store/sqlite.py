@@ -66,7 +66,7 @@ class SqliteStore:
         self._slow_allowed = asyncio.Event()
         self._slow_allowed.set()
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
         started = perf_counter()
         try:
             return await self._writer.write(work)

@@ -38,6 +38,10 @@ SELECT id, name, billing, available, held, created_at_ms FROM orgs ORDER BY id;
 -- A fact about this installation.
 SELECT value FROM facts WHERE name = :name;
 
+-- name: set_fact
+-- Store a fact, or replace it.
+INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
 -- name: add_fact
 -- Store a fact. A fact that is already stored stays as it is.
 INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING;

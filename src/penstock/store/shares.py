@@ -1,0 +1,53 @@
+"""Share the connections to Postgres among the writes of organizations, and keep a part of them for reads."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from penstock.errors import StorageUnavailable
+
+
+class WriteShares:
+    """Limits how many writes use a connection at a time: all of them together, and those of one organization.
+
+    A transaction that waits for a locked row keeps its connection meanwhile. Without these limits, the calls of one
+    organization whose balance is locked would soon wait on every connection.
+    """
+
+    def __init__(self, connections: int, wait_seconds: float) -> None:
+        self._wait_seconds = wait_seconds
+        self._all = asyncio.Semaphore(max(1, connections - connections // 4))
+        self._per_org = max(1, connections // 2)
+        self._by_org: dict[str, tuple[asyncio.Semaphore, int]] = {}  # with the number of its users
+
+    @asynccontextmanager
+    async def take(self, org_id: str | None) -> AsyncIterator[None]:
+        """Wait for a share, and keep it while this is open. Raises StorageUnavailable when none becomes free."""
+        if org_id is None:
+            async with self._held(self._all):
+                yield
+            return
+        semaphore, users = self._by_org.get(org_id) or (asyncio.Semaphore(self._per_org), 0)
+        self._by_org[org_id] = semaphore, users + 1
+        try:
+            async with self._held(semaphore), self._held(self._all):
+                yield
+        finally:
+            _, users = self._by_org.pop(org_id)
+            if users > 1:
+                self._by_org[org_id] = semaphore, users - 1
+
+    @asynccontextmanager
+    async def _held(self, semaphore: asyncio.Semaphore) -> AsyncIterator[None]:
+        if semaphore.locked():
+            try:
+                await asyncio.wait_for(semaphore.acquire(), self._wait_seconds)
+            except TimeoutError:
+                message = "Storage is unavailable: too many writes wait for a connection to the database."
+                raise StorageUnavailable(message) from None
+        else:
+            await semaphore.acquire()
+        try:
+            yield
+        finally:
+            semaphore.release()

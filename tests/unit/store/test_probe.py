@@ -1,0 +1,79 @@
+"""Whether the database can be written."""
+
+import asyncio
+from contextlib import closing
+
+import apsw
+import psycopg
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.errors import StorageUnavailable
+from penstock.store import sqlite_writer
+from penstock.store.probe import WriteProbe
+from tests.gateway import OpenGateway, postgres_only, sqlite_only
+
+
+async def test_a_result_is_used_for_two_seconds(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_gateway(works=False) as running:
+        clock = ManualClock()
+        probe = WriteProbe(running.gateway.store, clock)
+        assert all(await asyncio.gather(*(probe.succeeds() for _ in range(10))))
+        count = running.gateway.store.timing.count
+
+        async def refuse(*args: object, **options: object) -> None:
+            raise StorageUnavailable("no")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(running.gateway.store), "write", refuse)
+            assert await probe.succeeds()
+            clock.advance(2)
+            assert not await probe.succeeds()
+        assert running.gateway.store.timing.count == count
+        clock.advance(2)
+        assert await probe.succeeds()
+
+
+@sqlite_only
+async def test_not_ready_while_sqlite_cannot_be_written(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway(works=False) as running:
+        assert await running.gateway.ready()
+        monkeypatch.setattr(sqlite_writer, "BUSY_SECONDS", 0.0)
+        with closing(apsw.Connection(str(running.gateway.settings.data / "penstock.db"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            running.clock.advance(2)
+            assert not await running.gateway.ready()
+            with pytest.raises(StorageUnavailable) as caught:
+                await running.video()
+            assert caught.value.should_retry is True
+        running.clock.advance(2)
+        assert await running.gateway.ready()
+
+
+@postgres_only
+async def test_not_ready_while_postgres_is_read_only(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        assert await running.gateway.ready()
+        await set_read_only(running.gateway.settings.database, "on")
+        running.clock.advance(2)
+        assert not await running.gateway.ready()
+        with pytest.raises(StorageUnavailable) as caught:
+            await running.video()
+        assert caught.value.should_retry is True
+        await set_read_only(running.gateway.settings.database, "off")
+        running.clock.advance(2)
+        assert await running.gateway.ready()
+
+
+async def set_read_only(database: str, value: str) -> None:
+    """Make a database read-only for all connections; those that exist are ended."""
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute("SET default_transaction_read_only = off")
+        name = connection.info.dbname
+        await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {value}".encode())
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

@@ -1,0 +1,61 @@
+"""Shares of the connections: of one organization's writes, of all writes, and what is left for reads."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import psycopg
+import pytest
+
+from penstock.errors import StorageUnavailable
+from penstock.store.shares import WriteShares
+from tests.gateway import OpenGateway, postgres_only
+
+
+async def test_one_organization_has_half_of_the_connections() -> None:
+    shares = WriteShares(8, wait_seconds=0.01)
+    async with AsyncExitStack() as stack:
+        for _ in range(4):
+            await stack.enter_async_context(shares.take("org_a"))
+        with pytest.raises(StorageUnavailable):
+            await stack.enter_async_context(shares.take("org_a"))
+        await stack.enter_async_context(shares.take("org_b"))
+        await stack.enter_async_context(shares.take(None))
+        with pytest.raises(StorageUnavailable):  # two connections are left for reads
+            await stack.enter_async_context(shares.take("org_c"))
+    assert shares._by_org == {}
+    async with shares.take("org_a"):
+        pass
+
+
+async def test_a_single_connection_is_shared_in_turn() -> None:
+    shares = WriteShares(1, wait_seconds=10)
+    done = []
+
+    async def write(org_id: str) -> None:
+        async with shares.take(org_id):
+            done.append(org_id)
+
+    await asyncio.gather(write("org_a"), write("org_b"))
+    assert done == ["org_a", "org_b"]
+
+
+@postgres_only
+async def test_a_locked_balance_delays_its_own_organization_only(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, database_connections=4) as running:
+        other = await running.create_caller_in_new_org()
+        database = running.gateway.settings.database
+        lock = f"SELECT id FROM orgs WHERE id = '{running.caller.org_id}' FOR UPDATE"  # noqa: S608
+        async with await psycopg.AsyncConnection.connect(database) as outsider:
+            await outsider.execute(lock.encode())
+            stuck = [asyncio.create_task(running.video()) for _ in range(8)]
+            waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            while len(await running.rows(waiting)) < 2:
+                pass
+            for _ in range(3):
+                assert (await running.video(caller=other)).status == 202
+                assert await running.gateway.balances.get(running.caller.org_id)
+                assert await running.gateway.ready()
+            assert not any(task.done() for task in stuck)
+            await outsider.rollback()
+        answers = await asyncio.gather(*stuck)
+        assert {answer.status for answer in answers} == {202}
