@@ -9,6 +9,7 @@ import structlog
 
 from penstock.accounts.keys import SCOPES
 from penstock.api import problems, query, responses
+from penstock.api.addresses import address_group
 from penstock.api.body import (
     BODY_ARRIVED,
     NO_BODY,
@@ -21,11 +22,12 @@ from penstock.api.body import (
     has_body,
     read_body,
 )
+from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import ROUTES
-from penstock.errors import InternalError, PermissionDenied, Problem, Unavailable
+from penstock.errors import AuthenticationFailed, InternalError, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
 from penstock.schema import Call, Caller, Response
 from penstock.values import new_id
@@ -67,6 +69,7 @@ class AsgiApp:
         self._router = Router(routes)
         self._limits = Limits.of(gateway.settings)
         self._budget = BodyBudget(gateway.settings)
+        self._rates = CallRates(gateway.clock)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -115,7 +118,9 @@ class AsgiApp:
         check_headers(scope["headers"], headers)
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
-        state.caller = await self._caller(route, headers)
+        state.caller = await self._caller(route, headers, scope.get("client"))
+        if state.caller.requests_per_minute is not None and route.takes_work:
+            self._rates.count_call(state.caller)
         if scope["query_string"]:
             state.query = query.parse(scope["query_string"])
             query.read(route.query, state.query)
@@ -130,10 +135,14 @@ class AsgiApp:
         response = await route.endpoint(self._gateway, call)
         return await problems.range_not_satisfiable(response) if response.status == 416 else response
 
-    async def _caller(self, route: Route, headers: Mapping[str, str]) -> Caller:
+    async def _caller(self, route: Route, headers: Mapping[str, str], client: tuple[str, int] | None) -> Caller:
         if not route.needs_key:
             return _ANONYMOUS
-        caller: Caller = await self._gateway.keys.authenticate(headers.get("authorization"))
+        try:
+            caller: Caller = await self._gateway.keys.authenticate(headers.get("authorization"))
+        except AuthenticationFailed:
+            self._rates.count_bad_key(address_group(client[0]) if client else "")
+            raise
         if route.access in SCOPES and route.access not in caller.scopes:
             raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         return caller
@@ -171,6 +180,11 @@ class AsgiApp:
         """Write a request record with status `rejected`."""
         call = state.call or self._call(state, caller, NO_BODY, "http")
         if call.dry_run:
+            return
+        count = self._rates.count_refusal(caller.key_id)
+        if count > RECORDED_REFUSALS_PER_MINUTE:  # the metrics count every response by its status
+            if count == RECORDED_REFUSALS_PER_MINUTE + 1:
+                log.warning("refusals of this key are not recorded for a minute", key_id=caller.key_id)
             return
         try:
             await self._gateway.requests.reject(call, problem, _model(call), state.route.modality)

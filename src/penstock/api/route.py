@@ -62,5 +62,10 @@ class Route:
     drains: bool = False
 
     @property
+    def takes_work(self) -> bool:
+        """Whether each call counts as a request of its key, also a refused one and a dry run."""
+        return self.method == "POST" and self.needs_key
+
+    @property
     def needs_key(self) -> bool:
         return self.access not in ("open", "signed")

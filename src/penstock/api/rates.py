@@ -1,0 +1,70 @@
+"""Count what callers do in a minute, in this process: calls of a key, refusals, bad keys of an address."""
+
+from penstock.clock import Clock
+from penstock.errors import RateLimited
+from penstock.schema import Caller
+
+BAD_KEYS_PER_MINUTE = 60
+RECORDED_REFUSALS_PER_MINUTE = 100
+_MINUTE = 60.0
+_MAX_NAMES = 10_000  # so that many addresses do not fill the memory
+
+
+class MinuteCounts:
+    """How often each name occurred in the running minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ends_at = 0.0
+        self._counts: dict[str, int] = {}
+
+    @property
+    def seconds_left(self) -> int:
+        return max(1, round(self._ends_at - self._clock.monotonic()))
+
+    def add(self, name: str) -> int:
+        """Count a name; return how often it has occurred in this minute."""
+        now = self._clock.monotonic()
+        if now >= self._ends_at or len(self._counts) >= _MAX_NAMES:
+            self._counts = {}
+            self._ends_at = now + _MINUTE
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return count
+
+
+class CallRates:
+    """Limits on calls that are not in the store: refused calls, dry runs, imports, and calls with a bad key."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._calls = MinuteCounts(clock)
+        self._bad_keys = MinuteCounts(clock)
+        self._refusals = MinuteCounts(clock)
+
+    def count_call(self, caller: Caller) -> None:
+        """Count a call of a key with a limit; raise RateLimited if it is one too many, whatever becomes of it.
+
+        The store counts accepted requests as well, because other processes share the limit.
+        """
+        limit = caller.requests_per_minute
+        if limit is not None and self._calls.add(caller.key_id) > limit:
+            left = self._calls.seconds_left
+            raise RateLimited(
+                f"This key is limited to {limit} requests per minute.",
+                headers={
+                    "retry-after": str(left),
+                    "x-ratelimit-limit-requests": str(limit),
+                    "x-ratelimit-remaining-requests": "0",
+                    "x-ratelimit-reset-requests": f"{left}s",
+                },
+                should_retry=True,
+            )
+
+    def count_bad_key(self, address: str) -> None:
+        """Count a call that was not authenticated; raise RateLimited after too many from one address."""
+        if self._bad_keys.add(address) > BAD_KEYS_PER_MINUTE:
+            headers = {"retry-after": str(self._bad_keys.seconds_left)}
+            raise RateLimited("Too many calls without a valid API key from this address.", headers=headers)
+
+    def count_refusal(self, key_id: str) -> int:
+        """Count a refused call; return how many of this key there were in this minute."""
+        return self._refusals.add(key_id)
