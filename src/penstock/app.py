@@ -3,7 +3,7 @@
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from penstock.clock import Clock, cancel_and_wait
 from penstock.gateway import Gateway
 from penstock.generations import orphans, payloads
 from penstock.generations.run import run_generation
+from penstock.imaging import confinement
 from penstock.imaging.scratch import scratch_folder
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
@@ -85,9 +86,10 @@ async def build_gateway(
         stack.push_async_callback(http_client.close)
         catalog = Catalog(providers.discover(), settings, environ)
         tasks = local.child_tasks(catalog.known.values())
-        pool = await stack.enter_async_context(WorkerPool(settings.image_workers or None, tasks=tasks))
+        workers = WorkerPool(settings.image_workers or None, tasks=tasks, report_protections=_protections_log())
+        pool = await stack.enter_async_context(workers)
         unfinished = stack.enter_context(scratch_folder(settings.data / "tmp"))
-        local_servers = local.start_servers(catalog.known.values(), pool, unfinished)
+        local_servers = local.start_servers(catalog.known.values(), pool)
         for server in local_servers.values():
             stack.push_async_callback(server.close)
         storage = open_storage(settings.media, settings.media_options, settings.data)
@@ -116,6 +118,20 @@ async def build_gateway(
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),
         )
+
+
+def _protections_log() -> Callable[[Sequence[str]], None]:
+    """Logs how child processes are confined: once, when the first one starts, and again when that changes."""
+    logged: set[tuple[str, ...]] = set()
+
+    def report(active: Sequence[str]) -> None:
+        if tuple(active) not in logged:
+            logged.add(tuple(active))
+            missing = [name for name in confinement.PROTECTIONS if name not in active]
+            write = log.warning if missing else log.info
+            write("confinement of child processes", active=list(active), missing=missing)
+
+    return report
 
 
 @asynccontextmanager

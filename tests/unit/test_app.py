@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.app import (
     build_gateway,
@@ -14,15 +15,28 @@ from penstock.app import (
     run_background_work,
 )
 from penstock.clock import ManualClock
+from penstock.imaging import confinement
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
 from penstock.values import nanos
 from tests.fake_providers import faults
+from tests.fake_providers.scripted import png
 from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
 
 
 def settings(installation: Installation, **said: object) -> Settings:
     return Settings(data=installation.data, database=installation.database, secret=MASTER, **said)  # type: ignore[arg-type]
+
+
+@sqlite_only
+async def test_the_log_says_once_how_child_processes_are_confined(installation: Installation) -> None:
+    with capture_logs() as lines:
+        async with build_gateway(settings(installation), installation.clock, {}) as gateway:
+            for _ in range(2):
+                await gateway.worker_pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
+    (line,) = [line for line in lines if line["event"] == "confinement of child processes"]
+    assert sorted([*line["active"], *line["missing"]]) == sorted(confinement.PROTECTIONS)
+    assert line["log_level"] == ("warning" if line["missing"] else "info")
 
 
 # ---------------------------------------------------------------------------------------------------------- first start

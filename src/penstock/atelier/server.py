@@ -4,8 +4,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -140,7 +138,6 @@ class AtelierServer:
 
     def __init__(self, tools: LocalTools) -> None:
         self._run = tools.run
-        self._scratch = tools.scratch
         self._jobs: dict[str, VideoJob] = {}
 
     async def send(self, request: HttpRequest, for_org: str) -> Reply:
@@ -230,19 +227,16 @@ class AtelierServer:
                 job.fail(_RENDERER_FAILED)
 
     async def _render(self, request: VideoRequest, for_org: str, report: Callable[[float], None]) -> bytes:
-        with TemporaryDirectory(dir=self._scratch) as folder:
-            path = Path(folder) / "video.mp4"
-            arguments = {
-                "path": str(path),
-                "prompt": request.prompt,
-                "seed": request.seed,
-                "seconds": request.seconds,
-                "width": request.width,
-                "height": request.height,
-                "image": request.image,
-            }
-            await self._run("clip", arguments, for_org, report)
-            return await asyncio.to_thread(path.read_bytes)
+        arguments = {
+            "prompt": request.prompt,
+            "seed": request.seed,
+            "seconds": request.seconds,
+            "width": request.width,
+            "height": request.height,
+            "image": request.image,
+        }
+        video: bytes = (await self._run("clip", arguments, for_org, report))["data"]
+        return video
 
     def _job_reply(self, job_id: str) -> Reply:
         job = self._jobs.get(job_id)

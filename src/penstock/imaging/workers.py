@@ -12,13 +12,14 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self, cast
 
 import msgspec
 
+from penstock.imaging import confinement
 from penstock.imaging.shares import SharedPlaces
 
 # Decoders read bytes that callers and providers chose. They run in processes that know no secrets, have limits of
@@ -93,11 +94,17 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Reply = Progress | Done | Failed
+class Confined(msgspec.Struct, frozen=True, tag="confined"):
+    """Sent once, before the first task runs: which protections of `confinement` are active in the child."""
+
+    protections: tuple[str, ...]
+
+
+Reply = Confined | Progress | Done | Failed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_work = msgspec.msgpack.Decoder(Work).decode
-_decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Progress | Done | Failed).decode
+_decode_reply: Callable[[bytes], Reply] = msgspec.msgpack.Decoder(Confined | Progress | Done | Failed).decode
 
 
 class WorkerPool:
@@ -109,7 +116,9 @@ class WorkerPool:
         *,
         tasks: Mapping[str, ChildTask] | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        report_protections: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
+        """`report_protections` is called for each child, with the names of the protections that are active in it."""
         # At least two, because long tasks leave one child free.
         self.workers = max(2, workers if workers is not None else _cores())
         self._tasks = {**TASKS, **(tasks or {})}
@@ -119,6 +128,7 @@ class WorkerPool:
         self._children: set[_Child] = set()
         self._exits: set[asyncio.Task[int]] = set()
         self._closed = False
+        self._report_protections = report_protections
 
     async def __aenter__(self) -> Self:
         return self
@@ -164,10 +174,14 @@ class WorkerPool:
         try:
             async with asyncio.timeout(task.wall_seconds):
                 await child.send(_encode(work))
-                while isinstance(reply := await child.receive(), Progress):
-                    if progress is not None:
+                while True:
+                    reply = await child.receive()
+                    if isinstance(reply, Confined):
+                        self._report_protections(reply.protections)
+                    elif not isinstance(reply, Progress):
+                        return reply
+                    elif progress is not None:
                         progress(reply.fraction)
-                return reply
         except TimeoutError:
             raise WorkFailed("timeout", f"The work took longer than {task.wall_seconds:g} seconds.") from None
         except (EOFError, OSError, msgspec.MsgspecError):
@@ -282,16 +296,32 @@ def main() -> None:
     # What libraries print goes to standard error, not between the frames.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_process(int(sys.argv[1]))
+    outside_network = _limit_process(int(sys.argv[1]))
     # The tasks are fixed at the start; a frame can only name one of them.
     tasks = msgspec.json.decode(sys.argv[2], type=dict[str, ChildTask])
+    is_confined = False
     while (size := int.from_bytes(frames.read(4), "big")) > 0:
         work = _decode_work(frames.read(size))
+        if not is_confined:
+            _import_own_module(tasks.get(work.task))
+            _write(replies, Confined((*outside_network, *confinement.confine())))
+            is_confined = True
         _limit_processor_time(work.cpu_seconds)
         reply = _run_task(tasks, work, _Reporter(replies))
         _write(replies, reply)
         if isinstance(reply, Failed) and reply.kind != "refused":
             return
+
+
+def _import_own_module(task: ChildTask | None) -> None:
+    """Import the module of the first task before the process is confined, while Python can cache its bytecode.
+
+    Modules of other packages are imported afterwards: they might start threads, which would not be confined.
+    """
+    module = task.target.partition(":")[0] if task else ""
+    if module.startswith("penstock."):
+        with contextlib.suppress(ImportError):  # running the task reports it
+            importlib.import_module(module)
 
 
 class _Reporter:
@@ -330,15 +360,17 @@ def _write(replies: IO[bytes], reply: Reply) -> None:
     replies.flush()
 
 
-def _limit_process(memory_bytes: int) -> None:
+def _limit_process(memory_bytes: int) -> tuple[str, ...]:
+    """Limit what the process uses, and cut it off from the network; returns the protections that are active."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":  # elsewhere the address space cannot be limited
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    confinement.limit_resources(memory_bytes)
+    protections = confinement.leave_network()
+    if sys.platform == "linux":
         # An idle child sees the end of its input when the parent dies; a busy one is killed by the kernel.
         die_with_parent = 1  # PR_SET_PDEATHSIG
         ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+    return protections
 
 
 def _limit_processor_time(seconds: float) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -327,7 +326,6 @@ class LocalTools:
     """What a local server may use of the gateway."""
 
     run: RunTask
-    scratch: Path  # a folder for unfinished files; it is removed when the gateway stops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -24,10 +23,10 @@ def child_tasks(providers: Iterable[Provider]) -> dict[str, ChildTask]:
     }
 
 
-def start_servers(providers: Iterable[Provider], pool: WorkerPool, scratch: Path) -> dict[str, LocalServer]:
+def start_servers(providers: Iterable[Provider], pool: WorkerPool) -> dict[str, LocalServer]:
     """Start a server for each provider that has one, by slug; the caller closes them."""
     return {
-        provider.slug: provider.local.start(LocalTools(run=_runner(provider, pool), scratch=scratch))
+        provider.slug: provider.local.start(LocalTools(run=_runner(provider, pool)))
         for provider in providers
         if provider.local
     }

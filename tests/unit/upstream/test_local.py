@@ -110,7 +110,7 @@ def provider(slug: str, **changes: object) -> Provider:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> None:
+async def test_a_server_runs_tasks_of_its_own_provider_only() -> None:
     tools: dict[str, Any] = {}
 
     def service(slug: str) -> LocalService:
@@ -121,7 +121,7 @@ async def test_a_server_runs_tasks_of_its_own_provider_only(tmp_path: Path) -> N
     tasks = local.child_tasks(pair)
     assert sorted(tasks) == ["one:one-task", "two:two-task"]
     async with WorkerPool(tasks=tasks) as pool:
-        assert sorted(local.start_servers(pair, pool, tmp_path)) == ["one", "two"]
+        assert sorted(local.start_servers(pair, pool)) == ["one", "two"]
         for name in ("two-task", "two:two-task", "image.normalise_input"):
             with pytest.raises(KeyError):
                 await tools["one"].run(name, {}, "org_1")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import av
 import msgspec
@@ -29,25 +29,25 @@ FRAMES_PER_SECOND = 24
 MARGIN = 0.05  # of the width, on both sides, for the camera to travel
 ZOOM = 1.16  # how much larger than the frame an image is shown, so that the camera can move over it
 EXTRA_SECONDS = 0.8  # the move over an image is planned this much longer, so that it does not stop before the end
+INDEX_BYTES = 4096  # space for the index at the start of the file; what is not needed stays empty
+INDEX_BYTES_PER_FRAME = 32
 FINER = 3  # how many times larger than its frame size an image is prepared
 Report = Callable[[float], None]
 Show = Callable[[float], Planes]  # the frame at a time in seconds
 
 
 class VideoFile(msgspec.Struct, frozen=True):
-    """What a written video file contains."""
+    """An encoded video, and what it contains."""
 
-    path: str
+    data: bytes
     content_type: str
     width: int
     height: int
     seconds: float
     frames: int
-    bytes: int
 
 
 def render_video(
-    path: str,
     prompt: str,
     image: bytes | None,
     seconds: float,
@@ -56,7 +56,7 @@ def render_video(
     seed: int,
     progress: Report,
 ) -> VideoFile:
-    """Write an H.264 MP4 to `path`, its index first so that it plays while it loads.
+    """Return an H.264 MP4, its index first so that it plays while it loads. No file is written.
 
     Raises BadImage for an image that cannot be read, and for a length or a size outside the limits.
     """
@@ -67,8 +67,9 @@ def render_video(
     else:
         show = _show_image(convert.decode(image).convert("RGB"), prompt, size, seconds, seed)
     count = max(1, round(seconds * FRAMES_PER_SECOND))
-    _write(path, (show(number / FRAMES_PER_SECOND) for number in range(count)), size, count, progress)
-    return _measure(path)
+    buffer = io.BytesIO()
+    _write(buffer, (show(number / FRAMES_PER_SECOND) for number in range(count)), size, count, progress)
+    return _measure(buffer)
 
 
 def _check(seconds: float, width: int, height: int) -> None:
@@ -146,10 +147,11 @@ class _CameraMove:
         return plane.resize(size, Image.Resampling.NEAREST, box=(left, top, right, bottom))
 
 
-def _write(path: str, frames: Iterator[Planes], size: Size, count: int, progress: Report) -> None:
+def _write(buffer: io.BytesIO, frames: Iterator[Planes], size: Size, count: int, progress: Report) -> None:
     """Encode the frames; report after each one how much is done."""
     keyframe_interval = str(FRAMES_PER_SECOND * 2)
-    with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
+    index_bytes = str(INDEX_BYTES + INDEX_BYTES_PER_FRAME * count)
+    with av.open(buffer, "w", format="mp4", options={"moov_size": index_bytes}) as container:
         stream = container.add_stream(
             "libx264", rate=FRAMES_PER_SECOND, options={"preset": "superfast", "crf": "20", "g": keyframe_interval}
         )
@@ -177,10 +179,11 @@ def _video_frame(shown: Planes, number: int) -> VideoFrame:
     return frame
 
 
-def _measure(path: str) -> VideoFile:
-    """Read the file that was written, and return what it contains."""
-    with av.open(path) as container:
+def _measure(buffer: io.BytesIO) -> VideoFile:
+    """Read the video that was written, and return it with what it contains."""
+    buffer.seek(0)
+    with av.open(buffer, "r") as container:
         stream = container.streams.video[0]
         seconds = float((stream.duration or 0) * (stream.time_base or Fraction(0)))
-        size = Path(path).stat().st_size
-        return VideoFile(path, "video/mp4", stream.width, stream.height, round(seconds, 3), stream.frames, size)
+        figures = (stream.width, stream.height, round(seconds, 3), stream.frames)
+    return VideoFile(buffer.getvalue(), "video/mp4", *figures)

@@ -19,9 +19,11 @@ from tests.unit.atelier.drawings import check_each, draw, png
 
 
 def render(path: Path, prompt: str, **changes: Any) -> VideoFile:
-    """A short and small video, unless changed."""
+    """Render a short and small video, unless changed, and write it to a file."""
     usual: dict[str, Any] = {"image": None, "seconds": 1, "width": 64, "height": 64, "seed": 0}
-    return clip.render_video(str(path), prompt, **{**usual, "progress": lambda fraction: None, **changes})
+    video = clip.render_video(prompt, **{**usual, "progress": lambda fraction: None, **changes})
+    path.write_bytes(video.data)
+    return video
 
 
 def frames(path: Path) -> list[Image.Image]:
@@ -47,7 +49,6 @@ def test_codec_size_and_length(tmp_path: Path, seconds: float, width: int, heigh
         assert float((stream.duration or 0) * (stream.time_base or 0)) == pytest.approx(seconds, abs=half_a_frame)
     assert video.seconds == pytest.approx(seconds, abs=half_a_frame)
     assert video.frames == len(frames(path)) == round(seconds * FRAMES_PER_SECOND)
-    assert video.bytes == path.stat().st_size
 
 
 def test_the_index_comes_before_the_frames(tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""What a child process cannot do, tried from inside one: the code of a decoder that a hostile file has taken over."""
+
+import ctypes
+import errno
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.atelier.table import PROVIDER
+from penstock.imaging import confinement
+from penstock.imaging.workers import ChildTask, WorkerPool
+from penstock.upstream.local import child_tasks
+from tests.fake_providers.scripted import png
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement uses features of Linux")
+
+PROBES = '''
+"""Actions of a taken-over decoder; each returns the number of the error that stopped it, or 0."""
+
+import ctypes, os, socket, subprocess, threading
+
+
+def attempt(action, value):
+    try:
+        ACTIONS[action](value)
+    except OSError as error:
+        return {"errno": error.errno}
+    return {"errno": 0}
+
+
+def call(number, *arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+def start_thread(_):
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+
+
+ACTIONS = {
+    "open a socket": lambda _: socket.socket(),
+    "open a UNIX socket": lambda _: socket.socket(socket.AF_UNIX),
+    "read": lambda path: open(path, "rb").read(),
+    "list": os.listdir,
+    "write": lambda path: open(path, "wb"),
+    "append": lambda path: open(path, "ab"),
+    "delete": os.unlink,
+    "make a folder": os.mkdir,
+    "rename": lambda path: os.rename(path, path + "2"),
+    "link": lambda path: os.symlink(path, path + "3"),
+    "run a program": lambda _: os.execv("/bin/true", ["true"]),
+    "start a program": lambda _: subprocess.run(["/bin/true"]),
+    "fork": lambda _: os.fork() or os._exit(0),
+    "signal": lambda pid: os.kill(pid, 0),
+    "signal a thread": lambda pid: call(234 if os.uname().machine == "x86_64" else 131, pid, pid, 0),
+    "change the limits of": lambda pid: __import__("resource").prlimit(pid, 7, (9, 9)),
+    "trace": lambda pid: call(101 if os.uname().machine == "x86_64" else 117, 16, pid, 0, 0),
+    "leave namespaces": lambda _: call(272 if os.uname().machine == "x86_64" else 97, 0x10000000),
+    "use io_uring": lambda _: call(425, 1, ctypes.create_string_buffer(256)),
+    "start a thread": start_thread,
+    "read code": lambda _: open(os.__file__, "rb").read(),
+}
+'''
+
+
+@pytest.fixture
+def probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ChildTask]:
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    (folder / "penstock_probes.py").write_text(PROBES)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return {"probe": ChildTask("penstock_probes:attempt")}
+
+
+@pytest.fixture
+def victim() -> Iterator[subprocess.Popen[bytes]]:
+    """Another process of the same user, outside the confinement."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+async def test_a_child_reaches_no_network_no_program_no_process_and_no_file(
+    tmp_path: Path, probes: dict[str, ChildTask], victim: subprocess.Popen[bytes]
+) -> None:
+    secret = tmp_path / "secret.key"
+    secret.write_text("the master secret")
+    target, new, parent, other = str(secret), str(tmp_path / "new"), os.getpid(), victim.pid
+    attempts: dict[str, Sequence[Any]] = {
+        "open a socket": [None],
+        "open a UNIX socket": [None],
+        "read": [target, f"/proc/{parent}/environ", f"/proc/{parent}/mem", "/etc/passwd", "/proc/self/environ"],
+        "list": [str(tmp_path), "/", f"/proc/{parent}/fd"],
+        "write": [target, new],
+        "append": [target],
+        "delete": [target],
+        "make a folder": [new],
+        "rename": [target],
+        "link": [target],
+        "run a program": [None],
+        "start a program": [None],
+        "fork": [None],
+        "signal": [other],
+        "signal a thread": [other],
+        "change the limits of": [other],
+        "trace": [other],
+        "leave namespaces": [None],
+        "use io_uring": [None],
+    }
+    async with WorkerPool(tasks=probes) as pool:
+
+        async def stopped_by(action: str, value: Any) -> int:
+            return int((await pool.run("probe", for_org="org_1", action=action, value=value))["errno"])
+
+        tried = [(action, value) for action, values in attempts.items() for value in values]
+        stopped = {attempt: await stopped_by(*attempt) for attempt in tried}
+        assert {attempt: code for attempt, code in stopped.items() if code not in (errno.EPERM, errno.EACCES)} == {}
+        for action in ("start a thread", "read code"):
+            assert await stopped_by(action, None) == 0, "what decoders need still works"
+    assert secret.read_text() == "the master secret"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["packages", "secret.key"]
+
+
+async def test_a_child_is_confined_before_its_first_task_and_says_how() -> None:
+    reported: list[Sequence[str]] = []
+    async with WorkerPool(report_protections=reported.append) as pool:
+        await pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
+        await pool.run("image.normalise_input", for_org="org_1", data=png(8, 8))
+        status = Path(f"/proc/{pool.pids[0]}/status").read_text()
+        limits = Path(f"/proc/{pool.pids[0]}/limits").read_text()
+        networks = [Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", pool.pids[0])]
+    (active,) = reported
+    assert (confinement.NETWORK_NAMESPACE in active) == (networks[0] != networks[1])
+    assert (confinement.SECCOMP in active) == ("Seccomp:\t2" in status)
+    assert (confinement.NO_NEW_PRIVILEGES in active) == ("NoNewPrivs:\t1" in status)
+    assert (confinement.LANDLOCK in active) == (ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 1)
+    found = {line[:25].strip(): line[25:].split()[:2] for line in limits.splitlines()}
+    assert found["Max file size"] == found["Max core file size"] == ["0", "0"]
+    assert found["Max open files"] == ["64", "64"]
+
+
+async def test_every_task_works_in_a_confined_child() -> None:
+    """Each in a child of its own, so that none profits from what another loaded."""
+    video = {"prompt": "sea", "seconds": 1, "width": 64, "height": 64, "seed": 0}
+    drawing = {"prompt": "sea", "seed": 0, "width": 64, "height": 64}
+    chat = b'{"messages":[{"role":"user","content":"hello"}]}'
+    arguments: dict[str, dict[str, Any]] = {
+        "atelier:sketch": drawing,
+        "atelier:retouch": {**drawing, "images": [png(64, 64)], "mask": None},
+        "atelier:enlarge": {"data": png(16, 16), "factor": 2},
+        "atelier:clip": {**video, "image": png(64, 64)},
+        "atelier:echo": {"body": chat, "stream": True},
+        **{
+            f"image.convert {name}": {"data": png(16, 16), "output_format": name, "output_compression": 80}
+            for name in ("png", "jpeg", "gif", "webp", "avif")
+        },
+    }
+    for name, given in arguments.items():
+        async with WorkerPool(tasks=child_tasks([PROVIDER])) as pool:
+            assert await pool.run(name.split()[0], for_org="org_1", **given), name
+
+
+def test_the_filter_has_a_table_for_this_machine() -> None:
+    """On other machines the missing protection is reported; on these it must be there."""
+    if platform.machine() in ("x86_64", "aarch64"):
+        assert platform.machine() in confinement._ARCHITECTURES
+    for column, architecture in confinement._ARCHITECTURES.values():
+        program = list(confinement._program(column, architecture, 1))
+        for position, (code, if_true, if_false, _) in enumerate(program):
+            assert code == confinement._RETURN or position + 1 + max(if_true, if_false) < len(program)
+        refused = [numbers[column] for numbers in confinement._REFUSED.values() if numbers[column] is not None]
+        assert len(refused) == len(set(refused)), "each call has a number of its own"
