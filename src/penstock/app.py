@@ -14,7 +14,7 @@ import structlog
 
 from penstock import providers
 from penstock.accounts.balances import Balances
-from penstock.accounts.chat_leases import release_abandoned
+from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import SCOPES, Keys
 from penstock.accounts.orgs import add_org
@@ -95,7 +95,7 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         jobs = Jobs(store, clock, settings)
-        chat_settlement = ChatSettlement(store, clock)
+        chat_settlement = ChatSettlement(store, clock, new_id("prc", clock.now_ms()))
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -141,6 +141,11 @@ async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
     """
     gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
+        leases = ChatLeases(
+            gateway.store, gateway.clock, gateway.chat_settlement.process_id, gateway.settings.lease_seconds
+        )
+        await leases.renew()
+        stack.push_async_callback(leases.give_back)
         stack.push_async_callback(gateway.chat_settlement.stop)
         gateway.chat_settlement.start()
         if gateway.settings.worker:
@@ -149,6 +154,7 @@ async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
         else:
             stack.push_async_callback(gateway.jobs.stop)
         tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway).items()]
+        tasks.append(asyncio.create_task(leases.run(), name="renew lease of chats"))
         try:
             yield
         finally:

@@ -231,6 +231,19 @@ def cut_stream(after: int = 2) -> Act:
     return act
 
 
+def stalled_stream(after: int = 2) -> Act:
+    """For chat streams: so many events, then silence."""
+
+    async def act(call: FakeCall) -> None:
+        events = deque(call.accept().events)
+        await call.exchange.begin(200, "text/event-stream", {})
+        for _ in range(after):
+            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+        await call.exchange.wait_until_gone()
+
+    return act
+
+
 def _bytes(response: FakeResponse) -> bytes:
     return response.file or json.dumps(response.json).encode()
 

@@ -225,6 +225,10 @@ id = "video-1"
 upstream = "{film["upstream"]}"
 task = "video"
 price = {{ unit = "second", usd = "{SECOND_USD}" }}
+[[providers.lab.models]]
+id = "lab/chat"
+task = "chat"
+price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
 """
         )
 

@@ -23,6 +23,7 @@ RULES = {
     "audit_messages": "{id}: ended with a webhook_url but has no message",
     "audit_early_messages": "{id}: has a message but has not ended",
     "audit_overdue": "{id}: unfinished past its deadline",
+    "audit_abandoned": "{id}: its process is gone, but it has not ended",
     "audit_purged": "{id}: purged, but part of it is still stored",
     "audit_attempts": "{id}: sent to a second provider although the first may have completed it",
     "audit_losses": "{id}: completed for a failed generation, but its cost {cost} is not recorded as a loss",
@@ -30,11 +31,14 @@ RULES = {
 }
 
 
+_BEFORE = ("audit_overdue", "audit_abandoned")  # which look at what was due for some time
+
+
 async def audit(store: Store, storage: Storage, clock: Clock) -> list[str]:
     """Return one line per breach of a rule, at most twenty per rule; an empty list if everything agrees."""
     breaches: list[str] = []
     for name, message in RULES.items():
-        values = {"now_ms": clock.now_ms() - _OVERDUE_MS} if name == "audit_overdue" else {}
+        values = {"now_ms": clock.now_ms() - _OVERDUE_MS} if name in _BEFORE else {}
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {message.format(**row)}" for row in rows[:_MAX_SHOWN]]
     return breaches + await _check_files(store, storage, clock.now_ms())

@@ -1,20 +1,95 @@
-"""End chat calls whose process is gone, and release their holds."""
+"""Keep the lease of this process, and end the chat calls of processes whose lease has expired.
 
+One row per process is renewed, so that a chat call costs no write of its own.
+"""
+
+from dataclasses import dataclass
 from functools import partial
+
+import structlog
 
 from penstock.accounts import transfers
 from penstock.accounts.orgs import list_orgs
 from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.clock import Clock
-from penstock.errors import InternalError
+from penstock.errors import InternalError, StorageUnavailable
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import Nanos, first_id
 
+log = structlog.get_logger()
 _MAX_ABANDONED = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class ChatLeases:
+    """The lease of a process that handles chat calls."""
+
+    store: Store
+    clock: Clock
+    process_id: str
+    lease_seconds: float
+
+    async def renew(self) -> None:
+        until_ms = self.clock.steady_ms() + int(self.lease_seconds * 1000)
+        await self.store.write(lambda tx: tx.run("renew_process", id=self.process_id, until_ms=until_ms))
+
+    async def give_back(self) -> None:
+        """Let the lease expire now: this process ends, and others may end what it has left."""
+        try:
+            await self.store.write(lambda tx: tx.run("renew_process", id=self.process_id, until_ms=0))
+        except StorageUnavailable:
+            log.warning("lease of chat calls not given back: storage unavailable")
+
+    async def run(self) -> None:
+        """Renew the lease again and again, and end the chat calls of dead processes.
+
+        After a time without the store nothing is ended in the first round: the other processes need it to renew.
+        """
+        was_renewed = True
+        while True:
+            await self.clock.sleep(self.lease_seconds / 3)
+            try:
+                await self.renew()
+                if was_renewed:
+                    await self.end_calls_of_dead_processes()
+                was_renewed = True
+            except StorageUnavailable:
+                was_renewed = False
+                log.warning("lease of chat calls not renewed: storage unavailable")
+            except Exception:
+                log.exception("background work failed")
+
+    async def end_calls_of_dead_processes(self) -> int:
+        """Fail the open chat calls of processes whose lease has expired, release their holds, and return how many."""
+        now_ms = self.clock.steady_ms()
+        count = 0
+        for process in await self.store.all("list_dead_processes", now_ms=now_ms):
+            for org in await list_orgs(self.store):
+                count += await self._end_calls(org.id, process["id"])
+            await self.store.write(partial(_remove_process, process["id"], now_ms))
+        if count:
+            log.warning("released the holds of interrupted chat calls", calls=count)
+        return count
+
+    async def _end_calls(self, org_id: str, process_id: str) -> int:
+        count = 0
+        while rows := await self.store.all(
+            "list_requests_of_process", org_id=org_id, process_id=process_id, limit=_MAX_ABANDONED
+        ):
+            await self.store.write(partial(_fail_abandoned, rows, self.clock.now_ms()))
+            count += len(rows)
+        return count
+
+
+async def _remove_process(process_id: str, now_ms: int, tx: Transaction) -> None:
+    await tx.run("remove_process", id=process_id, now_ms=now_ms)
+
+
 async def release_abandoned(store: Store, clock: Clock, before_ms: int) -> int:
-    """Fail calls that began before a moment and whose process died, release their holds, and return how many."""
+    """Fail calls that began before a moment and whose process died, release their holds, and return how many.
+
+    For calls of processes that no row knows any more.
+    """
     count = 0
     high = first_id("req", before_ms)
     for org in await list_orgs(store):

@@ -110,6 +110,7 @@ class ChatSettlement:
 
     store: Store
     clock: Clock
+    process_id: str  # of this process, which `chat_leases` keeps alive
     is_blocked: bool = False  # the last batch could not be written; new calls are refused until one is
     ended_calls: list[EndedCall] = field(default_factory=list)  # not yet handed to the store
     _response_sizes: list[_ResponseSize] = field(default_factory=list)
@@ -169,7 +170,15 @@ class ChatSettlement:
         if call.caller.is_limited:
             await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
         reserved = await self.reserved_amount(tx, org_id)
-        await open_request(tx, call, reservation.request, amount, status="processing", modality=reservation.modality)
+        await open_request(
+            tx,
+            call,
+            reservation.request,
+            amount,
+            status="processing",
+            modality=reservation.modality,
+            process_id=self.process_id,
+        )
         await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
 
     async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:

@@ -46,6 +46,7 @@ class RequestRow:
     request_bytes: int | None
     response_bytes: int | None
     purged_at_ms: int | None
+    process_id: str | None
 
     @property
     def is_open(self) -> bool:
@@ -160,10 +161,11 @@ async def open_request(
     *,
     status: str = "pending",
     modality: str | None = None,
+    process_id: str | None = None,
 ) -> None:
     """Add the row of an accepted request; its modality is the task's unless one is given."""
     columns = _request_columns(call, request, modality or MODALITY.get(request.task))
-    await tx.run("add_request", **{**columns, **_NOT_ENDED, "status": status, "hold": hold})
+    await tx.run("add_request", **{**columns, **_NOT_ENDED, "status": status, "hold": hold, "process_id": process_id})
 
 
 async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:
@@ -251,6 +253,7 @@ class Requests:
             "model": model,
             "modality": modality,
             "hold": 0,
+            "process_id": None,
             "end_user": None,
             "session_id": call.headers.get("x-service-session-id"),
         }

@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from penstock.accounts.chat_leases import release_abandoned
+import pytest
+
+from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_settlement import Reservation
+from penstock.accounts.requests import RequestEnd
+from penstock.errors import RateLimited
 from penstock.schema import Request
 from penstock.values import Nanos
 from tests.gateway import OpenGateway, RunningGateway, caller_with
@@ -27,3 +31,47 @@ async def test_holds_of_a_process_that_died_are_released(open_gateway: OpenGatew
         assert (record["status"], record["error_code"], record["cost"]) == ("upstream_failure", "INTERNAL_ERROR", 0)
         assert await running.money() == before
         assert await release_abandoned(running.gateway.store, running.clock, running.clock.now_ms()) == 0
+
+
+def leases_of(running: RunningGateway, process_id: str) -> ChatLeases:
+    return ChatLeases(running.gateway.store, running.clock, process_id, 30.0)
+
+
+async def test_calls_of_a_process_that_stopped_renewing_end_within_a_minute(open_gateway: OpenGateway) -> None:
+    """The key is not locked out, and the calls of living processes go on."""
+    async with open_gateway() as running:
+        settlement = running.gateway.chat_settlement
+        before = await running.money()
+        own = await reserve(running, 1_000_000, concurrent_requests=4)
+        own_process = settlement.process_id
+        settlement.process_id = "prc_dead"
+        await leases_of(running, "prc_dead").renew()
+        lost = [await reserve(running, 1_000_000, concurrent_requests=4) for _ in range(3)]
+        settlement.process_id = own_process
+        with pytest.raises(RateLimited):
+            await reserve(running, 1_000_000, concurrent_requests=4)
+        for _ in range(6):  # as a process that lives does, this one renews meanwhile
+            running.clock.advance(10)
+            await leases_of(running, own_process).renew()
+            await leases_of(running, own_process).end_calls_of_dead_processes()
+        statuses = {record["id"]: (record["status"], record["error_code"]) for record in await running.records()}
+        assert statuses == {
+            own.call.id: ("processing", None),
+            **{reservation.call.id: ("upstream_failure", "INTERNAL_ERROR") for reservation in lost},
+        }
+        assert await running.money() == (before[0] - 1_000_000, 1_000_000)
+        again = await reserve(running, 1_000_000, concurrent_requests=4)
+        for reservation in (own, again, lost[0]):  # the last comes too late and changes nothing
+            settlement.settle_later(reservation, RequestEnd("completed", Nanos(1000), 5, 10))
+        await settlement.catch_up()
+        assert await running.money() == (before[0] - 2000, 0)
+        processes = [row["id"] for row in await running.rows("SELECT id FROM processes")]
+        assert processes == [own_process]
+
+
+async def test_a_process_that_ends_gives_its_lease_back(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        process_id = running.gateway.chat_settlement.process_id
+    async with open_gateway() as running:
+        await leases_of(running, "prc_other").end_calls_of_dead_processes()
+        assert process_id not in [row["id"] for row in await running.rows("SELECT id FROM processes")]

@@ -54,6 +54,7 @@ CREATE TABLE requests (
     request_bytes  BIGINT,
     response_bytes BIGINT,
     purged_at_ms   BIGINT,
+    process_id     {id},  -- chat calls with a hold: the process that handles the call
     PRIMARY KEY (org_id, id)
 ) {without_rowid};
 -- Ids sort by time, so the primary key and these two indexes serve every filter in both directions as ranges of ids.
@@ -61,6 +62,12 @@ CREATE TABLE requests (
 -- range per status.
 CREATE INDEX requests_by_status ON requests (org_id, status, id);
 CREATE INDEX requests_by_key_and_status ON requests (org_id, key_id, status, id);
+
+-- Processes that handle chat calls. Each renews its lease; the open chat calls of one whose lease has expired are ended.
+CREATE TABLE processes (
+    id             {id} PRIMARY KEY,
+    lease_until_ms BIGINT NOT NULL
+);
 
 -- Counts and costs of ended requests per ten minutes, so that a summary reads hundreds of rows instead of millions. A
 -- request is counted four times: by key and status, by key, by status, and in total. '' stands for any key or status.

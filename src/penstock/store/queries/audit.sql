@@ -78,6 +78,12 @@ WHERE g.status IN ('queued', 'in_progress');
 -- Unfinished generations past their deadline.
 SELECT id FROM generations WHERE status IN ('queued', 'in_progress') AND deadline_ms < :now_ms;
 
+-- name: audit_abandoned
+-- Unfinished chat calls whose process has been gone for long.
+SELECT r.id FROM requests r WHERE r.status IN ('pending', 'processing') AND r.process_id IS NOT NULL
+    AND r.created_at_ms < :now_ms
+    AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.id = r.process_id AND p.lease_until_ms >= :now_ms);
+
 -- name: audit_purged
 -- Purged requests that still have files or a stored request.
 SELECT r.id FROM requests r WHERE r.purged_at_ms IS NOT NULL AND (

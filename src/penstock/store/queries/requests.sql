@@ -3,9 +3,9 @@
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
-    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes)
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
-    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes);
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
@@ -142,6 +142,25 @@ WHERE org_id = :org_id AND key_id = :key_id AND id > :low
 -- Mark a request as purged and remove its error message.
 UPDATE requests SET purged_at_ms = :at_ms, error_message = NULL
 WHERE id = :id AND org_id = :org_id AND purged_at_ms IS NULL;
+
+-- name: list_requests_of_process
+-- Unfinished requests that a process handles.
+SELECT id, org_id, hold FROM requests
+WHERE org_id = :org_id AND status IN ('pending', 'processing') AND process_id = :process_id
+ORDER BY id LIMIT :limit;
+
+-- name: renew_process
+-- Renew the lease of a process, or add the process.
+INSERT INTO processes (id, lease_until_ms) VALUES (:id, :until_ms)
+ON CONFLICT (id) DO UPDATE SET lease_until_ms = excluded.lease_until_ms;
+
+-- name: list_dead_processes
+-- Processes whose lease has expired.
+SELECT id FROM processes WHERE lease_until_ms < :now_ms ORDER BY id;
+
+-- name: remove_process
+-- Remove a process whose lease has expired.
+DELETE FROM processes WHERE id = :id AND lease_until_ms < :now_ms;
 
 -- name: list_abandoned_requests
 -- Unfinished requests without a generation, from a process that died while it handled them.
