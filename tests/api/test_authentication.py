@@ -18,8 +18,8 @@ async def test_one_key_works_for_compatible_and_native_paths(open_gateway: OpenG
 async def test_request_records_have_the_id_of_their_key(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         new = checked_json("NewKey", await api.call("POST", "/v1/keys", {"name": "second"}))
-        wish = {"model": "image-1", "prompt": "x", "size": "64x64"}
-        made = await api.call("POST", "/compat/v1/images/generations", wish, key=new["key"])
+        body = {"model": "image-1", "prompt": "x", "size": "64x64"}
+        made = await api.call("POST", "/compat/v1/images/generations", body, key=new["key"])
         record = checked_json(
             "Request", await api.call("GET", f"/v1/requests/{checked_json('ImageResult', made)['id']}")
         )
@@ -31,8 +31,8 @@ async def test_request_records_have_the_id_of_their_key(open_gateway: OpenGatewa
 async def test_a_revoked_key_is_refused_and_its_running_videos_go_on(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         new = checked_json("NewKey", await api.call("POST", "/v1/keys", {}))
-        wish = {"model": "video-1", "prompt": "x", "seconds": 4}
-        video = checked_json("VideoCreated", await api.call("POST", "/compat/v1/videos", wish, key=new["key"]), 202)
+        body = {"model": "video-1", "prompt": "x", "seconds": 4}
+        video = checked_json("VideoCreated", await api.call("POST", "/compat/v1/videos", body, key=new["key"]), 202)
         await api.call("DELETE", f"/v1/keys/{new['id']}")
         assert (await api.call("GET", "/v1/balance", key=new["key"])).status == 401
         assert (await api.running.wait_for_request(video["id"]))["status"] == "completed"

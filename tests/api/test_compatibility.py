@@ -45,23 +45,23 @@ async def test_images(open_gateway: OpenGateway) -> None:
 
 async def test_edits(open_gateway: OpenGateway) -> None:
     """One image, several, one with a mask, and one that keeps its size; as paths, bytes and named files."""
-    picture, named = png(64, 48), ("pear.png", png(64, 48), "image/png")
+    data, named = png(64, 48), ("pear.png", png(64, 48), "image/png")
     async with client(open_gateway) as (ours, api):
-        for wish in (
-            {"image": picture},
-            {"image": [picture, named, picture]},
+        for fields_sent in (
+            {"image": data},
+            {"image": [data, named, data]},
             {"image": named, "mask": ("mask.png", mask(64, 48), "image/png")},
-            {"image": io.BytesIO(picture), "size": "auto", "n": 2, "output_format": "jpeg"},
+            {"image": io.BytesIO(data), "size": "auto", "n": 2, "output_format": "jpeg"},
         ):
-            edited: ImagesResponse = await ours.images.edit(model="edit-1", prompt="a hat", **wish)
+            edited: ImagesResponse = await ours.images.edit(model="edit-1", prompt="a hat", **fields_sent)
             assert edited.data is not None
             assert all((image.url or "").startswith("http") for image in edited.data)
-            assert len(edited.data) == wish.get("n", 1)
-            assert edited.size == ("64x48" if "size" in wish else "1024x1024")
-        heard = [received.fields for received in api.running.lab.edits.received]
-        assert [len(fields["image"]) for fields in heard] == [1, 3, 1, 1]
-        assert [fields.get("mask") is not None for fields in heard] == [False, False, True, False]
-        assert heard[1]["image"] == [picture] * 3
+            assert len(edited.data) == fields_sent.get("n", 1)
+            assert edited.size == ("64x48" if "size" in fields_sent else "1024x1024")
+        received_fields = [received.fields for received in api.running.lab.edits.received]
+        assert [len(fields["image"]) for fields in received_fields] == [1, 3, 1, 1]
+        assert [fields.get("mask") is not None for fields in received_fields] == [False, False, True, False]
+        assert received_fields[1]["image"] == [data] * 3
 
 
 @pytest.mark.filterwarnings("ignore:The Sora API")

@@ -59,8 +59,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
         assert process.wait(30) == 0
 
 
-def is_beyond(said: Any) -> bool:
-    message, param = said["error"]["message"], said["error"].get("param", "")
+def is_beyond(body: Any) -> bool:
+    message, param = body["error"]["message"], body["error"].get("param", "")
     # Replay's headers depend on each other.
     is_replay = param.lower().startswith("x-service-replay")
     return is_replay or param in BEYOND_SCHEMA or any(words in message for words in BEYOND_WORDS)

@@ -39,8 +39,8 @@ async def test_image_edits(open_gateway: OpenGateway) -> None:
         )
         checked_json("ImageResult", await api.call("POST", "/compat/v1/images/edits", body, headers=headers))
         uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
-        wish = {"image": uri, "model": "edit-1", "prompt": "a hat", "size": "64x64"}
-        checked_json("ImageResult", await api.call("POST", "/compat/v1/images/edits", wish))
+        fields = {"image": uri, "model": "edit-1", "prompt": "a hat", "size": "64x64"}
+        checked_json("ImageResult", await api.call("POST", "/compat/v1/images/edits", fields))
 
 
 async def test_videos_from_creation_to_a_late_cancellation(open_gateway: OpenGateway) -> None:
@@ -105,12 +105,14 @@ async def test_models(open_gateway: OpenGateway) -> None:
 async def test_a_dry_run_generates_nothing(open_gateway: OpenGateway, path: str) -> None:
     uri = "data:image/png;base64," + base64.b64encode(png(64, 64)).decode()
     model = {"images/generations": "image-1", "images/edits": "edit-1", "videos": "video-1"}.get(path, "lab/chat")
-    wish = {"model": model, "prompt": "x", "image": uri} if path == "images/edits" else {"model": model, "prompt": "x"}
+    fields = (
+        {"model": model, "prompt": "x", "image": uri} if path == "images/edits" else {"model": model, "prompt": "x"}
+    )
     if path == "chat/completions":
-        wish = {"model": model, "messages": [{"role": "user", "content": "x"}], "max_tokens": 5}  # type: ignore[dict-item]
+        fields = {"model": model, "messages": [{"role": "user", "content": "x"}], "max_tokens": 5}  # type: ignore[dict-item]
     async with served_api(open_gateway) as api:
         before = await api.running.money()
-        checked_json("Estimate", await api.call("POST", f"/compat/v1/{path}?dryRun=true", wish))
+        checked_json("Estimate", await api.call("POST", f"/compat/v1/{path}?dryRun=true", fields))
         assert await api.running.money() == before
         assert api.running.lab.submits == 0
         assert await api.running.records() == []

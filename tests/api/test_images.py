@@ -1,8 +1,8 @@
 """The parameters of image generations and edits over HTTP; every output is fetched and decoded, and costs are checked.
 
-Five makers stand for what providers lack: the lab makes up to ten of any size and answers in base64; Stability makes
-one picture a call, in base64, of a few shapes, always as PNG; Recraft up to six, as JPEG behind addresses, of listed
-sizes, and says what it charged; OpenAI has three sizes; atelier has everything.
+Five providers with different limits: `lab` makes up to ten images of any size per call and returns base64; Stability
+makes one per call, in base64, of a few shapes, always as PNG; Recraft up to six, as URLs of JPEGs, of listed sizes, and
+reports its charge; OpenAI has three sizes; atelier has everything.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class JpegRecraft(Recraft):
 
 
 @dataclass(frozen=True)
-class Maker:
+class ImageModel:
     """A model: the price of an image, how many it makes per call, and what it makes of the default request."""
 
     model: str
@@ -69,7 +69,7 @@ class Maker:
     at_once: int
     size: str
     made: Callable[[int, int], bytes] | None = png  # the provider's own file; None where that cannot be foreseen
-    wish: Mapping[str, Any] = field(default_factory=lambda: {"prompt": "a pear", "size": "64x48"})
+    fields: Mapping[str, Any] = field(default_factory=lambda: {"prompt": "a pear", "size": "64x48"})
     slug: str = ""
 
     @property
@@ -77,28 +77,30 @@ class Maker:
         return "jpeg" if self.made is jpeg else "png"
 
 
-TOUCH = {"prompt": "make it warmer", "size": "64x48", "image": png(40, 30)}
-ENLARGE = {"image": png(32, 24)}
-MAKERS = {
+EDIT = {"prompt": "make it warmer", "size": "64x48", "image": png(40, 30)}
+UPSCALE = {"image": png(32, 24)}
+IMAGE_MODELS = {
     "generate": (
-        Maker("atelier/sketch", "0.001", 10, "64x48", None),
-        Maker("image-1", "0.04", 10, "64x48", slug="lab"),
-        Maker("stability/core", "0.03", 1, "64x64", wish={"prompt": "a pear", "size": "64x64"}, slug="stability"),
-        Maker("recraft-v4", "0.035", 6, "76x56", jpeg, slug="recraft"),
+        ImageModel("atelier/sketch", "0.001", 10, "64x48", None),
+        ImageModel("image-1", "0.04", 10, "64x48", slug="lab"),
+        ImageModel(
+            "stability/core", "0.03", 1, "64x64", fields={"prompt": "a pear", "size": "64x64"}, slug="stability"
+        ),
+        ImageModel("recraft-v4", "0.035", 6, "76x56", jpeg, slug="recraft"),
     ),
     "edit": (
-        Maker("atelier/retouch", "0.001", 10, "64x48", None, {**TOUCH, "mask": mask(40, 30)}),
-        Maker("edit-1", "0.04", 10, "64x48", png, TOUCH, "lab"),
-        Maker("sd3.5-large", "0.065", 1, "64x64", png, TOUCH, "stability"),
-        Maker("recraft-v3", "0.04", 6, "4x4", jpeg, TOUCH, "recraft"),
+        ImageModel("atelier/retouch", "0.001", 10, "64x48", None, {**EDIT, "mask": mask(40, 30)}),
+        ImageModel("edit-1", "0.04", 10, "64x48", png, EDIT, "lab"),
+        ImageModel("sd3.5-large", "0.065", 1, "64x64", png, EDIT, "stability"),
+        ImageModel("recraft-v3", "0.04", 6, "4x4", jpeg, EDIT, "recraft"),
     ),
     "upscale": (
-        Maker("atelier/enlarge", "0.001", 10, "96x72", None, {**ENLARGE, "scale_factor": 3}),
-        Maker("stability/fast-upscale", "0.02", 1, "256x192", png, ENLARGE, "stability"),
-        Maker("recraft-crisp-upscale", "0.004", 1, "4x4", jpeg, ENLARGE, "recraft"),
+        ImageModel("atelier/enlarge", "0.001", 10, "96x72", None, {**UPSCALE, "scale_factor": 3}),
+        ImageModel("stability/fast-upscale", "0.02", 1, "256x192", png, UPSCALE, "stability"),
+        ImageModel("recraft-crisp-upscale", "0.004", 1, "4x4", jpeg, UPSCALE, "recraft"),
     ),
 }
-USUAL = {service.model: service for many in MAKERS.values() for service in many}
+USUAL = {service.model: service for many in IMAGE_MODELS.values() for service in many}
 
 
 # ------------------------------------------------------------------------------------------------------------- asking
@@ -109,15 +111,15 @@ class Studio:
     """A gateway with all five providers."""
 
     api: ServedApi
-    vendors: Mapping[str, FakeProvider | ScriptedProvider]
+    providers: Mapping[str, FakeProvider | ScriptedProvider]
 
-    async def call(self, model: str, **wish: Any) -> RawResponse:
+    async def call(self, model: str, **fields: Any) -> RawResponse:
         """Make a call as JSON, or as a form when there are input images."""
-        wish = {name: value for name, value in {"model": model, **wish}.items() if value is not None}
-        if "image" not in wish:
-            return await self.api.call("POST", "/compat/v1/images/generations", wish)
-        files = [(name, wish.pop(name), f"{name}.png") for name in ("image", "mask") if name in wish]
-        body, headers = form(*files, *((name, str(value).encode(), None) for name, value in wish.items()))
+        fields = {name: value for name, value in {"model": model, **fields}.items() if value is not None}
+        if "image" not in fields:
+            return await self.api.call("POST", "/compat/v1/images/generations", fields)
+        files = [(name, fields.pop(name), f"{name}.png") for name in ("image", "mask") if name in fields]
+        body, headers = form(*files, *((name, str(value).encode(), None) for name, value in fields.items()))
         return await self.api.call("POST", "/compat/v1/images/edits", body, headers=headers)
 
     async def file(self, shown: Mapping[str, str]) -> tuple[bytes, str | None]:
@@ -133,10 +135,10 @@ class Studio:
 
     def submits(self, slug: str) -> int:
         """Return how many calls a provider got."""
-        vendor = self.vendors[slug]
-        if isinstance(vendor, ScriptedProvider):
-            return vendor.submits
-        return sum(len(desk) for name, desk in vendor.endpoints.items() if name not in ("files", "others"))
+        provider = self.providers[slug]
+        if isinstance(provider, ScriptedProvider):
+            return provider.submits
+        return sum(len(endpoint) for name, endpoint in provider.endpoints.items() if name not in ("files", "others"))
 
     async def check_money(self, request_id: str, usd: Decimal) -> None:
         record = await self.api.running.record(request_id)
@@ -149,13 +151,13 @@ class Studio:
 @asynccontextmanager
 async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
     asyncio.get_running_loop().set_debug(False)  # remembering where hundreds of calls began takes half of their time
-    vendors = {"stability": Stability(), "recraft": JpegRecraft(), "openai": OpenAI()}
+    fakes = {"stability": Stability(), "recraft": JpegRecraft(), "openai": OpenAI()}
     paths = {"stability": "", "recraft": "/v1", "openai": "/v1"}
     async with AsyncExitStack() as stack:
         lab, annex = [await stack.enter_async_context(scripted_provider(name)) for name in ("lab", "annex")]
-        for vendor in vendors.values():
-            await stack.enter_async_context(serving(vendor))
-        theirs = {slug: {"base_url": server.url + paths[slug], "key_env": KEY_ENV} for slug, server in vendors.items()}
+        for fake in fakes.values():
+            await stack.enter_async_context(serving(fake))
+        theirs = {slug: {"base_url": server.url + paths[slug], "key_env": KEY_ENV} for slug, server in fakes.items()}
         providers = {"lab": lab.settings(), **theirs}
         api = await stack.enter_async_context(
             served_api(
@@ -167,68 +169,68 @@ async def studio(open_gateway: OpenGateway) -> AsyncIterator[Studio]:
                 egress_allow_cidrs=("127.0.0.0/8",),
             )
         )
-        yield Studio(api, {"lab": lab, **vendors})
+        yield Studio(api, {"lab": lab, **fakes})
 
 
 def format_of(data: bytes) -> str:
     """Check the format by the first bytes and by decoding the whole file."""
     found = [name for name, (start, mark) in SIGNATURES.items() if data[start:].startswith(mark)]
-    with Image.open(io.BytesIO(data)) as picture:
-        picture.load()
-        assert found == [(picture.format or "").lower()]
+    with Image.open(io.BytesIO(data)) as image:
+        image.load()
+        assert found == [(image.format or "").lower()]
     return found[0]
 
 
 def size_of(data: bytes) -> str:
-    with Image.open(io.BytesIO(data)) as picture:
-        return f"{picture.width}x{picture.height}"
+    with Image.open(io.BytesIO(data)) as image:
+        return f"{image.width}x{image.height}"
 
 
 # --------------------------------------------------------------------------------------------------------- the tables
 
 
-def rows(maker: Maker) -> Iterator[tuple[str | None, str | None, int]]:
+def rows(model: ImageModel) -> Iterator[tuple[str | None, str | None, int]]:
     """Every output format and response format, for one image and for more than the provider makes per call."""
-    several = maker.at_once + 1 if maker.at_once < 10 else 3
+    several = model.at_once + 1 if model.at_once < 10 else 3
     usual = itertools.product(FORMATS, RESPONSE_FORMATS[1:], (1, several))
-    return itertools.chain(usual, ((None, None, 1), ("webp", None, 10)) if maker.slug == "lab" else ())
+    return itertools.chain(usual, ((None, None, 1), ("webp", None, 10)) if model.slug == "lab" else ())
 
 
-@pytest.mark.parametrize("task", MAKERS)
+@pytest.mark.parametrize("task", IMAGE_MODELS)
 async def test_every_output_format_response_format_and_number(open_gateway: OpenGateway, task: str) -> None:
     async with studio(open_gateway) as here:
         spent = Decimal(0)
         before, _ = await here.api.running.money()
-        for maker in MAKERS[task]:
-            for output_format, response_format, n in rows(maker):
+        for model in IMAGE_MODELS[task]:
+            for output_format, response_format, n in rows(model):
                 try:
-                    spent += await check_row(here, maker, output_format, response_format, n)
+                    spent += await check_row(here, model, output_format, response_format, n)
                 except AssertionError as problem:
-                    problem.add_note(f"{maker.model}, {output_format}, {response_format}, n={n}")
+                    problem.add_note(f"{model.model}, {output_format}, {response_format}, n={n}")
                     raise
         assert await here.api.running.money() == (before - nanos(spent), 0)
 
 
 async def check_row(
-    here: Studio, maker: Maker, output_format: str | None, response_format: str | None, n: int
+    here: Studio, model: ImageModel, output_format: str | None, response_format: str | None, n: int
 ) -> Decimal:
     """Make one call and check its images and its cost."""
-    submits = here.submits(maker.slug) if maker.slug else 0
+    submits = here.submits(model.slug) if model.slug else 0
     more = {"output_format": output_format, "response_format": response_format, "n": None if n == 1 else n}
-    response = checked_json("ImageResult", await here.call(maker.model, **maker.wish, **more))
+    response = checked_json("ImageResult", await here.call(model.model, **model.fields, **more))
     wanted = output_format or "png"
-    assert (response["size"], response["output_format"], len(response["data"])) == (maker.size, wanted, n)
+    assert (response["size"], response["output_format"], len(response["data"])) == (model.size, wanted, n)
     assert all(("url" in image) == (response_format != "b64_json") for image in response["data"])
     for image in response["data"]:
         data, content_type = await here.file(image)
-        assert (format_of(data), size_of(data)) == (wanted, maker.size)
+        assert (format_of(data), size_of(data)) == (wanted, model.size)
         assert content_type in (None, f"image/{wanted}")
-        if maker.made and wanted == maker.native:  # what is right already is not touched
-            width, height = map(int, maker.size.split("x"))
-            assert data == maker.made(width, height)
-    if maker.slug:
-        assert here.submits(maker.slug) - submits == ceil(n / maker.at_once)
-    usd = n * Decimal(maker.usd)
+        if model.made and wanted == model.native:  # a file that already has the format is not changed
+            width, height = map(int, model.size.split("x"))
+            assert data == model.made(width, height)
+    if model.slug:
+        assert here.submits(model.slug) - submits == ceil(n / model.at_once)
+    usd = n * Decimal(model.usd)
     assert Decimal(str(response["metadata"]["cost"])) == usd
     await here.check_money(response["id"], usd)
     return usd
@@ -243,7 +245,7 @@ class Shape:
 
     model: str
     size: str
-    wish: Mapping[str, Any]
+    fields: Mapping[str, Any]
     format: str = "png"
     usd: str = ""
 
@@ -259,7 +261,7 @@ SHAPES = (
     Shape("atelier/sketch", "96x64", {"size": "96x64", "aspect_ratio": "1:1", "resolution": "1080p"}),
     Shape("image-1", "1024x1536", {"size": None, "aspect_ratio": "2:3"}),
     Shape("image-1", "1080x1920", {"size": "9:16", "resolution": "1080p"}),
-    # Of what a model has, the nearest shape and then the nearest area; the answer says what it really was.
+    # Of what a model has, the nearest shape and then the nearest area; the response says which it was.
     Shape("gpt-image-1.5", "1536x1024", {"size": "16:9"}, usd="0.056242"),
     Shape("gpt-image-1.5", "1024x1536", {"size": "200x900"}, usd="0.056242"),
     Shape("gpt-image-1.5", "1024x1024", {"size": "64x60"}, usd="0.056242"),
@@ -267,12 +269,12 @@ SHAPES = (
     Shape("stability/core", "64x64", {"size": "100x101"}),
     Shape("recraft-v4", "84x48", {"size": "16:9"}),
     Shape("recraft-v4", "48x96", {"size": "256x512"}),
-    # An AVIF has at most 1600 pixels on its longest side; a larger picture stays what it was.
+    # An AVIF has at most 1600 pixels on its longest side; a larger image keeps the provider's format.
     Shape("atelier/sketch", "1600x96", {"size": "1600x96", "output_format": "avif"}, "avif"),
     Shape("atelier/sketch", "1601x96", {"size": "1601x96", "output_format": "avif"}, "png"),
     Shape("image-1", "96x1601", {"size": "96x1601", "output_format": "avif", "n": 2}, "png", "0.08"),
     Shape("image-1", "1601x96", {"size": "1601x96", "output_format": "webp"}, "webp"),
-    # Edits are asked for a size like any other picture; enlargements follow from what they enlarge.
+    # An edit takes a size as a generation does; the size of an upscaled image follows from its input.
     Shape("atelier/retouch", "1024x1024", {"size": None, "mask": None}),
     Shape("atelier/retouch", "51x97", {"size": "51x97", "mask": None}),
     Shape("atelier/retouch", "40x30", {"size": "auto"}),
@@ -289,9 +291,9 @@ SHAPES = (
 async def test_every_way_to_give_a_size(open_gateway: OpenGateway) -> None:
     async with studio(open_gateway) as here:
         for shape in SHAPES:
-            usual = USUAL.get(shape.model, Maker(shape.model, "", 10, ""))
-            wish = {**usual.wish, "response_format": "b64_json", **shape.wish}
-            response = checked_json("ImageResult", await here.call(shape.model, **wish))
+            usual = USUAL.get(shape.model, ImageModel(shape.model, "", 10, ""))
+            fields = {**usual.fields, "response_format": "b64_json", **shape.fields}
+            response = checked_json("ImageResult", await here.call(shape.model, **fields))
             for image in response["data"]:
                 data, _ = await here.file(image)
                 found = (size_of(data), format_of(data), response["size"], response["output_format"])
@@ -307,8 +309,8 @@ async def test_compression_changes_lossy_formats_only(open_gateway: OpenGateway)
         for output_format, smaller in (("jpeg", True), ("webp", True), ("avif", True), ("png", False), ("gif", False)):
             lengths = []
             for compression in (None, 20):
-                wish = {"output_format": output_format, "output_compression": compression, "size": "256x256"}
-                response = await here.call("atelier/sketch", prompt="a pear", response_format="b64_json", **wish)
+                fields = {"output_format": output_format, "output_compression": compression, "size": "256x256"}
+                response = await here.call("atelier/sketch", prompt="a pear", response_format="b64_json", **fields)
                 data, _ = await here.file(checked_json("ImageResult", response)["data"][0])
                 assert format_of(data) == output_format
                 lengths.append(len(data))
@@ -318,11 +320,11 @@ async def test_compression_changes_lossy_formats_only(open_gateway: OpenGateway)
 async def test_some_of_several_images_fail(open_gateway: OpenGateway) -> None:
     """The images that were made are returned and charged, the others are not."""
     async with studio(open_gateway) as here:
-        stability = here.vendors["stability"]
+        stability = here.providers["stability"]
         assert isinstance(stability, FakeProvider)
         stability.next("generate", faults.rejected, faults.rejected)
-        wish = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
-        response = checked_json("ImageResult", await here.call("stability/core", **wish))
+        fields = {"prompt": "a pear", "size": "64x64", "n": 5, "output_format": "webp"}
+        response = checked_json("ImageResult", await here.call("stability/core", **fields))
         assert [format_of((await here.file(image))[0]) for image in response["data"]] == ["webp"] * 3
         assert [attempt["outcome"] for attempt in response["metadata"]["attempts"]] == ["rejected", "rejected", "made"]
         await here.check_money(response["id"], 3 * Decimal("0.03"))

@@ -9,37 +9,37 @@ from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
-TALK = {"messages": [{"role": "user", "content": "x"}], "model": "lab/chat", "max_tokens": 5}
+CHATS = {"messages": [{"role": "user", "content": "x"}], "model": "lab/chat", "max_tokens": 5}
 IMAGES = {"model": "image-1", "prompt": "x"}
 VIDEOS = {"model": "video-1", "prompt": "x"}
 PATHS = {"image-1": "images/generations", "video-1": "videos", "lab/chat": "chat/completions"}
 
 
 @pytest.mark.parametrize(
-    ("wish", "field", "good", "bad"),
+    ("body", "field", "good", "bad"),
     [
         (VIDEOS, "n", [1, 4], [0, 5, -1, 1.5, "1", True]),
         (IMAGES, "n", [1, 10], [0, 11]),
         (VIDEOS, "negative_prompt", ["x" * 5000], ["x" * 5001]),
         (VIDEOS, "idempotency_key", ["k" * 256], ["k" * 257, "", " "]),
         (IMAGES, "output_compression", [1, 100], [0, 101]),
-        (TALK, "temperature", [0, 2, 0.5], [-0.1, 2.1]),
-        (TALK, "frequency_penalty", [-2, 2], [-2.1, 2.1]),
-        (TALK, "presence_penalty", [-2.0, 2.0], [-2.1, 2.1]),
-        (TALK, "stop", ["x", ["a", "b", "c", "d"]], [["a", "b", "c", "d", "e"], [1]]),
+        (CHATS, "temperature", [0, 2, 0.5], [-0.1, 2.1]),
+        (CHATS, "frequency_penalty", [-2, 2], [-2.1, 2.1]),
+        (CHATS, "presence_penalty", [-2.0, 2.0], [-2.1, 2.1]),
+        (CHATS, "stop", ["x", ["a", "b", "c", "d"]], [["a", "b", "c", "d", "e"], [1]]),
         (IMAGES, "webhook_url", ["https://a.example/x", "https://a.example:8443/"], ["https://a.example:444/"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_values_at_and_over_the_limits(
-    open_gateway: OpenGateway, wish: dict[str, Any], field: str, good: list[Any], bad: list[Any]
+    open_gateway: OpenGateway, body: dict[str, Any], field: str, good: list[Any], bad: list[Any]
 ) -> None:
-    path = f"/compat/v1/{PATHS[wish['model']]}?dryRun=true"
+    path = f"/compat/v1/{PATHS[body['model']]}?dryRun=true"
     async with served_api(open_gateway) as api:
         for value in good:
-            checked_json("Estimate", await api.call("POST", path, {**wish, field: value}))
+            checked_json("Estimate", await api.call("POST", path, {**body, field: value}))
         for value in bad:
-            problem = checked_json("Error", await api.call("POST", path, {**wish, field: value}), 400)["error"]
+            problem = checked_json("Error", await api.call("POST", path, {**body, field: value}), 400)["error"]
             assert problem["param"].startswith(field), value
 
 
@@ -47,9 +47,9 @@ async def test_top_logprobs(open_gateway: OpenGateway) -> None:
     path = "/compat/v1/chat/completions?dryRun=true"
     async with served_api(open_gateway) as api:
         for value in (0, 20):
-            checked_json("Estimate", await api.call("POST", path, {**TALK, "logprobs": True, "top_logprobs": value}))
+            checked_json("Estimate", await api.call("POST", path, {**CHATS, "logprobs": True, "top_logprobs": value}))
         for more in ({"logprobs": True, "top_logprobs": 21}, {"top_logprobs": 1}):
-            response = await api.call("POST", path, {**TALK, **more})
+            response = await api.call("POST", path, {**CHATS, **more})
             assert checked_json("Error", response, 400)["error"]["param"] == "top_logprobs"
 
 

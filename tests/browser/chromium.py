@@ -81,7 +81,7 @@ class Browser:
         found: list[dict[str, Any]] = self._say("POST", "/se/log", {"type": "browser"})
         return found
 
-    def picture(self, path: Path) -> None:
+    def save_screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._say("GET", "/screenshot")))
 
     def close(self) -> None:

@@ -45,8 +45,8 @@ def test_a_key_is_shown_once_works_and_is_revoked(served: Serving, browser: Brow
     browser.click("#hide-key")
     assert is_nowhere(browser, key)
 
-    picture = {"model": "atelier/sketch", "prompt": "a pear", "size": "256x256"}
-    statuses = [served.call("POST", "/compat/v1/images/generations", picture, key=key).status for _ in range(2)]
+    body = {"model": "atelier/sketch", "prompt": "a pear", "size": "256x256"}
+    statuses = [served.call("POST", "/compat/v1/images/generations", body, key=key).status for _ in range(2)]
     assert statuses == [200, 429]  # the limit came with it
     browser.until(lambda: EVIL in browser.text("#keys-list tr:first-child"), "the new key is not listed")
     browser.click("#keys-list tr:first-child button.bad")
@@ -96,8 +96,8 @@ def test_keys_need_the_admin_scope_and_revoking_ones_own_signs_out(served: Servi
 
 def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, browser: Browser) -> None:
     key = served.call("POST", "/v1/keys", {"replay_mode": "record"}).json["key"]
-    picture = {"model": "atelier/sketch", "prompt": EVIL, "size": "256x256"}
-    assert served.call("POST", "/compat/v1/images/generations", picture, key=key).status == 200
+    body = {"model": "atelier/sketch", "prompt": EVIL, "size": "256x256"}
+    assert served.call("POST", "/compat/v1/images/generations", body, key=key).status == 200
     [recording] = served.call("GET", "/v1/recordings").json["data"]
     saved = browser.downloads / f"{recording['id']}.json"
 
@@ -107,7 +107,7 @@ def test_a_recording_is_shown_exported_deleted_and_imported(served: Serving, bro
     assert "atelier/sketch" in browser.text("#recordings-list")
     assert nothing_ran(browser, "Recordings · Penstock")
     browser.click(f"#recordings-list button[value='{recording['id']}']")
-    browser.until(lambda: browser.run("return document.querySelector('#seen img')?.naturalWidth") == 256, "no picture")
+    browser.until(lambda: browser.run("return document.querySelector('#seen img')?.naturalWidth") == 256, "no image")
     assert EVIL in browser.text("#record")
     browser.type("#detail button", ENTER)
     browser.click("#recordings-list button[aria-label^='Export']")

@@ -17,7 +17,7 @@ def test_sign_in_generate_an_image_and_sign_out(served: Serving, browser: Browse
     browser.run("document.getElementById('model').value = 'atelier/sketch'")
     browser.click("#try button")
     browser.until(
-        lambda: browser.run("return document.querySelector('#pictures img')?.naturalWidth") == 512, "no picture"
+        lambda: browser.run("return document.querySelector('#pictures img')?.naturalWidth") == 512, "no image"
     )
     browser.until(lambda: "atelier/sketch" in browser.text("#requests"), "the request is not listed")
     assert "completed" in browser.text("#requests")
@@ -25,7 +25,7 @@ def test_sign_in_generate_an_image_and_sign_out(served: Serving, browser: Browse
     browser.until(lambda: "healthy" in browser.text("#providers"), "the provider's health is not shown")
     browser.click("#requests button")
     assert '"model": "atelier/sketch"' in browser.text("#record")
-    browser.picture(tmp_path / "dashboard.png")
+    browser.save_screenshot(tmp_path / "dashboard.png")
     browser.click("#detail button")
     browser.click("#leave")
     assert browser.run("return [sessionStorage.length, document.getElementById('door').hidden]") == [0, False]

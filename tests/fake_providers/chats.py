@@ -21,7 +21,7 @@ class FakeChatProvider(FakeProvider):
 
     def _answer(self, fields: dict[str, Any]) -> FakeResponse:
         found = [*(name for name in self.unknown if name in fields), *self._unheard(fields["messages"])]
-        return self._refusal(found[0]) if found else self._talk(fields)
+        return self._refusal(found[0]) if found else self._complete(fields)
 
     def _unheard(self, messages: list[dict[str, Any]]) -> Iterable[str]:
         for message in messages:
@@ -30,7 +30,7 @@ class FakeChatProvider(FakeProvider):
             if "name" in message and not self.named:
                 yield "name"
 
-    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         return chat.answer(fields, self.new_id("chatcmpl-"))[0]
 
     def _refusal(self, name: str) -> FakeResponse:
@@ -53,7 +53,7 @@ class Mistral(FakeChatProvider):
     unknown = ("seed", "user", "stream_options", "max_completion_tokens", "logit_bias")
     named = False
 
-    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         fields = {**fields, "stream_options": {"include_usage": True}}
         return chat.answer(fields, self.new_id("cmpl-"), joined=True)[0]
 
@@ -65,7 +65,7 @@ class Mistral(FakeChatProvider):
 class DeepSeek(FakeChatProvider):
     """Sends comments while it thinks, and reports cached tokens."""
 
-    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         response = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
         return (
             FakeResponse(events=[b": keep-alive", b": keep-alive", *response.events]) if response.events else response
@@ -84,11 +84,11 @@ class Ollama(FakeChatProvider):
     credential = None
     unknown = ("tool_choice", "max_completion_tokens")
 
-    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         if fields["model"] != "gpt-oss:20b":
             details = {"message": f"model '{fields['model']}' not found", "type": "not_found_error", "param": None}
             return FakeResponse({"error": {**details, "code": None}}, 404)
-        return super()._talk(fields)
+        return super()._complete(fields)
 
 
 class VLLM(FakeChatProvider):
@@ -109,7 +109,7 @@ class LlamaCpp(FakeChatProvider):
     credential = None
     loading = False
 
-    def _talk(self, fields: dict[str, Any]) -> FakeResponse:
+    def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         if self.loading:
             return FakeResponse({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)
-        return super()._talk(fields)
+        return super()._complete(fields)

@@ -137,7 +137,7 @@ not_a_number = raw(b'{"created": NaN, "data": NaN, "id": NaN, "status": NaN}')
 nested = raw(b"[" * 100_000 + b"]" * 100_000)
 lone_surrogate = raw(b'{"created": 1, "id": "\\ud800", "status": "\\ud800", "data": [{"b64_json": "\\ud800"}]}')
 not_an_object = raw(b'["data", 1, null]')
-nothing_said = raw(b"")
+no_response = raw(b"")
 empty = altered(data=[])
 odd_types = raw(b'{"created": "x", "data": [{"b64_json": 7}], "id": 7, "status": "queued", "progress": {}}')
 
@@ -260,6 +260,6 @@ FAULTS: Mapping[str, Act] = {
     "nested": nested,
     "lone surrogate": lone_surrogate,
     "not an object": not_an_object,
-    "nothing said": nothing_said,
+    "no response": no_response,
     "odd types": odd_types,
 }

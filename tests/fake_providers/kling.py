@@ -44,8 +44,8 @@ def _plain(text: str) -> bytes:
 class Kling(FakeProvider):
     usual = ("submitted", "processing", "succeed")
 
-    def knows(self, heard: ReceivedRequest) -> bool:
-        token = heard.headers.get("authorization", "").removeprefix("Bearer ")
+    def knows(self, request: ReceivedRequest) -> bool:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token.count(".") != 2:
             return token == KEY
         claims = claims_of(token)

@@ -26,8 +26,8 @@ class MiniMax(FakeProvider):
 
     usual = ("Preparing", "Processing", "Success")
 
-    def knows(self, heard: ReceivedRequest) -> bool:
-        return heard.path.startswith("/v1/") or heard.key == KEY
+    def knows(self, request: ReceivedRequest) -> bool:
+        return request.path.startswith("/v1/") or request.key == KEY
 
     def _begun(self, call: Exchange) -> FakeResponse | None:
         """Version 1 reports even a wrong credential with status 200."""

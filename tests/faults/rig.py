@@ -252,7 +252,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
         """Request videos all at once, each with a prompt of its own; return the ids of those that were accepted."""
 
         async def ask(number: int) -> str | None:
-            wish = {
+            fields = {
                 "model": "video-1",
                 "seconds": SECONDS,
                 "prompt": f"video {number}",
@@ -260,7 +260,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
                 **body,
             }
             try:
-                said = await served.ask("POST", "/compat/v1/videos", wish)
+                said = await served.ask("POST", "/compat/v1/videos", fields)
             except (ConnectionError, EOFError):
                 return None  # cut off: nothing was promised
             assert said.status == 202, said

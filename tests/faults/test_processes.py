@@ -219,14 +219,14 @@ async def test_one_idempotency_key_at_two_servers(tmp_path: Path, database: str)
     async with rigged(tmp_path, database) as rig, rig.serve() as one, rig.serve() as other:
 
         async def create(number: int) -> str:
-            wish = {
+            body = {
                 "model": "video-1",
                 "prompt": "video 1",
                 "seconds": 4,
                 "idempotency_key": "k",
                 "webhook_url": rig.hook,
             }
-            said = await (one if number % 2 else other).ask("POST", "/compat/v1/videos", wish)
+            said = await (one if number % 2 else other).ask("POST", "/compat/v1/videos", body)
             assert said.status == 202
             return str(said.json["id"])
 
@@ -275,11 +275,11 @@ async def test_a_database_that_is_restarted(
 
         async def ask() -> None:
             while asyncio.get_running_loop().time() < until_then:
-                wish = {
+                body = {
                     "model": "video-1",
                     "prompt": f"video {len(promised) + len(refused)}/{id(asyncio.current_task())}",
                 }
-                said = await served.ask("POST", "/compat/v1/videos", wish | {"seconds": 4, "webhook_url": rig.hook})
+                said = await served.ask("POST", "/compat/v1/videos", body | {"seconds": 4, "webhook_url": rig.hook})
                 if said.status == 202:
                     promised.append(said.json["id"])
                 else:

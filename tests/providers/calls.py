@@ -30,14 +30,14 @@ async def gateway_for(
 
 @asynccontextmanager
 async def gateways_for(
-    open_gateway: OpenGateway, vendors: Mapping[str, tuple[FakeProvider, str]], **settings: Any
+    open_gateway: OpenGateway, fakes: Mapping[str, tuple[FakeProvider, str]], **settings: Any
 ) -> AsyncIterator[RunningGateway]:
     """A gateway with several providers at the URLs of fakes, by slug."""
     async with AsyncExitStack() as stack:
-        for provider, _ in vendors.values():
+        for provider, _ in fakes.values():
             await stack.enter_async_context(serving(provider))
         providers = {
-            slug: {"base_url": provider.url + path, "key_env": KEY_ENV} for slug, (provider, path) in vendors.items()
+            slug: {"base_url": provider.url + path, "key_env": KEY_ENV} for slug, (provider, path) in fakes.items()
         }
         yield await stack.enter_async_context(open_gateway(providers=providers, **settings))
 

@@ -54,7 +54,7 @@ def test_client_cancels_and_sees_failures(provider: DashScope, client: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "told", "cost"),
+    ("model", "fields", "expected", "cost"),
     [
         ("wan-2.6", {"seconds": 4}, {"size": "1280*720", "duration": 5}, "0.5"),
         ("wan-2.6", {"seconds": 10, "size": "1080x1920"}, {"size": "1080*1920", "duration": 10}, "1.5"),
@@ -69,19 +69,19 @@ def test_client_cancels_and_sees_failures(provider: DashScope, client: Any) -> N
         ("wan-3-prime", {"seconds": 3, "size": "9:16"}, {"ratio": "9:16", "resolution": "720P", "duration": 3}, "0.42"),
     ],
 )
-async def test_videos(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+async def test_videos(open_gateway: OpenGateway, model: str, fields: dict[str, Any], expected: Any, cost: str) -> None:
     provider = DashScope()
     async with gateway_for(open_gateway, "dashscope", provider) as running:
-        video = await create_video(running, model=model, watermark=False, **said)
+        video = await create_video(running, model=model, watermark=False, **fields)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     received = provider.received("create")[0].fields
     assert received["input"] == {"prompt": "a train"}
-    assert received["parameters"] == {"watermark": False, **told}
+    assert received["parameters"] == {"watermark": False, **expected}
 
 
 @pytest.mark.parametrize(
-    ("model", "count", "told"),
+    ("model", "count", "expected"),
     [
         ("wan-2.6", 1, {"img_url": IMAGE_URI}),
         ("wan-2.7", 1, {"media": ["first_frame"]}),
@@ -90,15 +90,15 @@ async def test_videos(open_gateway: OpenGateway, model: str, said: dict[str, Any
         ("wan-3", 3, {"media": ["reference_image"] * 3}),
     ],
 )
-async def test_videos_of_images(open_gateway: OpenGateway, model: str, count: int, told: dict[str, Any]) -> None:
+async def test_videos_of_images(open_gateway: OpenGateway, model: str, count: int, expected: dict[str, Any]) -> None:
     provider = DashScope()
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         video = await create_video(running, model=model, seconds=5, input_reference=[{"image_url": IMAGE_URI}] * count)
         assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.5")
     received = provider.received("create")[0].fields["input"]
-    if "media" in told:
-        told = {"media": [{"type": role, "url": IMAGE_URI} for role in told["media"]]}
-    assert received == {"prompt": "a train", **told}
+    if "media" in expected:
+        expected = {"media": [{"type": role, "url": IMAGE_URI} for role in expected["media"]]}
+    assert received == {"prompt": "a train", **expected}
 
 
 async def test_what_to_avoid(open_gateway: OpenGateway) -> None:

@@ -15,7 +15,7 @@ UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "told", "cost"),
+    ("model", "fields", "expected", "cost"),
     [
         ("ltx-2.5-fast", {"seconds": 5}, {"duration": 5, "resolution": "1280x720"}, "0.45"),
         ("ltx-2.5-fast", {"seconds": 7, "size": "3840x2160"}, {"duration": 8, "resolution": "3840x2160"}, "2.4"),
@@ -27,15 +27,15 @@ UPRIGHT = "data:image/png;base64," + base64.b64encode(png(48, 64)).decode()
     ],
 )
 async def test_videos(
-    open_gateway: OpenGateway, model: str, said: dict[str, Any], told: dict[str, Any], cost: str
+    open_gateway: OpenGateway, model: str, fields: dict[str, Any], expected: dict[str, Any], cost: str
 ) -> None:
     provider = Ltx()
     async with gateway_for(open_gateway, "ltx", provider) as running:
-        video = await create_video(running, model=model, **said)
+        video = await create_video(running, model=model, **fields)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = model.replace(".", "-")
-    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
+    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **expected}
 
 
 @pytest.mark.parametrize(("images", "size"), [([IMAGE_URI], "1920x1080"), ([UPRIGHT, IMAGE_URI], "1080x1920")])

@@ -52,7 +52,7 @@ def test_client_sees_failures(luma: Luma, client: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told", "cost"),
+    ("fields", "expected", "cost"),
     [
         ({"seconds": 5}, {"duration": "5s", "resolution": "720p"}, "0.3"),
         ({"seconds": 7}, {"duration": "10s", "resolution": "720p"}, "0.9"),
@@ -60,14 +60,14 @@ def test_client_sees_failures(luma: Luma, client: Any) -> None:
         ({"seconds": 10, "resolution": "1080p"}, {"duration": "10s", "resolution": "1080p"}, "3.6"),
     ],
 )
-async def test_videos(open_gateway: OpenGateway, said: dict[str, Any], told: dict[str, str], cost: str) -> None:
+async def test_videos(open_gateway: OpenGateway, fields: dict[str, Any], expected: dict[str, str], cost: str) -> None:
     luma = Luma()
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        video = await create_video(running, model="luma-ray-3", user="u1", **said)
+        video = await create_video(running, model="luma-ray-3", user="u1", **fields)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     assert luma.received("create")[0].fields == {
-        "type": "video", "prompt": "a train", "user_id": "u1", "aspect_ratio": "16:9", "video": told,
+        "type": "video", "prompt": "a train", "user_id": "u1", "aspect_ratio": "16:9", "video": expected,
         "model": "ray-3.2",
     }  # fmt: skip
 

@@ -14,7 +14,7 @@ H3 = ("queued", "running", "succeeded")
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "told", "cost"),
+    ("model", "fields", "expected", "cost"),
     [
         ("hailuo-2.3", {"seconds": 5}, {"duration": 6, "resolution": "768P"}, "0.28"),
         ("hailuo-2.3", {"seconds": 7}, {"duration": 10, "resolution": "768P"}, "0.56"),
@@ -22,14 +22,14 @@ H3 = ("queued", "running", "succeeded")
         ("hailuo-02", {"seconds": 6, "size": "1280x720"}, {"duration": 6, "resolution": "768P"}, "0.28"),
     ],
 )
-async def test_hailuo(open_gateway: OpenGateway, model: str, said: dict[str, Any], told: Any, cost: str) -> None:
+async def test_hailuo(open_gateway: OpenGateway, model: str, fields: dict[str, Any], expected: Any, cost: str) -> None:
     provider = MiniMax()
     async with gateway_for(open_gateway, "minimax", provider) as running:
-        video = await create_video(running, model=model, **said)
+        video = await create_video(running, model=model, **fields)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     upstream = f"MiniMax-H{model[1:]}".replace("hailuo", "Hailuo")
-    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **told}
+    assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **expected}
 
 
 async def test_hailuo_of_images(open_gateway: OpenGateway) -> None:

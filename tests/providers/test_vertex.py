@@ -120,7 +120,7 @@ def test_an_access_token_is_used_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "told", "cost"),
+    ("model", "fields", "expected", "cost"),
     [
         ("veo-3.1", {"seconds": 5}, {"durationSeconds": 6, "aspectRatio": "16:9", "resolution": "720p"}, "2.4"),
         (
@@ -143,16 +143,16 @@ def test_an_access_token_is_used_as_it_is() -> None:
         ("veo-3.1-lite", {"seconds": 4}, {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p"}, "0.2"),
     ],
 )  # fmt: skip
-async def test_videos(open_gateway: OpenGateway, model: str, said: Any, told: dict[str, Any], cost: str) -> None:
+async def test_videos(open_gateway: OpenGateway, model: str, fields: Any, expected: dict[str, Any], cost: str) -> None:
     provider = Vertex()
     async with gateway_for(open_gateway, "vertex", provider, PLACE) as running:
-        video = await create_video(running, model=model, input_reference=[{"image_url": IMAGE_URI}] * 2, **said)
+        video = await create_video(running, model=model, input_reference=[{"image_url": IMAGE_URI}] * 2, **fields)
         assert (video["status"], video["output"]["size_bytes"]) == ("completed", len(mp4()))
         assert str(video["metadata"]["cost"]) == cost
     received = provider.received("create")[0].fields
     assert received == {
         "instances": [{"prompt": "a train", "image": IMAGE, "lastFrame": IMAGE}],
-        "parameters": {**told, "sampleCount": 1},
+        "parameters": {**expected, "sampleCount": 1},
     }
 
 

@@ -49,23 +49,23 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
     assert edited.data is not None
     assert fetched(edited.data[0].url).startswith(b"\x89PNG")
 
-    film = client.videos.create(model="video-1", prompt="a train", seconds="4", size="1280x720")
-    assert film.status == "queued"
-    done = client.videos.poll(film.id)
+    video = client.videos.create(model="video-1", prompt="a train", seconds="4", size="1280x720")
+    assert video.status == "queued"
+    done = client.videos.poll(video.id)
     assert (done.status, done.seconds, done.size) == ("completed", "4", "1280x720")
-    assert client.videos.download_content(film.id).read() == mp4()
-    assert [video.id for video in client.videos.list()] == [film.id]
-    client.videos.delete(film.id)
-    assert client.videos.retrieve(film.id).status == "completed", "what is finished stays finished"
+    assert client.videos.download_content(video.id).read() == mp4()
+    assert [listed.id for listed in client.videos.list()] == [video.id]
+    client.videos.delete(video.id)
+    assert client.videos.retrieve(video.id).status == "completed", "what is finished stays finished"
 
     records = served.call("GET", "/v1/requests?summary=true").json
     assert records["summary"] == {"total_cost": 0.56, "currency": "usd", "count": 4}
     assert served.call("GET", "/v1/balance").json["available"] == {"amount": 9.44, "currency": "usd"}
     assert float(lab.bill_usd) == 0.56
-    purged = served.call("DELETE", f"/v1/requests/{film.id}/payloads").json
-    assert purged == {"id": film.id, "purged": True, "already_purged": False, "media_deleted": 1}
+    purged = served.call("DELETE", f"/v1/requests/{video.id}/payloads").json
+    assert purged == {"id": video.id, "purged": True, "already_purged": False, "media_deleted": 1}
     with pytest.raises(openai.NotFoundError):
-        client.videos.download_content(film.id)
+        client.videos.download_content(video.id)
 
 
 @sqlite_only
@@ -74,9 +74,9 @@ def test_the_first_day_without_any_provider(served: Serving, client: openai.Open
     made = client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
     assert made.data is not None
     assert opened(fetched(made.data[0].url)).size == (128, 96)
-    film = client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
-    assert client.videos.poll(film.id).status == "completed"
-    assert client.videos.download_content(film.id).read()[4:8] == b"ftyp"
+    video = client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
+    assert client.videos.poll(video.id).status == "completed"
+    assert client.videos.download_content(video.id).read()[4:8] == b"ftyp"
 
 
 @sqlite_only
@@ -105,7 +105,7 @@ def test_paid_calls_are_not_repeated(served: Serving, client: openai.OpenAI, lab
     assert len(lab.images) == 1
     lab.images.next(faults.busy(0), faults.busy(0))
     client.images.generate(model="image-1", prompt="x")
-    assert len(lab.images) == 4, "turned away twice at the door, then served"
+    assert len(lab.images) == 4, "rejected twice before any upstream call, then served"
     assert len(lab.invoice) == 2
 
 

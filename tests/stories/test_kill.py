@@ -59,7 +59,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: Scrip
         assert summary["count"] <= len(lab.invoice), "and nobody pays for what was not made"
         assert Decimal(str(summary["total_cost"])) == Decimal("0.04") * summary["count"]
         assert Decimal(str(balance)) == 10 - Decimal(str(summary["total_cost"]))
-        sent = Counter(heard.fields["prompt"] for heard in lab.images.received)
+        sent = Counter(received.fields["prompt"] for received in lab.images.received)
         assert max(sent.values()) == 1, "nothing was sent again"
     audited = story.penstock("audit")
     assert (audited.returncode, audited.stdout.splitlines()[-1]) == (0, "audit clean"), audited.stderr
@@ -67,10 +67,10 @@ def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: Scrip
 
 def test_videos_survive_a_killed_process(story: Installation, lab: ScriptedProvider) -> None:
     """Twelve videos are accepted; the server is killed three times meanwhile, and each video ends once."""
-    film = {"model": "video-1", "prompt": "a train", "seconds": 1}
+    body = {"model": "video-1", "prompt": "a train", "seconds": 1}
     lab.states = ("queued", "in_progress 50", "in_progress 90", "completed")
     with story.serving() as served:
-        ids = [served.call("POST", "/compat/v1/videos", film).json["id"] for _ in range(12)]
+        ids = [served.call("POST", "/compat/v1/videos", body).json["id"] for _ in range(12)]
         until(lambda: len(lab.videos) >= 4)
         served.kill()
     for _ in range(2):

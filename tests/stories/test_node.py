@@ -50,20 +50,20 @@ def test_openai(packages: Path, served: Serving, lab: ScriptedProvider) -> None:
     saw = ran(packages, "openai.mjs", served)
     assert {"image-1", "edit-1", "video-1", "lab/chat"} <= set(saw["models"])
     assert saw["fetched"] == [200, "image/png"]
-    assert (saw["pictures"], saw["magic"], saw["edited"]) == (2, "PNG", True)
+    assert (saw["images"], saw["magic"], saw["edited"]) == (2, "PNG", True)
     assert (saw["several"], saw["masked"]) == (2, ["1024x1024", "WEBP"])
     assert [len(received.fields["image"]) for received in lab.edits.received] == [1, 2, 1]
     assert [received.fields.get("mask") is not None for received in lab.edits.received] == [False, False, True]
     assert saw["promised"] == "queued"
     assert saw["video"][1:] == ["completed", "4", "1280x720"]
     assert saw["listed"] == [saw["video"][0]]
-    assert saw["film"] == "ftyp"
+    assert saw["content"] == "ftyp"
     assert saw["form"] == {"echo": "pear"}
     assert saw["tools"] == [{"name": "weather", "arguments": '{"city": "echo"}'}] * 2
     assert saw["requestId"].startswith("req_")
     assert (saw["refusal"]["status"], saw["refusal"]["code"]) == (404, "MODEL_NOT_FOUND")
     assert saw["refusal"]["id"].startswith("req_")
-    assert (saw["said"], saw["streamed"]) == ("one two three", "one two three")
+    assert (saw["text"], saw["streamed"]) == ("one two three", "one two three")
     assert len(lab.invoice) == 8
 
 

@@ -13,8 +13,8 @@ from penstock.generations import endpoints, retrieve
 from penstock.recordings import files
 from tests.gateway import Installation, RunningGateway, two_providers
 
-FILM = {"model": "video-1", "prompt": "a train", "seconds": 4}
-PICTURE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
+VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4}
+IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
 RECORD, REPLAY = {"x-service-replay": "record"}, {"x-service-replay": "replay-or-error"}
 
 
@@ -26,11 +26,11 @@ def connections(port: int) -> int:
 
 async def run(running: RunningGateway, headers: dict[str, str]) -> tuple[Any, Any]:
     """Generate an image and a video, and wait for the video."""
-    picture = await endpoints.make_images(running.gateway, running.call(PICTURE, endpoint="/image", headers=headers))
-    started = await endpoints.start_video(running.gateway, running.call(FILM, headers=headers))
+    image = await endpoints.make_images(running.gateway, running.call(IMAGE, endpoint="/image", headers=headers))
+    started = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
     await running.wait_for_request(started.json["id"])
-    film = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
-    return picture, film
+    video = await retrieve.video(running.gateway, running.call(id=started.json["id"]))
+    return image, video
 
 
 async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
     async with two_providers() as labs:
         first = Installation(tmp_path / "first", "", ManualClock())
         async with first.open(labs=labs) as running:
-            picture, film = await run(running, RECORD)
+            image, video = await run(running, RECORD)
             assert connections(running.lab.port) > 0  # so that the same look below means something
             assert len(running.lab.invoice) == 2
             for row in (await running.gateway.recordings.page(running.caller.org_id)).data:
@@ -55,13 +55,13 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
                     running.gateway.store, running.gateway.recordings, running.caller.org_id, *loaded, now
                 )
             before = await running.money()
-            again, film_again = await run(running, REPLAY)
-            assert again.json["data"] == picture.json["data"]
-            assert film_again.json["output"]["size_bytes"] == film.json["output"]["size_bytes"]
-            assert film_again.json["metadata"]["executed_model"] == film.json["metadata"]["executed_model"]
-            assert film_again.json["id"] != film.json["id"]
+            again, video_again = await run(running, REPLAY)
+            assert again.json["data"] == image.json["data"]
+            assert video_again.json["output"]["size_bytes"] == video.json["output"]["size_bytes"]
+            assert video_again.json["metadata"]["executed_model"] == video.json["metadata"]["executed_model"]
+            assert video_again.json["id"] != video.json["id"]
             assert await running.money() == before
-            other = running.call({**PICTURE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
+            other = running.call({**IMAGE, "size": "128x128"}, endpoint="/image", headers=REPLAY)
             with pytest.raises(RecordingNotFound):
                 await endpoints.make_images(running.gateway, other)
             assert connections(port) == 0

@@ -24,8 +24,8 @@ from tests.fake_providers.scripted import png
 from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
 
 
-def settings(installation: Installation, **said: object) -> Settings:
-    return Settings(data=installation.data, database=installation.database, secret=MASTER, **said)  # type: ignore[arg-type]
+def settings(installation: Installation, **changes: object) -> Settings:
+    return Settings(data=installation.data, database=installation.database, secret=MASTER, **changes)  # type: ignore[arg-type]
 
 
 @sqlite_only

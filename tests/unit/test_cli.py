@@ -41,7 +41,7 @@ def test_the_main_commands_exist(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "expected"),
     [
         ((), 2, "Usage:"),
         (("fly",), 2, "No such command"),
@@ -49,10 +49,10 @@ def test_the_main_commands_exist(path: tuple[str, ...]) -> None:
         (("models", "--config", "/nonexistent/penstock.toml"), 1, "penstock: "),
     ],
 )
-def test_errors_are_printed_without_a_traceback(words: tuple[str, ...], status: int, told: str) -> None:
+def test_errors_are_printed_without_a_traceback(words: tuple[str, ...], status: int, expected: str) -> None:
     ended = penstock(*words)
     assert ended.status == status
-    assert told in ended.out + ended.err
+    assert expected in ended.out + ended.err
     assert "Traceback" not in ended.out + ended.err
 
 

@@ -6,8 +6,8 @@ const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: process.env.A
 const models = [];
 for await (const model of client.models.list()) models.push(model.id);
 
-const byAddress = await client.images.generate({ model: "image-1", prompt: "a pear", size: "256x256" });
-const fetched = await fetch(byAddress.data[0].url);
+const byUrl = await client.images.generate({ model: "image-1", prompt: "a pear", size: "256x256" });
+const fetched = await fetch(byUrl.data[0].url);
 const inside = await client.images.generate({ model: "image-1", prompt: "a pear", response_format: "b64_json", n: 2 });
 const png = Buffer.from(inside.data[0].b64_json, "base64");
 const edited = await client.images.edit({
@@ -26,7 +26,7 @@ while (video.status !== "completed" && video.status !== "failed") {
   await new Promise((resolve) => setTimeout(resolve, 100));
   video = await client.videos.retrieve(video.id);
 }
-const film = Buffer.from(await (await client.videos.downloadContent(video.id)).arrayBuffer());
+const content = Buffer.from(await (await client.videos.downloadContent(video.id)).arrayBuffer());
 const listed = [];
 for await (const one of client.videos.list()) listed.push(one.id);
 
@@ -37,7 +37,7 @@ try {
   refusal = { status: problem.status, code: problem.code, id: problem.requestID };
 }
 
-const said = await client.chat.completions.create({
+const whole = await client.chat.completions.create({
   model: "lab/chat", messages: [{ role: "user", content: "one two three" }],
 });
 let streamed = "";
@@ -69,12 +69,12 @@ console.log(JSON.stringify({
   requestId: raw.response.headers.get("x-request-id"),
   models, refusal, promised, streamed, listed,
   fetched: [fetched.status, fetched.headers.get("content-type")],
-  pictures: inside.data.length,
+  images: inside.data.length,
   magic: png.subarray(1, 4).toString(),
   edited: edited.data[0].url.includes("/m/med_"),
   several: several.data.length,
   masked: [masked.size, Buffer.from(masked.data[0].b64_json, "base64").subarray(8, 12).toString()],
   video: [video.id, video.status, video.seconds, video.size],
-  film: film.subarray(4, 8).toString(),
-  said: said.choices[0].message.content,
+  content: content.subarray(4, 8).toString(),
+  text: whole.choices[0].message.content,
 }));

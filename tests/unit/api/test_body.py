@@ -165,18 +165,18 @@ async def test_an_announced_size_is_refused_before_a_byte_is_read() -> None:
 
 
 async def test_an_unannounced_size_is_counted() -> None:
-    heard = 0
+    received = 0
 
     async def endless() -> dict[str, Any]:
-        nonlocal heard
-        heard += 100
+        nonlocal received
+        received += 100
         return {"type": "http.request", "body": b" " * 100, "more_body": True}
 
     for takes, headers, most in (("json", JSON, 1000), ("raw", {"transfer-encoding": "chunked"}, 1024**2)):
-        heard = 0
+        received = 0
         with pytest.raises(errors.PayloadTooLarge, match=str(most)):
             await read_body(takes, headers, endless, LIMITS)  # type: ignore[arg-type]
-        assert heard <= most + 100
+        assert received <= most + 100
 
 
 async def test_a_body_of_exactly_the_limit_is_accepted() -> None:

@@ -8,7 +8,7 @@ from penstock.api.asgi import AsgiApp
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import RawResponse, serving
 
-PICTURE = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
+BODY = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
 CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -24,7 +24,7 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
         account = await first_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
             key = account.admin.key
-            await served.call("POST", "/compat/v1/images/generations", key=key, body=PICTURE)
+            await served.call("POST", "/compat/v1/images/generations", key=key, body=BODY)
             await served.call("POST", "/compat/v1/chat/completions", key=key, body=CHAT)
             await served.call("POST", "/compat/v1/chat/completions", key=key, body={**CHAT, "stream": True})
             await served.call("GET", "/nobody/knows/this", key=key)

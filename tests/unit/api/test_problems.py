@@ -106,7 +106,7 @@ async def test_a_range_beyond_the_file_is_an_error_and_its_stream_is_closed() ->
 def test_a_trail_has_source_lines_and_no_message() -> None:
     with pytest.raises(ValueError, match="prompt") as failure:
         int("a prompt that nobody else may read")
-    told = problems.trail(failure.value)
-    assert told[0] == "ValueError"
-    assert told[1].endswith("test_a_trail_has_source_lines_and_no_message")
-    assert "prompt" not in " ".join(told)
+    trail = problems.trail(failure.value)
+    assert trail[0] == "ValueError"
+    assert trail[1].endswith("test_a_trail_has_source_lines_and_no_message")
+    assert "prompt" not in " ".join(trail)

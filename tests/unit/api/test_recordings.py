@@ -10,11 +10,11 @@ from tests.gateway import OpenGateway, sqlite_only
 
 pytestmark = sqlite_only
 
-WISH = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
+BODY = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
 
 
 async def made(api: ServedApi, mode: str = "record") -> str:
-    response = await api.call("POST", "/compat/v1/images/generations", WISH, headers={"x-service-replay": mode})
+    response = await api.call("POST", "/compat/v1/images/generations", BODY, headers={"x-service-replay": mode})
     checked_json("ImageResult", response)
     return response.headers["x-service-replay-recording"]
 
@@ -45,7 +45,7 @@ async def test_a_recording_is_exported_and_imported_by_another_organization(open
         brought = checked_json("Recording", await api.call("POST", "/v1/recordings", transcript, key=key))
         assert brought["model"] == "image-1"
         headers = {"x-service-replay": "replay-or-error"}
-        again = await api.call("POST", "/compat/v1/images/generations", WISH, key=key, headers=headers)
+        again = await api.call("POST", "/compat/v1/images/generations", BODY, key=key, headers=headers)
         assert (again.status, again.headers["x-service-replay-status"]) == (200, "replayed")
         assert len(api.running.lab.images) == 1
 

@@ -13,7 +13,7 @@ PIXEL = "data:image/png;base64,iVBORw0KGgo="
 IMAGES = {"prompt": "fox", "model": "m"}
 VIDEOS = {"prompt": "fox", "model": "m"}
 EDITS = {"image": PIXEL, "model": "m"}
-TALK = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+CHAT_BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
 def valid(table: Table, value: Any, *, is_open: bool = True) -> bool:
@@ -51,11 +51,11 @@ GOOD: list[tuple[Table, Any]] = [
     (EDIT, {**EDITS, "image": ["https://x.example/a.png", {"image_url": {"url": PIXEL}}]}),
     (VIDEO, {**VIDEOS, "seconds": "4", "input_reference": {"image_url": PIXEL}, "metadata": {"a": "b"}}),
     (VIDEO, {**VIDEOS, "duration": 4.5, "input_reference": [PIXEL, PIXEL], "idempotency_key": "k"}),
-    (CHAT, TALK),
-    (CHAT, {**TALK, "stop": ["a", "b"], "tool_choice": "auto", "response_format": {"type": "json_object"}}),
-    (CHAT, {**TALK, "stream": True, "stream_options": {"include_usage": True}}),
-    (CHAT, {**TALK, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}),
-    (CHAT, {**TALK, "tool_choice": {"type": "function", "function": {"name": "f"}}}),
+    (CHAT, CHAT_BODY),
+    (CHAT, {**CHAT_BODY, "stop": ["a", "b"], "tool_choice": "auto", "response_format": {"type": "json_object"}}),
+    (CHAT, {**CHAT_BODY, "stream": True, "stream_options": {"include_usage": True}}),
+    (CHAT, {**CHAT_BODY, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}),
+    (CHAT, {**CHAT_BODY, "tool_choice": {"type": "function", "function": {"name": "f"}}}),
     (CHAT, {"model": "m", "messages": [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]}),
     (
         CHAT,
@@ -101,12 +101,12 @@ BAD: list[tuple[Table, Any]] = [
     (CHAT, {"model": "m", "messages": [{"role": "robot", "content": "x"}]}),
     (CHAT, {"model": "m", "messages": [{"role": "user", "content": "x", "tool_calls": []}]}),
     (CHAT, {"model": "m", "messages": [{"role": "user", "content": [{"type": "audio"}]}]}),
-    (CHAT, {**TALK, "stop": []}),
-    (CHAT, {**TALK, "stop": ["a"] * 5}),
-    (CHAT, {**TALK, "tool_choice": "always"}),
-    (CHAT, {**TALK, "tools": [{"type": "browser"}]}),
-    (CHAT, {**TALK, "temperature": 2.1}),
-    (CHAT, {**TALK, "response_format": {}}),
+    (CHAT, {**CHAT_BODY, "stop": []}),
+    (CHAT, {**CHAT_BODY, "stop": ["a"] * 5}),
+    (CHAT, {**CHAT_BODY, "tool_choice": "always"}),
+    (CHAT, {**CHAT_BODY, "tools": [{"type": "browser"}]}),
+    (CHAT, {**CHAT_BODY, "temperature": 2.1}),
+    (CHAT, {**CHAT_BODY, "response_format": {}}),
 ]  # fmt: skip
 
 

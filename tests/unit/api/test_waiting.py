@@ -121,11 +121,11 @@ async def test_the_next_request_waits_until_the_response_before_it_was_read(tmp_
 async def test_too_many_pipelined_requests_are_refused(tmp_path: Path) -> None:
     async with server(tmp_path, Calls()) as served, await served.connect() as connection, asyncio.timeout(10):
         await connection.send(request("GET", "/small") * 500)
-        answered = [await connection.read_response()]
-        while answered[-1].headers.get("connection") != "close":
-            answered.append(await connection.read_response())
-        assert {response.status for response in answered} == {200}
-        assert len(answered) < 50
+        responses = [await connection.read_response()]
+        while responses[-1].headers.get("connection") != "close":
+            responses.append(await connection.read_response())
+        assert {response.status for response in responses} == {200}
+        assert len(responses) < 50
         assert await connection.is_closed()
 
 

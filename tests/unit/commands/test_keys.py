@@ -26,7 +26,7 @@ def test_more_keys_than_a_page_are_listed_newest_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("revoke", "key_nonesuch"), "No such key: key_nonesuch"),
         (("create", "--org", "org_nonesuch"), "org_nonesuch"),
@@ -36,8 +36,8 @@ def test_more_keys_than_a_page_are_listed_newest_first(tmp_path: Path) -> None:
         (("create", "--name", "x" * 201), "name"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
     ended = penstock("keys", *words, "--data", tmp_path)
     assert (ended.status, ended.out) == (1, "")
-    assert told in ended.err
+    assert expected in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -34,14 +34,14 @@ def test_only_positive_amounts_are_added(tmp_path: Path, usd: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("credit", "add", "--usd", "1", "--org", "org_nonesuch"), "no such organization: org_nonesuch"),
         (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
     ended = penstock(*words, "--data", tmp_path)
     assert (ended.status, ended.out) == (1, "")
-    assert told in ended.err
+    assert expected in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -63,17 +63,17 @@ def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--url", "http://127.0.0.1:9"), "--key or PENSTOCK_KEY"),
         (("--url", "ftp://x", "--key", "k"), "http:// or https://"),
         (("--url", "http://127.0.0.1:9", "--key", "k"), "penstock: "),
     ],
 )
-def test_a_bad_url_or_key_of_a_gateway_is_an_error(words: tuple[str, ...], told: str) -> None:
+def test_a_bad_url_or_key_of_a_gateway_is_an_error(words: tuple[str, ...], message: str) -> None:
     ended = penstock("providers", *words, **NO_KEY)
     assert (ended.status, ended.out) == (1, "")
-    assert told in ended.err
+    assert message in ended.err
 
 
 def test_health_is_summarized() -> None:
@@ -90,10 +90,10 @@ def test_health_is_summarized() -> None:
 def test_the_cheapest_call_is_made_and_reported(tmp_path: Path, lab: ScriptedProvider) -> None:
     ended = check(tmp_path / "data", lab, "--yes")
     assert ended.status == 0, ended
-    quoted, told = ended.out.splitlines()
+    quoted, message = ended.out.splitlines()
     assert quoted.startswith("lab/lab/chat (chat): at most 0.000")
-    assert "lab works: " in told
-    assert f"{lab.bill_usd:f} USD" in told
+    assert "lab works: " in message
+    assert f"{lab.bill_usd:f} USD" in message
     assert len(lab.invoice) == 1
 
 
@@ -151,14 +151,14 @@ def test_a_check_writes_nothing_to_the_data_folder(tmp_path: Path, lab: Scripted
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("nonesuch",), "no such provider: nonesuch; known providers are "),
         (("fal",), "fal is off: FAL_KEY is not set"),
         (("atelier", "--model", "nonesuch"), "atelier has no model that matches nonesuch"),
     ],
 )
-def test_a_check_that_cannot_be_made_is_an_error(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_a_check_that_cannot_be_made_is_an_error(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     ended = penstock("providers", "check", *words, "--yes", "--data", tmp_path, **NO_KEY)
     assert (ended.status, ended.out) == (1, "")
-    assert told in ended.err
+    assert message in ended.err

@@ -73,18 +73,18 @@ def test_serve_prints_its_url_serves_and_exits_with_0(tmp_path: Path) -> None:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None
-        said = process.stdout.read()
+        printed = process.stdout.read()
         assert process.wait(timeout=30) == 0
-    assert "Your first API key, which is shown only once:" in said
-    assert "/compat/v1/images/generations" in said
+    assert "Your first API key, which is shown only once:" in printed
+    assert "/compat/v1/images/generations" in printed
 
 
 @pytest.mark.parametrize("key", ["pk_1_secret", None])
 def test_the_first_key_is_shown_once(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     serve._print_welcome(Settings(port=8123), Welcome("org_1", key), None)
-    said = capsys.readouterr().out
-    assert "http://127.0.0.1:8123" in said
-    assert ("pk_1_secret" in said) is (key is not None)
+    printed = capsys.readouterr().out
+    assert "http://127.0.0.1:8123" in printed
+    assert ("pk_1_secret" in printed) is (key is not None)
 
 
 def test_the_example_names_a_model_that_can_be_used() -> None:

@@ -52,7 +52,7 @@ MALFORMED = {
     "nested": faults.nested,
     "lone surrogate": faults.lone_surrogate,
     "not an object": faults.not_an_object,
-    "nothing said": faults.nothing_said,
+    "no response": faults.no_response,
     "odd types": faults.odd_types,
     "gateway timeout": faults.raw(b"<html>504</html>", "text/html", 504),
     "bad gateway": faults.raw(b"", "text/plain", 502),
@@ -343,7 +343,7 @@ async def test_an_image_that_cannot_be_downloaded(open_gateway: OpenGateway) -> 
 @named(
     {
         "a page": faults.file(b"<!doctype html>" + b" " * 5000, "video/mp4"),
-        "a picture": faults.file(b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "video/mp4"),
+        "an image": faults.file(b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "video/mp4"),
         "nothing": faults.file(b"", "video/mp4"),
     }
 )

@@ -70,7 +70,7 @@ async def test_an_edit(open_gateway: OpenGateway) -> None:
         source = "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()
         made = await running.edit(image=source)
         assert made["metadata"]["executed_model"] == "lab/easel-1"
-        assert [len(heard.fields["image"]) for heard in running.lab.edits.received] == [1]
+        assert [len(received.fields["image"]) for received in running.lab.edits.received] == [1]
 
 
 @sqlite_only

@@ -15,7 +15,7 @@ from penstock.fields import EDIT, VIDEO, UploadedFile
 from penstock.generations import forms
 
 ONE, TWO = UploadedFile(b"one", "one.png", "image/png"), UploadedFile(b"two", "two.png", "image/png")
-ADDRESS = "https://pictures.example/fox.png"
+ADDRESS = "https://images.example/fox.png"
 Form = list[tuple[str, str | UploadedFile]]
 
 

@@ -41,9 +41,9 @@ def is_now(running: RunningGateway, video_id: str, *wanted: str) -> Callable[[],
 
 
 def finish(running: RunningGateway, state: str) -> None:
-    for film in running.lab.video_jobs.values():
-        film.states.clear()
-        film.states.append(state)
+    for job in running.lab.video_jobs.values():
+        job.states.clear()
+        job.states.append(state)
 
 
 async def test_a_job_completed_late_is_a_loss_and_changes_nothing_else(open_gateway: OpenGateway) -> None:

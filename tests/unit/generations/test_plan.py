@@ -127,12 +127,12 @@ async def test_mocked_images_have_the_requested_format_and_size(
     open_gateway: OpenGateway, size: str, form: str, n: int
 ) -> None:
     async with open_gateway() as running:
-        wish = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
-        response = await send(running, "image", {"": "mock"}, **wish)
+        fields = {"size": size, "output_format": form, "n": n, "response_format": "b64_json"}
+        response = await send(running, "image", {"": "mock"}, **fields)
         assert len(response.json["data"]) == n
         for image in response.json["data"]:
-            with Image.open(io.BytesIO(base64.b64decode(image["b64_json"]))) as picture:
-                assert (f"{picture.width}x{picture.height}", picture.format) == (size, form.upper())
+            with Image.open(io.BytesIO(base64.b64decode(image["b64_json"]))) as decoded:
+                assert (f"{decoded.width}x{decoded.height}", decoded.format) == (size, form.upper())
         assert running.lab.invoice == []
 
 
@@ -144,10 +144,10 @@ async def test_a_mocked_video_has_the_requested_length_and_size(open_gateway: Op
         assert len(done.json["outputs"]) == 2
         files = await running.gateway.store.all("list_media", request_id=done.json["id"], org_id=running.caller.org_id)
         data = await running.gateway.media.read(files[0]["id"], files[0]["size_bytes"])
-        with av.open(io.BytesIO(data), "r") as film:
-            stream = film.streams.video[0]
+        with av.open(io.BytesIO(data), "r") as video:
+            stream = video.streams.video[0]
             assert (stream.width, stream.height) == (128, 96)
-            assert abs(float(film.duration or 0) / av.time_base - 2) < 0.3
+            assert abs(float(video.duration or 0) / av.time_base - 2) < 0.3
 
 
 async def test_a_model_whose_provider_is_off_can_be_mocked_but_not_an_unknown_one(

@@ -147,7 +147,7 @@ def test_attempts_are_listed_when_there_were_several() -> None:
 
 
 @pytest.mark.parametrize(
-    ("revised", "said", "shown"),
+    ("revised", "options", "shown"),
     [
         (None, {"url": "https://a"}, {"url": "https://a"}),
         (None, {"b64_json": "AA=="}, {"b64_json": "AA=="}),
@@ -155,9 +155,9 @@ def test_attempts_are_listed_when_there_were_several() -> None:
     ],
 )
 def test_an_image_has_one_form_and_perhaps_a_revised_prompt(
-    revised: str | None, said: Any, shown: dict[str, str]
+    revised: str | None, options: Any, shown: dict[str, str]
 ) -> None:
-    assert respond.image(Output("med_1", "image/png", 1, 1, 1, revised), **said) == shown
+    assert respond.image(Output("med_1", "image/png", 1, 1, 1, revised), **options) == shown
 
 
 def test_the_status_of_an_asynchronous_image() -> None:

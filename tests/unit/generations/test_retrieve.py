@@ -159,11 +159,11 @@ async def test_an_image_that_failed(open_gateway: OpenGateway) -> None:
         assert (shown["status"], shown["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")
 
 
-@pytest.mark.parametrize("wish", [{}, {"response_format": "b64_json"}])
+@pytest.mark.parametrize("fields", [{}, {"response_format": "b64_json"}])
 @sqlite_only
-async def test_an_expired_image(open_gateway: OpenGateway, wish: dict[str, Any]) -> None:
+async def test_an_expired_image(open_gateway: OpenGateway, fields: dict[str, Any]) -> None:
     async with open_gateway() as running:
-        purged, expired = await running.image(**wish), await running.image(**wish)
+        purged, expired = await running.image(**fields), await running.image(**fields)
         await running.purge(purged["id"])
         running.clock.advance(25 * 3600)
         for made in (purged, expired):
@@ -174,11 +174,11 @@ async def test_an_expired_image(open_gateway: OpenGateway, wish: dict[str, Any])
 @sqlite_only
 async def test_an_image_is_no_video_and_a_video_no_image(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        picture, film = (await running.image())["id"], (await running.video()).json["id"]
+        image_id, video_id = (await running.image())["id"], (await running.video()).json["id"]
         with pytest.raises(NotFound):
-            await running.get_video(picture)
+            await running.get_video(image_id)
         with pytest.raises(NotFound):
-            await image(running, film)
+            await image(running, video_id)
         await running.wait_until_idle()
 
 
@@ -188,20 +188,20 @@ async def test_an_image_is_no_video_and_a_video_no_image(open_gateway: OpenGatew
 async def test_an_id_of_another_organization_is_unknown(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         stranger = await running.create_caller_in_new_org()
-        picture, film = (
+        image_id, video_id = (
             (await running.image())["id"],
             (await running.wait_for_video((await running.video()).json["id"]))["id"],
         )
         unknown = "req_" + "0" * 32
         asks = (retrieve.image_status, retrieve.video, retrieve.video_content)
         for ask in asks:
-            told = []
-            for found in (picture, film, unknown):
+            problems = []
+            for found in (image_id, video_id, unknown):
                 with pytest.raises(NotFound) as caught:
                     await ask(running.gateway, running.call(id=found, caller=stranger))
                 problem = caught.value
-                told.append((problem.status, problem.code, problem.headers, problem.message.replace(found, "")))
-            assert len(set(map(repr, told))) == 1
+                problems.append((problem.status, problem.code, problem.headers, problem.message.replace(found, "")))
+            assert len(set(map(repr, problems))) == 1
 
 
 def test_every_stored_code_becomes_its_problem() -> None:

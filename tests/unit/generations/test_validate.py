@@ -15,7 +15,7 @@ from penstock.schema import Call, Caller
 from penstock.settings import Settings
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
-ADDRESS = "https://pictures.example/fox.png"
+URL = "https://inputs.example/fox.png"
 FILE = UploadedFile(b"\x89PNG", "fox.png", "image/png")
 SETTINGS = Settings()
 Stage = Callable[[Call, Settings], ValidatedCall]
@@ -40,15 +40,15 @@ def call(json: Any = None, form: list[tuple[str, str | UploadedFile]] | None = N
     )
 
 
-def wished(stage: Stage, settings: Settings = SETTINGS, /, **said: Any) -> ValidatedCall:
+def validated(stage: Stage, settings: Settings = SETTINGS, /, **fields: Any) -> ValidatedCall:
     """The required fields of an endpoint and others; `...` removes a field."""
-    body = {name: value for name, value in {**LEAST[stage], **said}.items() if value is not ...}
+    body = {name: value for name, value in {**LEAST[stage], **fields}.items() if value is not ...}
     return stage(call(body), settings)
 
 
-def refused(stage: Stage, **said: Any) -> InvalidRequest:
+def refused(stage: Stage, **fields: Any) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
-        wished(stage, **said)
+        validated(stage, **fields)
     return caught.value
 
 
@@ -57,45 +57,45 @@ def refused(stage: Stage, **said: Any) -> InvalidRequest:
 
 @every_stage
 def test_required_fields_are_enough_and_no_default_is_added(stage: Stage) -> None:
-    wish = wished(stage)
-    assert wish.request.values == {"prompt": "a fox"}
-    assert (wish.request.model, wish.request.n, wish.request.extras) == ("m", 1, {})
-    assert (wish.retention_seconds, wish.webhook_url, wish.idempotency_key) == (86_400, None, None)
+    call_read = validated(stage)
+    assert call_read.request.values == {"prompt": "a fox"}
+    assert (call_read.request.model, call_read.request.n, call_read.request.extras) == ("m", 1, {})
+    assert (call_read.retention_seconds, call_read.webhook_url, call_read.idempotency_key) == (86_400, None, None)
 
 
 @every_stage
 def test_null_is_the_same_as_a_missing_field(stage: Stage) -> None:
-    assert wished(stage, n=None, size=None, user=None, media_retention=None, webhook_url=None) == wished(stage)
+    assert validated(stage, n=None, size=None, user=None, media_retention=None, webhook_url=None) == validated(stage)
 
 
 @every_stage
 def test_unknown_fields_are_passed_on_to_the_provider(stage: Stage) -> None:
     extras = {"seed": 42, "loras": [{"path": "x"}], "nothing": None}
-    assert wished(stage, **extras).request.extras == extras
+    assert validated(stage, **extras).request.extras == extras
 
 
 @every_stage
 def test_fields_for_the_gateway_are_not_passed_on(stage: Stage) -> None:
-    wish = wished(stage, media_retention="7d", webhook_url="https://hooks.example/x")
-    assert wish.request.values == {"prompt": "a fox"}
-    assert (wish.retention_seconds, wish.webhook_url) == (604_800, "https://hooks.example/x")
+    call_read = validated(stage, media_retention="7d", webhook_url="https://hooks.example/x")
+    assert call_read.request.values == {"prompt": "a fox"}
+    assert (call_read.retention_seconds, call_read.webhook_url) == (604_800, "https://hooks.example/x")
 
 
 @every_stage
 @pytest.mark.parametrize("prompt", [" padded ", "日本語のキツネ", "🦊" * 10_000, "a\nb\t\u200d", "\u202ertl"])
 def test_prompts_are_not_changed(stage: Stage, prompt: str) -> None:
-    assert wished(stage, prompt=prompt).request.values["prompt"] == prompt
+    assert validated(stage, prompt=prompt).request.values["prompt"] == prompt
 
 
 def test_metadata_and_idempotency_key_of_a_video() -> None:
-    wish = wished(validate.video, metadata={"order": "17"}, idempotency_key="k" * 256)
-    assert (wish.request.metadata, wish.idempotency_key) == ({"order": "17"}, "k" * 256)
-    assert wish.request.values == {"prompt": "a fox"}
+    call_read = validated(validate.video, metadata={"order": "17"}, idempotency_key="k" * 256)
+    assert (call_read.request.metadata, call_read.idempotency_key) == ({"order": "17"}, "k" * 256)
+    assert call_read.request.values == {"prompt": "a fox"}
 
 
 # ------------------------------------------------------------------------------------------------------ what is refused
 
-# stage, field, values, what is said of it
+# stage, field, values, the message
 IMAGES = (validate.image, validate.edit)
 ALL = tuple(LEAST)
 MUST_NOT_BE_EMPTY = "must not be empty."
@@ -179,7 +179,7 @@ def test_an_invalid_value_is_named_with_what_is_allowed(stage: Stage, field: str
 )
 def test_values_at_the_limits_are_allowed(stage: Stage, field: str, values: list[Any]) -> None:
     for value in values:
-        wished(stage, **{field: value})
+        validated(stage, **{field: value})
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 5, [{"prompt": "a"}]])
@@ -199,16 +199,16 @@ def test_a_bad_webhook_url_is_refused_at_submission(stage: Stage, url: str) -> N
 
 def test_the_operator_sets_the_longest_retention() -> None:
     short = Settings(media_retention="1h", media_retention_max="2h")
-    assert wished(validate.image, short).retention_seconds == 3600
+    assert validated(validate.image, short).retention_seconds == 3600
     with pytest.raises(InvalidRequest, match="from `1h` to `2h`"):
-        wished(validate.image, short, media_retention="3h")
+        validated(validate.image, short, media_retention="3h")
 
 
 # -------------------------------------------------------------------------------------------------------------- aliases
 
 
 @pytest.mark.parametrize(
-    ("stage", "said", "name", "value"),
+    ("stage", "fields", "name", "value"),
     [
         (validate.video, {"seconds": "8"}, "seconds", 8),
         (validate.video, {"duration": 8}, "seconds", 8),
@@ -220,39 +220,39 @@ def test_the_operator_sets_the_longest_retention() -> None:
         (validate.image, {"thinking": "on", "thinking_level": "on"}, "thinking", "on"),
     ],
 )
-def test_the_other_name_of_a_field_is_accepted(stage: Stage, said: dict[str, Any], name: str, value: Any) -> None:
-    values = wished(stage, **said).request.values
+def test_the_other_name_of_a_field_is_accepted(stage: Stage, fields: dict[str, Any], name: str, value: Any) -> None:
+    values = validated(stage, **fields).request.values
     assert values == {"prompt": "a fox", name: value}
     assert type(values[name]) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("stage", "said", "words", "param"),
+    ("stage", "fields", "words", "param"),
     [
         (validate.video, {"seconds": 4, "duration": 8}, "`duration` and `seconds` have different values.", "duration"),
         (validate.video, {"duration": 8, "seconds": 4}, "`seconds` and `duration` have different values.", "seconds"),
         (validate.image, {"thinking": "on", "thinking_level": "off"}, "`thinking_level` and", "thinking_level"),
     ],
 )  # fmt: skip
-def test_two_names_of_a_field_must_have_one_value(stage: Stage, said: dict[str, Any], words: str, param: str) -> None:
-    problem = refused(stage, **said)
+def test_two_names_of_a_field_must_have_one_value(stage: Stage, fields: dict[str, Any], words: str, param: str) -> None:
+    problem = refused(stage, **fields)
     assert problem.message.startswith(words)
     assert problem.param == param
 
 
 def test_fields_of_another_endpoint_are_passed_on() -> None:
-    assert wished(validate.image, seconds="8", metadata={"a": "b"}).request.extras == {
+    assert validated(validate.image, seconds="8", metadata={"a": "b"}).request.extras == {
         "seconds": "8",
         "metadata": {"a": "b"},
     }
-    assert wished(validate.video, output_format="gif").request.extras == {"output_format": "gif"}
+    assert validated(validate.video, output_format="gif").request.extras == {"output_format": "gif"}
 
 
 # --------------------------------------------------------------------------------------------------------------- shapes
 
 
 @pytest.mark.parametrize(
-    ("said", "shape"),
+    ("fields", "shape"),
     [
         ({}, "1024x1024"),
         ({"size": "512x256"}, "512x256"),
@@ -263,51 +263,51 @@ def test_fields_of_another_endpoint_are_passed_on() -> None:
         ({"resolution": "720p"}, "1:1"),
     ],
 )
-def test_the_shape_comes_from_three_fields(said: dict[str, Any], shape: str) -> None:
-    frame = wished(validate.image, **said).request.frame
+def test_the_shape_comes_from_three_fields(fields: dict[str, Any], shape: str) -> None:
+    frame = validated(validate.image, **fields).request.frame
     assert frame is not None
     assert frame.size == shape
-    assert frame.resolution == (said.get("resolution") if not frame.exact else None)
+    assert frame.resolution == (fields.get("resolution") if not frame.exact else None)
 
 
 def test_auto_is_ignored_without_an_input_image() -> None:
-    assert wished(validate.image, size="auto") == wished(validate.image)
-    assert wished(validate.video, size="auto") == wished(validate.video)
-    assert wished(validate.edit, size="auto").request.values["size"] == "auto"
+    assert validated(validate.image, size="auto") == validated(validate.image)
+    assert validated(validate.video, size="auto") == validated(validate.video)
+    assert validated(validate.edit, size="auto").request.values["size"] == "auto"
 
 
 def test_a_video_has_no_default_shape() -> None:
-    assert wished(validate.video).request.frame is None
-    frame = wished(validate.video, resolution="1080p").request.frame
+    assert validated(validate.video).request.frame is None
+    frame = validated(validate.video, resolution="1080p").request.frame
     assert frame is not None
     assert frame.scaled(720).size == "1920x1080"
 
 
-# ------------------------------------------------------------------------------------------------------------- pictures
+# ------------------------------------------------------------------------------------------------------------- inputs
 
 
 @pytest.mark.parametrize(
-    ("said", "sources"),
+    ("fields", "sources"),
     [
         (PNG, [PNG]),
-        (ADDRESS, [ADDRESS]),
-        ({"image_url": ADDRESS}, [ADDRESS]),
+        (URL, [URL]),
+        ({"image_url": URL}, [URL]),
         ({"url": PNG}, [PNG]),
         ({"image_url": {"url": PNG}}, [PNG]),
-        ([{"image_url": PNG}, ADDRESS, {"image_url": "DATA:image/webp;charset=x;BASE64,AA=="}],
-         [PNG, ADDRESS, "DATA:image/webp;charset=x;BASE64,AA=="]),
+        ([{"image_url": PNG}, URL, {"image_url": "DATA:image/webp;charset=x;BASE64,AA=="}],
+         [PNG, URL, "DATA:image/webp;charset=x;BASE64,AA=="]),
         ([], []),
         (None, []),
         ([PNG] * 16, [PNG] * 16),
     ],
 )  # fmt: skip
-def test_input_references_in_json(said: Any, sources: list[str]) -> None:
-    pictures = wished(validate.video, input_reference=said).inputs
-    assert pictures == tuple(InputSource("reference", source, "input_reference") for source in sources)
+def test_input_references_in_json(fields: Any, sources: list[str]) -> None:
+    inputs = validated(validate.video, input_reference=fields).inputs
+    assert inputs == tuple(InputSource("reference", source, "input_reference") for source in sources)
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("fields", "words"),
     [
         (5, "`input_reference` must be a file, `{image_url}` with an HTTPS URL, or a base64 data URI."),
         ([None], "`input_reference` must be a file"),
@@ -315,24 +315,24 @@ def test_input_references_in_json(said: Any, sources: list[str]) -> None:
         ({"image_url": None}, "`input_reference` must be a file"),
         ({"image_url": ["x"]}, "`input_reference` must be a file"),
         ("data:image/png,notbase64", "`input_reference` must be a file"),
-        ("http://pictures.example/fox.png", "input_reference must be an https:// URL"),
-        ("https://169.254.169.254/latest", "input_reference must be an https:// URL"),
-        ("file:///etc/passwd", "input_reference must be an https:// URL"),
-        ("", "input_reference must be an https:// URL"),
+        ("http://inputs.example/fox.png", "`input_reference` must be an https:// URL"),
+        ("https://169.254.169.254/latest", "`input_reference` must be an https:// URL"),
+        ("file:///etc/passwd", "`input_reference` must be an https:// URL"),
+        ("", "`input_reference` must be an https:// URL"),
         ([PNG] * 17, "`input_reference` takes at most 16."),
     ],
 )
-def test_invalid_input_references_are_refused(said: Any, words: str) -> None:
-    problem = refused(validate.video, input_reference=said)
+def test_invalid_input_references_are_refused(fields: Any, words: str) -> None:
+    problem = refused(validate.video, input_reference=fields)
     assert problem.message.startswith(words)
     assert problem.param == "input_reference"
 
 
 def test_edits_take_json() -> None:
-    wish = wished(validate.edit, image=[PNG, ADDRESS], mask={"image_url": PNG})
-    assert [(source.role, source.source) for source in wish.inputs] == [
+    call_read = validated(validate.edit, image=[PNG, URL], mask={"image_url": PNG})
+    assert [(source.role, source.source) for source in call_read.inputs] == [
         ("image", PNG),
-        ("image", ADDRESS),
+        ("image", URL),
         ("mask", PNG),
     ]
 
@@ -345,37 +345,37 @@ def test_edits_take_forms() -> None:
         ("model", "m"),
         ("n", "2"),
     ]
-    wish = validate.edit(call(form=form), SETTINGS)
-    assert [source.role for source in wish.inputs] == ["image", "image", "mask"]
-    assert wish.request.values == {"n": 2}
+    call_read = validate.edit(call(form=form), SETTINGS)
+    assert [source.role for source in call_read.inputs] == ["image", "image", "mask"]
+    assert call_read.request.values == {"n": 2}
 
 
 @pytest.mark.parametrize("prompt", [..., None, "", "  \n"])
 def test_an_edit_without_a_prompt_is_valid_and_a_blank_prompt_is_none(prompt: Any) -> None:
-    assert wished(validate.edit, prompt=prompt).request.values == {}
+    assert validated(validate.edit, prompt=prompt).request.values == {}
 
 
 @pytest.mark.parametrize(
-    ("said", "words", "param"),
+    ("fields", "words", "param"),
     [
         ({"image": ...}, "`image` is required: send at least one PNG, WebP or JPEG file.", "image"),
         ({"image": []}, "`image` is required", "image"),
         ({"mask": [PNG, PNG]}, "`mask` takes one file.", "mask"),
     ],
 )
-def test_an_edit_needs_an_image_and_takes_one_mask(said: dict[str, Any], words: str, param: str) -> None:
-    problem = refused(validate.edit, **said)
+def test_an_edit_needs_an_image_and_takes_one_mask(fields: dict[str, Any], words: str, param: str) -> None:
+    problem = refused(validate.edit, **fields)
     assert problem.message.startswith(words)
     assert problem.param == param
 
 
 def test_hosts_that_the_operator_allows_are_accepted() -> None:
     home = Settings(egress_allow_hosts=("hooks.internal", "files.internal"))
-    wish = wished(
+    call_read = validated(
         validate.video, home, webhook_url="http://hooks.internal:9000/x", input_reference="http://files.internal/f.png"
     )
-    assert wish.webhook_url == "http://hooks.internal:9000/x"
-    assert wish.inputs[0].source == "http://files.internal/f.png"
+    assert call_read.webhook_url == "http://hooks.internal:9000/x"
+    assert call_read.inputs[0].source == "http://files.internal/f.png"
 
 
 # ----------------------------------------------------------------------------------------------------------- properties
@@ -390,10 +390,10 @@ FIELDS = """n size seconds metadata image mask input_reference prompt scale_fact
 
 
 @every_stage
-@given(said=st.dictionaries(st.sampled_from(FIELDS.split()), anything, max_size=4))
-def test_any_body_is_accepted_or_refused_with_a_message(stage: Stage, said: dict[str, Any]) -> None:
+@given(fields=st.dictionaries(st.sampled_from(FIELDS.split()), anything, max_size=4))
+def test_any_body_is_accepted_or_refused_with_a_message(stage: Stage, fields: dict[str, Any]) -> None:
     try:
-        wish = wished(stage, **said)
+        call_read = validated(stage, **fields)
     except InvalidRequest:
         return
-    assert 1 <= wish.request.n <= 10
+    assert 1 <= call_read.request.n <= 10

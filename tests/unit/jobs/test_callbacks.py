@@ -21,7 +21,7 @@ SECRET = "whsec_" + b64encode(b"s" * 32).decode()
 
 
 @pytest.fixture
-def told(installation: Installation) -> Installation:
+def with_callbacks(installation: Installation) -> Installation:
     """A test installation whose provider takes the callback URL in the field `callback_url`."""
     installation.lab_settings |= {"callback_field": "callback_url", "callback_key_env": "LAB_WEBHOOK_KEY"}
     return installation
@@ -45,8 +45,8 @@ def parts(address: str) -> tuple[str, str]:
 
 
 def finish(running: RunningGateway) -> None:
-    film = running.lab.video_jobs[running.lab.invoice[-1].id]
-    film.states = deque(["completed"])
+    job = running.lab.video_jobs[running.lab.invoice[-1].id]
+    job.states = deque(["completed"])
 
 
 async def polled(running: RunningGateway, count: int) -> None:
@@ -59,9 +59,9 @@ async def polled(running: RunningGateway, count: int) -> None:
 # ----------------------------------------------------------------------------------------------------------- addresses
 
 
-async def test_a_callback_polls_the_job_at_once(told: Installation) -> None:
+async def test_a_callback_polls_the_job_at_once(with_callbacks: Installation) -> None:
     """The clock does not move: without the callback the job would not be polled."""
-    async with told.open(public_url=PUBLIC) as running:
+    async with with_callbacks.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
         assert check_media_url(address, "x") == address
         finish(running)
@@ -75,10 +75,10 @@ async def test_a_callback_polls_the_job_at_once(told: Installation) -> None:
 
 
 @postgres_only
-async def test_a_callback_that_arrives_at_another_process(told: Installation) -> None:
+async def test_a_callback_that_arrives_at_another_process(with_callbacks: Installation) -> None:
     async with (
-        told.open(public_url=PUBLIC) as running,
-        told.open(public_url=PUBLIC, labs=(running.lab, running.annex), worker=False) as other,
+        with_callbacks.open(public_url=PUBLIC) as running,
+        with_callbacks.open(public_url=PUBLIC, labs=(running.lab, running.annex), worker=False) as other,
     ):
         _, address = await begun(running)
         finish(running)
@@ -87,20 +87,20 @@ async def test_a_callback_that_arrives_at_another_process(told: Installation) ->
 
 
 @sqlite_only
-async def test_the_content_of_a_callback_is_not_believed(told: Installation) -> None:
-    async with told.open(public_url=PUBLIC) as running:
+async def test_the_content_of_a_callback_is_not_believed(with_callbacks: Installation) -> None:
+    async with with_callbacks.open(public_url=PUBLIC) as running:
         video_id, address = await begun(running)
-        news = json.dumps({"status": "completed", "output": "https://evil.example/x.mp4"}).encode()
+        content = json.dumps({"status": "completed", "output": "https://evil.example/x.mp4"}).encode()
         for number in range(1, 4):
-            await running.gateway.callbacks.receive(*parts(address), {}, news)
+            await running.gateway.callbacks.receive(*parts(address), {}, content)
             await polled(running, number)
         assert (await running.get_video(video_id))["status"] == "in_progress"
 
 
 @pytest.mark.parametrize("public_url", ["", "http://gateway.example"])
 @sqlite_only
-async def test_no_callback_url_without_public_https(told: Installation, public_url: str) -> None:
-    async with told.open(public_url=public_url) as running:
+async def test_no_callback_url_without_public_https(with_callbacks: Installation, public_url: str) -> None:
+    async with with_callbacks.open(public_url=public_url) as running:
         await running.video()
         await running.lab.videos.reached(1)
         assert "callback_url" not in running.lab.videos.received[0].fields
@@ -115,15 +115,15 @@ async def test_no_callback_url_for_a_provider_without_callbacks(open_gateway: Op
 
 
 @sqlite_only
-async def test_no_callback_url_for_an_immediate_result(told: Installation) -> None:
-    async with told.open(public_url=PUBLIC) as running:
+async def test_no_callback_url_for_an_immediate_result(with_callbacks: Installation) -> None:
+    async with with_callbacks.open(public_url=PUBLIC) as running:
         await running.image()
         assert "callback_url" not in running.lab.images.received[0].fields
 
 
 @sqlite_only
-async def test_callback_urls_cannot_be_guessed(told: Installation) -> None:
-    async with told.open(public_url=PUBLIC) as running:
+async def test_callback_urls_cannot_be_guessed(with_callbacks: Installation) -> None:
+    async with with_callbacks.open(public_url=PUBLIC) as running:
         _, address = await begun(running)
         provider, token = parts(address)
         attempt_id, _, signature = token.partition("-")
@@ -139,9 +139,9 @@ async def test_callback_urls_cannot_be_guessed(told: Installation) -> None:
 
 
 @sqlite_only
-async def test_a_callback_after_the_end(told: Installation) -> None:
+async def test_a_callback_after_the_end(with_callbacks: Installation) -> None:
     """After a success it changes nothing; after a failure the job is checked at once."""
-    async with told.open(public_url=PUBLIC, job_deadline_seconds=60) as running:
+    async with with_callbacks.open(public_url=PUBLIC, job_deadline_seconds=60) as running:
         running.lab.cancels.always(faults.rejected)
         video_id, address = await begun(running)
         await running.wait_for_request(video_id, step_seconds=10)
@@ -172,9 +172,9 @@ def signed(body: bytes, at_ms: int, secret: str = SECRET, message_id: str = "msg
 
 
 @sqlite_only
-async def test_a_provider_that_signs_must_sign(told: Installation) -> None:
+async def test_a_provider_that_signs_must_sign(with_callbacks: Installation) -> None:
     """With the provider's secret in the environment the token in the URL is not enough."""
-    async with signing(told).open(public_url=PUBLIC) as running:
+    async with signing(with_callbacks).open(public_url=PUBLIC) as running:
         _, address = await begun(running)
         receive, now = running.gateway.callbacks.receive, running.clock.now_ms()
         other = "whsec_" + b64encode(b"t" * 32).decode()
@@ -190,12 +190,12 @@ async def test_a_provider_that_signs_must_sign(told: Installation) -> None:
 
 @pytest.mark.parametrize("body", ['{"id": "NAME"}', '{"type": "video.completed", "data": {"id": "NAME"}}'])
 @sqlite_only
-async def test_one_callback_url_for_a_whole_account(told: Installation, body: str) -> None:
+async def test_one_callback_url_for_a_whole_account(with_callbacks: Installation, body: str) -> None:
     """As with OpenAI: the signature proves the sender, and the body names the job."""
-    async with signing(told).open(public_url=PUBLIC) as running:
+    async with signing(with_callbacks).open(public_url=PUBLIC) as running:
         await begun(running)
-        news = body.replace("NAME", running.lab.invoice[0].id).encode()
-        await running.gateway.callbacks.receive("lab", ACCOUNT, signed(news, running.clock.now_ms()), news)
+        content = body.replace("NAME", running.lab.invoice[0].id).encode()
+        await running.gateway.callbacks.receive("lab", ACCOUNT, signed(content, running.clock.now_ms()), content)
         await polled(running, 1)
         for odd in (b"", b"{}", b"[]", b'{"id": 7}', b'{"data": "x"}', b'{"id": "somebody-elses"}', b"[" * 100_000):
             await running.gateway.callbacks.receive("lab", ACCOUNT, signed(odd, running.clock.now_ms()), odd)
@@ -225,9 +225,9 @@ def test_invalid_timestamps_are_refused(timestamp: str) -> None:
 
 @pytest.mark.parametrize("secret", ["hunter2", "whsec_", "whsec_abc", "whsec_" + b64encode(b"short").decode()])
 @sqlite_only
-async def test_a_malformed_secret_is_refused(told: Installation, secret: str) -> None:
+async def test_a_malformed_secret_is_refused(with_callbacks: Installation, secret: str) -> None:
     with pytest.raises(ValueError, match="callback secret of lab"):
-        async with signing(told, secret).open():
+        async with signing(with_callbacks, secret).open():
             pass
 
 

@@ -21,11 +21,11 @@ JOBS = "SELECT queue_name, task_name, status::text AS status, args, worker_id FR
 
 
 @asynccontextmanager
-async def door(
-    open_gateway: OpenGateway, labs: tuple[ScriptedProvider, ScriptedProvider], **said: Any
+async def open_server(
+    open_gateway: OpenGateway, labs: tuple[ScriptedProvider, ScriptedProvider], **settings: Any
 ) -> AsyncIterator[RunningGateway]:
     """A process that accepts videos and runs none."""
-    async with open_gateway(labs=labs, worker=False, **said) as running:
+    async with open_gateway(labs=labs, worker=False, **settings) as running:
         yield running
 
 
@@ -64,7 +64,7 @@ async def submitted(running: RunningGateway, video_id: str) -> None:
 
 
 async def test_accepted_by_one_process_and_run_by_another(open_gateway: OpenGateway) -> None:
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         video_id = await begun(running)
         (job,) = await running.rows(JOBS)
         assert (job["queue_name"], job["status"], job["args"]) == (QUEUE, "todo", {"request_id": video_id})
@@ -82,7 +82,7 @@ async def test_accepted_by_one_process_and_run_by_another(open_gateway: OpenGate
 
 async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> None:
     """The worker is notified: the clock does not move, so it was not found by a periodic search."""
-    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, open_server(open_gateway, labs) as running:
         labs[0].videos.always(faults.never_ends)
         for number in range(1, 4):
             await begun(running)
@@ -91,7 +91,7 @@ async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> Non
 
 
 async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         answers = await asyncio.gather(*(begun(running, idempotency_key="k") for _ in range(10)))
         assert len(set(answers)) == 1
         assert len(await running.rows(JOBS)) == 1
@@ -102,7 +102,7 @@ async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
         two_providers() as labs,
         open_gateway(labs=labs, concurrent_jobs=3) as one,
         open_gateway(labs=labs, concurrent_jobs=3) as other,
-        door(open_gateway, labs) as running,
+        open_server(open_gateway, labs) as running,
     ):
         labs[0].videos.always(faults.never_ends)
         for _ in range(7):
@@ -114,7 +114,7 @@ async def test_two_workers_share_the_videos(open_gateway: OpenGateway) -> None:
 
 
 async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGateway) -> None:
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as first:
             video_id = await begun(running)
             await driving(first)
@@ -131,7 +131,7 @@ async def test_a_worker_that_stops_gives_its_videos_back(open_gateway: OpenGatew
 
 async def test_videos_of_a_dead_worker_are_put_back(open_gateway: OpenGateway) -> None:
     """Its last heartbeat is long ago, and its leases have expired."""
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         async with open_gateway(labs=labs) as dead:
             video_id = await begun(running)
             await driving(dead)
@@ -161,7 +161,7 @@ async def test_the_queued_job_of_an_ended_video_is_removed(open_gateway: OpenGat
 
 
 async def test_a_video_without_job_and_worker_is_queued_again(open_gateway: OpenGateway) -> None:
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         video_id = await begun(running)
         await running.change("DELETE FROM procrastinate_jobs")
         async with open_gateway(labs=labs) as worker:
@@ -172,7 +172,7 @@ async def test_an_image_whose_process_died(open_gateway: OpenGateway) -> None:
     """It ran where it was accepted; now another worker claims it, and does not send it again."""
     async with two_providers() as labs, open_gateway(labs=labs) as worker:
         labs[0].images.always(faults.stalled)
-        async with door(open_gateway, labs, drain_seconds=0) as running:
+        async with open_server(open_gateway, labs, drain_seconds=0) as running:
             asked = running.call(
                 {"model": "image-1", "prompt": "a pear", "size": "64x64"}, headers={"prefer": "respond-async"}
             )
@@ -208,7 +208,7 @@ async def test_a_job_that_is_queued_twice(open_gateway: OpenGateway) -> None:
 
 async def test_a_cancel_that_arrives_at_another_process(open_gateway: OpenGateway) -> None:
     """The worker is notified at once; its next poll would be much later."""
-    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, open_server(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         video_id = await begun(running)
         await submitted(running, video_id)
@@ -224,7 +224,7 @@ async def test_a_cancel_that_arrives_at_another_process(open_gateway: OpenGatewa
 
 async def test_broken_connections_disturb_nothing(open_gateway: OpenGateway) -> None:
     """Those of the worker and of its listener: running jobs go on, and new ones are noticed."""
-    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, open_server(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         first = await begun(running)
         await driving(worker)
@@ -243,7 +243,7 @@ async def test_broken_connections_disturb_nothing(open_gateway: OpenGateway) -> 
 
 async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGateway) -> None:
     """Stopped for so long that others removed it: it cannot fetch under its old id and takes a new one."""
-    async with two_providers() as labs, open_gateway(labs=labs) as worker, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_gateway(labs=labs) as worker, open_server(open_gateway, labs) as running:
         labs[0].videos.next(faults.never_ends)
         await begun(running)
         await driving(worker)
@@ -257,7 +257,7 @@ async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGatew
 
 async def test_a_worker_whose_clock_is_slow(open_gateway: OpenGateway) -> None:
     """A video that was just accepted can be claimed, whatever the worker's clock says."""
-    async with two_providers() as labs, door(open_gateway, labs) as running:
+    async with two_providers() as labs, open_server(open_gateway, labs) as running:
         late = ManualClock(running.clock.now_ms() - 3_600_000)
         async with open_gateway(labs=labs, clock=late) as worker:
             video_id = await begun(running)

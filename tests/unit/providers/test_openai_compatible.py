@@ -19,8 +19,8 @@ from penstock.providers.spec import Reply, Upload
 from penstock.values import InputImage
 
 
-def reply(said: Any, status: int = 200) -> Reply:
-    return Reply(status, {"x-request-id": "r-1"}, json.dumps(said).encode())
+def reply(body: Any, status: int = 200) -> Reply:
+    return Reply(status, {"x-request-id": "r-1"}, json.dumps(body).encode())
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
@@ -61,7 +61,7 @@ def test_every_task_has_an_operation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "text", "kind"),
+    ("body", "text", "kind"),
     [
         ({"error": {"message": "No.", "code": "moderation_blocked"}}, "No.", "refused"),
         ({"error": {"message": "No.", "code": "rate_limit_exceeded"}}, "No.", None),
@@ -73,8 +73,8 @@ def test_every_task_has_an_operation() -> None:
         ({"error": {"message": None, "code": 7}}, None, None),
     ],
 )
-def test_errors(said: Any, text: str | None, kind: str | None) -> None:
-    assert (error_message(reply(said, 400)), failure_kind(reply(said, 400))) == (text, kind)
+def test_errors(body: Any, text: str | None, kind: str | None) -> None:
+    assert (error_message(reply(body, 400)), failure_kind(reply(body, 400))) == (text, kind)
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [("1500", 1.5), ("", None), ("soon", None), ("-5", None)])

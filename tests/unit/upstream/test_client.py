@@ -40,9 +40,9 @@ async def test_submit_an_image(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         result = await submit(running)
         assert (result.status, len(result.files)) == ("completed", 1)
-        heard = running.lab.images.received[0]
-        assert heard.key == KEY
-        assert heard.fields == {"model": "easel-1", "prompt": "a pear", "size": "64x64", "n": 1}
+        received = running.lab.images.received[0]
+        assert received.key == KEY
+        assert received.fields == {"model": "easel-1", "prompt": "a pear", "size": "64x64", "n": 1}
 
 
 async def test_submit_poll_and_cancel_a_job(open_gateway: OpenGateway) -> None:
