@@ -135,9 +135,9 @@ async def test_extra_fields_do_not_change_internal_fields(open_gateway: OpenGate
         [("metadata", b"[" * 100_000, None)],
         [("n", b"9" * 5000, None)],
         [("seconds", b"1e999", None)],
-        [("input_reference", b"not a picture", "../../etc/passwd")],
+        [("input_reference", b"not an image", "../../etc/passwd")],
     ],
-    ids=["far index", "twice", "deep", "long number", "infinite", "no picture"],
+    ids=["far index", "twice", "deep", "long number", "infinite", "no image"],
 )
 async def test_malformed_forms_are_a_400(open_gateway: OpenGateway, parts: list[tuple[str, bytes, str | None]]) -> None:
     async with served_api(open_gateway) as api:

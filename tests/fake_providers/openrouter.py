@@ -9,7 +9,7 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
 COST_USD = 0.00014
-REFUSED = {"status": "failed", "error": "The maker's safety system objected."}
+REFUSED = {"status": "failed", "error": "The model's safety system objected."}
 FLAGGED = {
     "code": 403,
     "message": "Your input was flagged",

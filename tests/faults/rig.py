@@ -45,9 +45,9 @@ from tests.tcp_server import Connection, serve
 
 ROOT = Path(__file__).parents[2]
 HOST = "hooks.example.com"
-CREDIT = Decimal(1_000_000)  # a night of kills makes a hundred thousand films
-SECONDS = 4  # of each film
-FILM_USD = SECOND_USD * SECONDS
+CREDIT = Decimal(1_000_000)  # a night of kills makes a hundred thousand videos
+SECONDS = 4  # of each video
+VIDEO_USD = SECOND_USD * SECONDS
 START_SECONDS = 40
 _FRESH_SECONDS, _A_NIGHT_SECONDS = 240, 86_400
 
@@ -59,7 +59,7 @@ ENVIRONMENT = {
     "PENSTOCK_LEASE_SECONDS": "2",
     "PENSTOCK_WEBHOOK_TIMEOUT_SECONDS": "4",
     "PENSTOCK_EGRESS_ALLOW_HOSTS": HOST,
-    "PENSTOCK_PICTURE_WORKERS": "1",
+    "PENSTOCK_IMAGE_WORKERS": "1",
     "PENSTOCK_DATABASE_CONNECTIONS": "8",
 }
 
@@ -150,7 +150,7 @@ class Rig:
     key: str = ""
     last_code: int | None = None  # of the process that ended last
     _logs: int = 0
-    _films: int = 0
+    _videos: int = 0
 
     # ------------------------------------------------------------------------------------------------------- processes
 
@@ -214,7 +214,7 @@ class Rig:
     def _describe(self) -> None:
         """Write penstock.toml, with the provider in it."""
         self.data.mkdir(exist_ok=True, mode=0o700)
-        film = next(model for model in self.lab.settings()["models"] if model["id"] == "video-1")
+        video = next(model for model in self.lab.settings()["models"] if model["id"] == "video-1")
         (self.data / "penstock.toml").write_text(
             f"""[providers.lab]
 speaks = "openai"
@@ -222,7 +222,7 @@ base_url = "{self.lab.base_url}"
 key_env = "{KEY_ENV}"
 [[providers.lab.models]]
 id = "video-1"
-upstream = "{film["upstream"]}"
+upstream = "{video["upstream"]}"
 task = "video"
 price = {{ unit = "second", usd = "{SECOND_USD}" }}
 [[providers.lab.models]]
@@ -233,7 +233,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
         )
 
     async def struck(self, failpoints: str, count: int) -> list[str]:
-        """Serve, with so many films asked for, until the process kills itself; what was promised by then. It may come
+        """Serve, with so many videos requested, until the process kills itself; what was promised by then. It may come
         to that place with what others left before it listens.
         """
         promised: list[str] = []
@@ -266,8 +266,8 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
             assert said.status == 202, said
             return str(said.json["id"])
 
-        self._films += count
-        found = await asyncio.gather(*(ask(self._films - number) for number in range(count)))
+        self._videos += count
+        found = await asyncio.gather(*(ask(self._videos - number) for number in range(count)))
         return [video_id for video_id in found if video_id]
 
     async def videos(self, served: Running) -> list[dict[str, Any]]:
@@ -356,7 +356,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
     async def _check_money(self, served: Running, completed: int) -> None:
         """Each is charged once, or not at all."""
         balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
-        assert Decimal(str(balance)) == CREDIT - FILM_USD * completed
+        assert Decimal(str(balance)) == CREDIT - VIDEO_USD * completed
         captured = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'capture'")
         assert captured[0]["count"] == completed
 

@@ -105,8 +105,8 @@ async def test_a_video_that_crashes_each_worker_fails_alone(tmp_path: Path, data
                         break
             deaths += 1
         assert 3 <= deaths <= 5, "the one at the beginning may count"
-        for film in rig.lab.video_jobs.values():
-            film.states.append("completed")
+        for job in rig.lab.video_jobs.values():
+            job.states.append("completed")
         async with rig.serve() as served:
             outcomes = await rig.check(served, promised, frozenset({"INTERNAL_ERROR"}))
             assert outcomes == {"completed": 19, "INTERNAL_ERROR": 1}

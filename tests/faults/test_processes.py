@@ -14,7 +14,7 @@ from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.fake_providers import faults
 from tests.fake_providers.exchange import listening
-from tests.faults.rig import CREDIT, FILM_USD, Rig, Running, rigged, until
+from tests.faults.rig import CREDIT, VIDEO_USD, Rig, Running, rigged, until
 from tests.gateway import postgres_only, sqlite_only
 from tests.ports import unused_port
 from tests.unit.store.small_schema import Cluster
@@ -32,8 +32,8 @@ async def in_progress(rig: Rig, count: int) -> bool:
 def finish(rig: Rig) -> None:
     """Let the provider complete every job, started or still to come."""
     rig.lab.states = ("queued", "completed")
-    for film in rig.lab.video_jobs.values():
-        film.states.append("completed")
+    for job in rig.lab.video_jobs.values():
+        job.states.append("completed")
 
 
 # ------------------------------------------------------------------------------------------- providers that are away
@@ -331,4 +331,4 @@ async def test_an_old_backup(tmp_path: Path, database: str) -> None:
             assert shown == dict.fromkeys(known, "completed")
             assert len(rig.lab.videos) == 20, "nothing was sent again"
             left = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
-            assert Decimal(str(left)) == CREDIT - 10 * FILM_USD
+            assert Decimal(str(left)) == CREDIT - 10 * VIDEO_USD

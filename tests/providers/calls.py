@@ -48,8 +48,8 @@ async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
 
 
 async def edit_image(running: RunningGateway, **body: Any) -> dict[str, Any]:
-    wish = {"image": IMAGE_URI, "prompt": "add a hat", **body}
-    call = running.call(wish, endpoint="/compat/v1/images/edits", headers=LATER)
+    fields = {"image": IMAGE_URI, "prompt": "add a hat", **body}
+    call = running.call(fields, endpoint="/compat/v1/images/edits", headers=LATER)
     return await running.wait_for_request((await endpoints.edit_images(running.gateway, call)).json["id"])
 
 
@@ -68,8 +68,8 @@ async def create_video(running: RunningGateway, **body: Any) -> dict[str, Any]:
 
 async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[str, Any]]:
     """Complete a chat; return the response text and the request record."""
-    wish = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
-    call = running.call(wish, endpoint="/compat/v1/chat/completions")
+    fields = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
+    call = running.call(fields, endpoint="/compat/v1/chat/completions")
     answer = await endpoint.complete(running.gateway, call)
     text = answer.body or b""
     if answer.chunks:

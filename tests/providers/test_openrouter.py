@@ -96,7 +96,7 @@ def test_own_client_sees_failures(router: OpenRouter, own_client: openrouter.Ope
     router.next_states.append(("pending", REFUSED))
     job = own_client.video_generation.generate(model="google/veo-3.1", prompt="a fox")
     shown = own_client.video_generation.get_generation(job_id=job.id)
-    assert (shown.status, shown.error) == ("failed", "The maker's safety system objected.")
+    assert (shown.status, shown.error) == ("failed", "The model's safety system objected.")
     with pytest.raises(openrouter.errors.NotFoundResponseError, match="Not found"):
         own_client.video_generation.get_generation(job_id="elsewhere")
 
@@ -268,7 +268,7 @@ async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], status:
         assert await running.money() == (10_000_000_000, 0)
 
 
-async def test_no_room_at_the_makers(open_gateway: OpenGateway) -> None:
+async def test_no_capacity_upstream(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     details = error(503, "No provider meets your routing requirements")
     router.next("images", answers(details.json, details.status))

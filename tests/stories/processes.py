@@ -90,7 +90,7 @@ class Installation:
     @property
     def environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        # A story has no day to wait for a vendor, nor half a minute for a process that is dead.
+        # Short deadlines: no provider here needs a day, and a killed process is replaced at once.
         ours |= {"PENSTOCK_POLL_SECONDS_MAX": "0.3", "PENSTOCK_LEASE_SECONDS": "3"}
         ours |= {KEY_ENV: KEY, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT)))}
         return ours | ({"PENSTOCK_DATABASE": self.database} if self.database else {})

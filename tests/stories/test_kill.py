@@ -55,7 +55,7 @@ def test_a_gateway_killed_among_a_hundred_images(story: Installation, lab: Scrip
         until(lambda: open_requests(served) == 0)
         summary = served.call("GET", "/v1/requests?summary=true&status=completed").json["summary"]
         balance = served.call("GET", "/v1/balance").json["available"]["amount"]
-        assert summary["count"] >= outcomes["made"], "whoever got a picture finds it in the records"
+        assert summary["count"] >= outcomes["made"], "every image that a caller got has a record"
         assert summary["count"] <= len(lab.invoice), "and nobody pays for what was not made"
         assert Decimal(str(summary["total_cost"])) == Decimal("0.04") * summary["count"]
         assert Decimal(str(balance)) == 10 - Decimal(str(summary["total_cost"]))

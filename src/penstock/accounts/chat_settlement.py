@@ -326,7 +326,7 @@ class ChatSettlement:
         except StorageUnavailable:
             raise
         except Exception:
-            log.exception("settling failed", of=name)
+            log.exception("settlement failed", of=name)
             return False
         return True
 

@@ -85,7 +85,7 @@ async def test_many_calls_are_one_transaction(open_gateway: OpenGateway) -> None
 
 
 @sqlite_only
-async def test_settling_a_call_twice_charges_it_once(open_gateway: OpenGateway) -> None:
+async def test_settlement_of_a_call_twice_charges_it_once(open_gateway: OpenGateway) -> None:
     """This happens after a commit that was not confirmed."""
     async with open_gateway() as running:
         reservation = await reserve(running, 1_000_000)

@@ -39,10 +39,10 @@ async def test_a_recording_is_exported_and_imported_by_another_organization(open
         recording = await made(api)
         carried = await api.call("GET", f"/v1/recordings/{recording}/export")
         assert carried.headers["content-disposition"] == f'attachment; filename="{recording}.json"'
-        transcript = checked_json("RecordingFile", carried)
+        recording_file = checked_json("RecordingFile", carried)
         org = await create_org(api.running.gateway.store, api.running.clock, "Other", "prepaid")
         key = (await api.running.gateway.keys.create_key(org.id)).key
-        brought = checked_json("Recording", await api.call("POST", "/v1/recordings", transcript, key=key))
+        brought = checked_json("Recording", await api.call("POST", "/v1/recordings", recording_file, key=key))
         assert brought["model"] == "image-1"
         headers = {"x-service-replay": "replay-or-error"}
         again = await api.call("POST", "/compat/v1/images/generations", BODY, key=key, headers=headers)

@@ -52,7 +52,7 @@ def test_a_provider_of_the_operators_own() -> None:
         id = "video-1"
         upstream = "reel-2"
         task = "video"
-        name = "Film"
+        name = "Video"
         description = "Moves."
         priority = 1
         weight = 5
@@ -75,7 +75,7 @@ def test_a_provider_of_the_operators_own() -> None:
             id="video-1",
             upstream="reel-2",
             op=openai_compatible.VIDEO,
-            name="Film",
+            name="Video",
             description="Moves.",
             priority=1,
             weight=5,

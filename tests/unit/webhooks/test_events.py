@@ -132,7 +132,7 @@ async def test_a_failed_transaction_adds_no_message(database: Database) -> None:
         async def work(tx: Transaction) -> None:
             await tx.run("put_request", id="req_1", org_id=ORG)
             await add_message(tx, org_id=ORG, request_id="req_1", url=URL, event="video.failed", body=b"{}", at_ms=1)
-            raise RuntimeError("settling failed")
+            raise RuntimeError("settlement failed")
 
         with pytest.raises(RuntimeError):
             await process.store.write(work)
