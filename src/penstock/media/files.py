@@ -42,14 +42,14 @@ class MediaFiles:
         self, tx: Transaction, org_id: str, request_id: str, outputs: Sequence[StoredOutput], first: int, until_ms: int
     ) -> None:
         """Insert a row for each output; `first` is the position of the first one."""
-        for position, stored in enumerate(outputs, first):
+        for position, stored in sorted(enumerate(outputs, first), key=lambda item: item[1].output.media_id):
             await self._add(tx, org_id, request_id, "output", position, stored.output, stored.sha256, until_ms)
 
     async def add_inputs(
         self, tx: Transaction, org_id: str, request_id: str, inputs: Sequence[tuple[Input, bytes]], until_ms: int
     ) -> None:
         """Insert a row for each input, which comes with its SHA-256."""
-        for position, (stored, sha256) in enumerate(inputs):
+        for position, (stored, sha256) in sorted(enumerate(inputs), key=lambda item: item[1][0].media_id):
             file = Output(stored.media_id, stored.content_type, stored.size_bytes, stored.width, stored.height)
             await self._add(tx, org_id, request_id, stored.role, position, file, sha256, until_ms)
 
