@@ -137,7 +137,7 @@ async def test_the_cost_is_what_the_first_provider_reports(open_gateway: OpenGat
 async def test_all_providers_failed(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
     first.next("create", wrong(500))
-    second.next("submit", wrong(503))
+    second.next("submit", wrong(500))
     async with video_gateway(open_gateway, first, second) as running:
         video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "ALL_PROVIDERS_EXHAUSTED")
