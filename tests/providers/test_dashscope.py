@@ -151,17 +151,20 @@ async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None
             200,
             "CONTENT_POLICY_VIOLATION",
         ),
-        (problem("Throttling.RateQuota", "Requests rate limit exceeded."), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem("Throttling.RateQuota", "Requests rate limit exceeded."), 429, None),
         (problem("Arrearage", "Access denied, account in arrears."), 400, "ALL_PROVIDERS_EXHAUSTED"),
         (problem("InvalidApiKey", "Invalid API-key provided."), 401, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
+async def test_refused_at_the_door(
+    open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str | None
+) -> None:
+    """A provider that is only busy is tried again."""
     provider = DashScope()
     provider.next("create", answers(answer, status))
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         video = await create_video(running, model="wan-2.7", seconds=5)
-        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert (video["error"] or {}).get("code") == code
 
 
 async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:

@@ -99,13 +99,16 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     [
         (problem(1301, "The prompt contains sensitive content."), 400, "CONTENT_POLICY_VIOLATION"),
         (problem(1102, "Resource pack depleted"), 429, "ALL_PROVIDERS_EXHAUSTED"),
-        (problem(1303, "parallel task over resource pack limit"), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (problem(1303, "parallel task over resource pack limit"), 429, None),
         (problem(1301, "The prompt contains sensitive content."), 200, "CONTENT_POLICY_VIOLATION"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str) -> None:
+async def test_refused_at_the_door(
+    open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str | None
+) -> None:
+    """A provider that is only busy is tried again."""
     provider = Kling()
     provider.next("text", answers(answer, status))
     async with gateway_for(open_gateway, "kling", provider) as running:
         video = await create_video(running, model="kling-3", seconds=5)
-        assert (video["status"], video["error"]["code"]) == ("failed", code)
+        assert (video["error"] or {}).get("code") == code

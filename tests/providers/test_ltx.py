@@ -82,12 +82,14 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     [
         ("content_filtered_error", 422, "CONTENT_POLICY_VIOLATION"),
         ("insufficient_funds_error", 402, "ALL_PROVIDERS_EXHAUSTED"),
-        ("concurrency_limit_error", 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ("concurrency_limit_error", 429, None),
         ("invalid_request_error", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, code: str | None) -> None:
+    """A provider that is only busy is tried again."""
     provider = Ltx()
     provider.next("create", answers(problem(kind, "No."), status))
     async with gateway_for(open_gateway, "ltx", provider) as running:
-        assert (await create_video(running, model="ltx-2.3-pro", seconds=6))["error"]["code"] == code
+        video = await create_video(running, model="ltx-2.3-pro", seconds=6)
+        assert (video["error"] or {}).get("code") == code

@@ -126,8 +126,8 @@ async def test_a_job_that_cannot_be_cancelled_is_paid_for(open_gateway: OpenGate
         assert (await running.wait_for_request(started.json["id"]))["status"] == "completed"
 
 
-async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
+async def test_a_busy_provider_is_tried_again(open_gateway: OpenGateway) -> None:
     luma = Luma()
     luma.next("create", answers({"detail": "Too many requests."}, 429, retry_after="3"))
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
-        assert (await create_video(running, model="luma-ray-3", seconds=5))["status"] == "failed"
+        assert (await create_video(running, model="luma-ray-3", seconds=5))["status"] == "completed"

@@ -111,16 +111,18 @@ async def test_failures_of_h3(open_gateway: OpenGateway, fate: dict[str, Any], c
     ("code", "ours"),
     [
         (1026, "CONTENT_POLICY_VIOLATION"),
-        (1002, "ALL_PROVIDERS_EXHAUSTED"),
+        (1002, None),
         (1008, "ALL_PROVIDERS_EXHAUSTED"),
         (2049, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, code: int, ours: str) -> None:
+async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, code: int, ours: str | None) -> None:
+    """A provider that is only busy is tried again."""
     provider = MiniMax()
     provider.next("create", answers({"task_id": "", "base_resp": base(code, "no")}))
     async with gateway_for(open_gateway, "minimax", provider) as running:
-        assert (await create_video(running, model="hailuo-2.3", seconds=6))["error"]["code"] == ours
+        video = await create_video(running, model="hailuo-2.3", seconds=6)
+        assert (video["error"] or {}).get("code") == ours
 
 
 @pytest.mark.parametrize(

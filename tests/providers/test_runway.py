@@ -139,8 +139,8 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
     assert len(runway.received("delete")) == 1
 
 
-async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
+async def test_a_busy_provider_is_tried_again(open_gateway: OpenGateway) -> None:
     runway = Runway()
     runway.next("text_to_video", answers({"error": "You have reached your daily limit."}, 429))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
-        assert (await create_video(running, model="gen-4.5", seconds=5))["status"] == "failed"
+        assert (await create_video(running, model="gen-4.5", seconds=5))["status"] == "completed"

@@ -86,16 +86,18 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
     ("reason", "status", "code"),
     [
         ("AuditSubmitIllegal", 400, "CONTENT_POLICY_VIOLATION"),
-        ("QuotaExceeded", 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ("QuotaExceeded", 429, None),
         ("CreditInsufficient", 400, "ALL_PROVIDERS_EXHAUSTED"),
         ("FieldInvalid", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, reason: str, status: int, code: str) -> None:
+async def test_refused_at_the_door(open_gateway: OpenGateway, reason: str, status: int, code: str | None) -> None:
+    """A provider that is only busy is tried again."""
     provider = Vidu()
     provider.next("create", answers(problem(reason, "No.", status), status))
     async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
-        assert (await create_video(running, model="vidu-q3", seconds=5))["error"]["code"] == code
+        video = await create_video(running, model="vidu-q3", seconds=5)
+        assert (video["error"] or {}).get("code") == code
 
 
 async def test_cancel(open_gateway: OpenGateway) -> None:
