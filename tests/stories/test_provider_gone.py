@@ -41,10 +41,10 @@ async def test_recordings_replace_a_provider_that_is_gone(tmp_path: Path) -> Non
             image, video = await run(running, RECORD)
             assert connections(running.lab.port) > 0  # so that the same look below means something
             assert len(running.lab.invoice) == 2
-            for row in (await running.gateway.recordings.page(running.caller.org_id)).data:
-                files.save_recording(
-                    folder, *await files.export_recording(running.gateway.recordings, row, inline=False)
-                )
+            recordings = running.gateway.recordings
+            for listed in (await recordings.page(running.caller.org_id)).data:
+                row = await recordings.get(running.caller.org_id, listed["id"])
+                files.save_recording(folder, *await files.export_recording(recordings, row, inline=False))
         port = labs[0].port
         second = Installation(tmp_path / "second", "", ManualClock())
         async with second.open(labs=labs, providers={}) as running:

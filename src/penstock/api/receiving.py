@@ -18,6 +18,7 @@ class BodyBudget:
 
     def __init__(self, settings: Settings) -> None:
         largest = max(settings.json_bytes, settings.form_bytes)
+        self._largest = largest
         self._total = settings.receiving_bytes
         self._per_org = max(self._total // 2, largest)
         self._per_key = max(self._total // 4, largest)
@@ -41,11 +42,11 @@ class BodyBudget:
         async def receive_counted() -> MutableMapping[str, Any]:
             nonlocal counted, announced
             if announced:  # better refused now than in the middle
-                self._check(limits, int(announced) if announced.isdecimal() else 0)
+                self._check(limits, int(announced) if announced.isdecimal() else 0, counted)
                 announced = ""
             message = await receive()
             size = len(message.get("body", b""))
-            self._check(limits, size)
+            self._check(limits, size, counted)
             counted += size
             for name in limits:
                 self._used[name] = self._used.get(name, 0) + size
@@ -56,7 +57,10 @@ class BodyBudget:
         finally:
             self._give_back(limits, counted)
 
-    def _check(self, limits: Mapping[str, int], size: int) -> None:
+    def _check(self, limits: Mapping[str, int], size: int, counted: int) -> None:
+        """Raise Unavailable if `size` more bytes of a body, of which `counted` are here, do not fit."""
+        if counted + size > self._largest:
+            return  # too large by itself: its size limit refuses it
         if any(self._used.get(name, 0) + size > limit for name, limit in limits.items()):
             raise Unavailable("Too many large bodies are being received; send it again in a moment.")
 

@@ -35,8 +35,11 @@ async def test_a_key_an_organization_and_everybody_have_a_limit() -> None:
     budget = BodyBudget(SETTINGS)
     with budget.receiving(caller("a", "a1"), {}, sender(200 * KIB)) as receive_first:
         await receive_first()
-        with pytest.raises(Unavailable):  # a quarter for the key
-            await receive_first()
+        with (
+            budget.receiving(caller("a", "a1"), {}, sender(200 * KIB)) as receive_again,
+            pytest.raises(Unavailable),  # a quarter for the key
+        ):
+            await receive_again()
         with (
             budget.receiving(caller("a", "a2"), {}, sender(200 * KIB)) as receive_second,
             budget.receiving(caller("a", "a3"), {}, sender(1)) as receive_third,

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from penstock.api import rates
 from penstock.api.asgi import AsgiApp
 from penstock.api.response_schemas import SCHEMAS
 from penstock.api.routes import ROUTES
@@ -69,7 +72,8 @@ async def test_an_organizations_admin_is_no_operator(tmp_path: Path) -> None:
             assert (await served.call("GET", "/v1/key", key=tenant.plain.key)).json["scopes"] == []
 
 
-async def test_every_other_route_refuses_a_call_without_a_key(tmp_path: Path) -> None:
+async def test_every_other_route_refuses_a_call_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "BAD_KEYS_PER_MINUTE", 1000)
     async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
         for row in ROUTES:
             for method in {row.method, "HEAD", "OPTIONS", "PUT"}:
