@@ -19,8 +19,8 @@ async def refused(api: ServedApi, code: str, status: int, kind: str, **more: obj
 
 async def test_unknown_models(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
-        await refused(api, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="pictur")
-        response = await api.call("GET", "/compat/v1/models/pictur")
+        await refused(api, "MODEL_NOT_FOUND", 404, "invalid_request_error", model="imag-1")
+        response = await api.call("GET", "/compat/v1/models/imag-1")
         problem = checked_json("Error", response, 404)["error"]
         assert (problem["code"], problem["type"]) == ("MODEL_NOT_FOUND", "invalid_request_error")
         assert "`image-1`" in problem["message"]

@@ -82,7 +82,7 @@ def test_the_first_day_without_any_provider(served: Serving, client: openai.Open
 @sqlite_only
 def test_errors_as_exceptions_of_the_client(served: Serving, client: openai.OpenAI, lab: ScriptedProvider) -> None:
     with pytest.raises(openai.NotFoundError, match="Did you mean"):
-        client.images.generate(model="pictur", prompt="x")
+        client.images.generate(model="imag-1", prompt="x")
     with pytest.raises(openai.BadRequestError) as refused:
         client.images.generate(model="image-1", prompt="x", n=99)
     assert refused.value.body == {

@@ -223,25 +223,25 @@ class PostgresStore:
     async def write(self, work: Callable[[Transaction], Awaitable[T]], *, org_id: str | None = None) -> T:
         started = perf_counter()
         try:
-            async with self._shares.take(org_id):
-                return await self._write(work)
+            with self._use():
+                async with self._shares.take(org_id):
+                    return await self._write(work)
         finally:
             self.timing.add(perf_counter() - started)
 
     async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         lost = 0
-        with self._use():
-            for attempt in range(ATTEMPTS):
-                try:
-                    return await self._transact(work)
-                except (SerializationFailure, DeadlockDetected):
-                    await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311
-                except ConnectionLost:
-                    lost += 1
-                    if lost > 1:
-                        break
-                    # Other connections are probably lost too: let the pool check all of them.
-                    await self._pool.check()
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._transact(work)
+            except (SerializationFailure, DeadlockDetected):
+                await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311
+            except ConnectionLost:
+                lost += 1
+                if lost > 1:
+                    break
+                # Other connections are probably lost too: let the pool check all of them.
+                await self._pool.check()
         if lost > 1:
             raise StorageUnavailable("Storage is unavailable: the database is not reachable.")
         raise StorageUnavailable("Storage is unavailable: too many writes to the same rows.")

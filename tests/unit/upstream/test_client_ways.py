@@ -156,7 +156,7 @@ async def test_an_http_error_with_another_body_is_a_failed_call() -> None:
     script = ScriptedHttpClient([exchange("GET", "/jobs/7", {"status": 503, "json": {"detail": "busy"}})])
     with pytest.raises(AttemptFailed) as caught:
         await scripted_upstream(script).poll(candidate(read_http_errors=True), {"place": "/jobs/7"})
-    assert caught.value.kind == "broken"
+    assert caught.value.kind == "down"
 
 
 # -------------------------------------------------------------------------------------------------------------- ending
