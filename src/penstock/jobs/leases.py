@@ -5,7 +5,6 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
 
 import msgspec
 import structlog
@@ -21,11 +20,6 @@ _TRIAL_SECONDS = 60.0  # a process that lives this long with a suspect was not k
 _HEAD_START_SECONDS = 2.0  # how long the suspects, all together, may delay the other jobs of a new process
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
-# Parts of `lease_seconds`. The sum of a whole lease, two looks and a second for the queue is below one, so that another
-# worker goes on within `lease_seconds` after a crash.
-LEASE_PART = 2 / 3
-LOOK_PART = 1 / 12
-_LOOKS_PER_RENEWAL = 2
 _BEYOND_ALL_LEASES_MS = 2**62
 
 Run = Callable[[RunningJob], Awaitable[None]]
@@ -80,7 +74,7 @@ class Jobs:
     @property
     def lease_until_ms(self) -> int:
         """When a lease that is taken or renewed now expires."""
-        return self._clock.steady_ms() + int(self._settings.lease_seconds * LEASE_PART * 1000)
+        return self._clock.steady_ms() + int(self._settings.lease_seconds * 1000)
 
     # --------------------------------------------------------------------------------------------------------- starting
 
@@ -208,11 +202,10 @@ class Jobs:
 
     async def renew_forever(self) -> None:
         """Renew the leases of the running jobs again and again; a worker also rescues what nobody runs."""
-        for look in count(1):
-            await self._clock.sleep(self._settings.lease_seconds * LOOK_PART)
+        while True:
+            await self._clock.sleep(self._settings.lease_seconds / 3)
             try:
-                if look % _LOOKS_PER_RENEWAL == 1:
-                    await self._renew()
+                await self._renew()
                 if self._settings.worker:
                     await self._rescue()
             except StorageUnavailable:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import msgspec
 import pytest
 
 from penstock.clock import cancel_and_wait
@@ -150,12 +149,12 @@ async def test_only_one_of_many_claims_succeeds(open_gateway: OpenGateway) -> No
 
 
 async def test_a_lease_that_is_not_renewed_expires(open_gateway: OpenGateway) -> None:
-    """After two thirds of `lease_seconds` another worker may claim it, and the first one's writes change nothing."""
+    """After thirty seconds another worker may claim it, and the first one's writes change nothing."""
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
         first = await ours.claim(request_id)
         assert first is not None
-        running.clock.advance(19)
+        running.clock.advance(29)
         assert await ours.claim(request_id) is None
         running.clock.advance(2)
         second = await ours.claim(request_id)
@@ -231,27 +230,6 @@ async def test_a_job_whose_generation_has_just_ended_is_not_stopped(open_gateway
             await until(lambda: run.ended == [ended])
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-
-
-@pytest.mark.parametrize("lease_seconds", [6.0, 30.0])
-async def test_another_worker_goes_on_within_the_lease(open_gateway: OpenGateway, lease_seconds: float) -> None:
-    """The first one dies right after it has renewed its leases."""
-    opened = open_gateway(works=False, worker=False, lease_seconds=lease_seconds)
-    async with opened as running, open_jobs(running, ManualRun()) as theirs:
-        (request_id,) = await accept_videos(running)
-        dead = Jobs(running.gateway.store, running.clock, running.gateway.settings)
-        assert await dead.claim(request_id) is not None
-        theirs._settings = msgspec.structs.replace(running.gateway.settings, worker=True)
-        renewing = asyncio.create_task(theirs.renew_forever())
-        looks = 0
-        while not theirs.running:
-            await until(lambda: bool(running.clock.sleeping or theirs.running))
-            running.clock.advance(lease_seconds / 12)
-            looks += 1
-            await until(lambda: bool(running.clock.sleeping))
-        assert looks <= 10, "two looks are left, for jobs that have to be queued again"
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- resuming
