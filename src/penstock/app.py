@@ -48,6 +48,7 @@ from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
 
 log = structlog.get_logger()
+_FINGERPRINT = "secret_fingerprint"
 _SWEEP_SECONDS = 30.0
 _REMOVE_SECONDS = 2.0  # where no payloads are to be stored
 _STRAYS_SECONDS = 3600.0
@@ -64,14 +65,27 @@ class Welcome:
 
 @asynccontextmanager
 async def open_store_and_vault(settings: Settings) -> AsyncIterator[tuple[Store, Vault]]:
-    """Open the database and the secrets, which is all that most commands need."""
+    """Open the database and the secrets, which is all that most commands need.
+
+    Raises SecretRefused if the database was written with another master secret; then no new one is created.
+    """
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    vault = open_vault(settings)
     store = await open_store(settings)
     try:
-        yield store, vault
+        yield store, await _open_vault_of(store, settings)
     finally:
         await store.close()
+
+
+async def _open_vault_of(store: Store, settings: Settings) -> Vault:
+    """Open the vault whose secret the database was written with; on the first start, note which one that is."""
+    fact = await store.one("get_fact", name=_FINGERPRINT)
+    if fact is None:
+        first = open_vault(settings).fingerprint
+        await store.write(lambda tx: tx.run("add_fact", name=_FINGERPRINT, value=first))
+        fact = await store.one("get_fact", name=_FINGERPRINT)  # another process may have been faster
+    assert fact is not None, "this process or another has added it"
+    return open_vault(settings, fingerprint=fact["value"])
 
 
 @asynccontextmanager

@@ -23,6 +23,11 @@ _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 
 
+_REMEDY = (
+    "Put secret.key back into the data folder, or give every process that shares the database the same PENSTOCK_SECRET."
+)
+
+
 class SecretRefused(ValueError):
     """The master secret cannot be used; the message says where it is and what to do."""
 
@@ -96,15 +101,23 @@ class Vault:
         return any(hmac.compare_digest(_signature(keys.signing, text).encode(), given) for keys in self._all)
 
 
-def open_vault(settings: Settings) -> Vault:
-    """Open the vault with the secret of the settings or else of the data folder, where the first start creates one.
+def open_vault(settings: Settings, *, fingerprint: str | None = None) -> Vault:
+    """Open the vault with the secret of the settings or else of the data folder.
 
-    Raises SecretRefused when the secret is too short or its file cannot be used.
+    `fingerprint` is that of the secret with which the database was written; without one, a missing file is created.
+    Raises SecretRefused when the secret is missing, too short or not that of the database, or its file cannot be used.
     """
-    if settings.secret:
-        return Vault(*settings.secret.split())
+    vault = Vault(*settings.secret.split()) if settings.secret else _open_file(settings, create=fingerprint is None)
+    if fingerprint not in (None, vault.fingerprint):
+        raise SecretRefused(f"The database was written with another master secret. {_REMEDY}")
+    return vault
+
+
+def _open_file(settings: Settings, *, create: bool) -> Vault:
     path = settings.data / SECRET_FILE
     if not path.exists():
+        if not create:
+            raise SecretRefused(f"{path} is missing, and the database was written with it. {_REMEDY}")
         _create(path)
     try:
         return Vault(*_read(path))

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -19,6 +20,7 @@ from penstock.imaging import confinement
 from penstock.settings import Settings
 from penstock.store.base import StorageMisconfigured
 from penstock.values import nanos
+from penstock.vault import SecretRefused
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png
 from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only, two_providers
@@ -172,3 +174,16 @@ async def test_nothing_is_left_running(installation: Installation) -> None:
         async with run_background_work(gateway):
             await asyncio.sleep(0)
         assert gateway.jobs.running == 0
+
+
+async def test_another_master_secret_is_refused(installation: Installation) -> None:
+    usual = settings(installation)
+    old, new = "v" * 43, "w" * 43
+    for secret in (old, old, f"{new} {old}"):
+        async with open_store_and_vault(msgspec.structs.replace(usual, secret=secret)):
+            pass
+    for secret in (new, ""):
+        with pytest.raises(SecretRefused, match=r"secret\.key"):
+            async with open_store_and_vault(msgspec.structs.replace(usual, secret=secret)):
+                pass
+    assert not (installation.data / "secret.key").exists()

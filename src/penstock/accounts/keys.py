@@ -17,7 +17,7 @@ from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MODES, is_id, iso, nanos, new_id
-from penstock.vault import SecretRefused, Vault
+from penstock.vault import Vault
 
 ADMIN = "admin"  # manages the keys of its own organization
 OPERATOR = "operator"  # sees the figures of the whole installation; granted by the command line only
@@ -130,20 +130,6 @@ class Keys:
         caller = _caller(row)
         self._cache[digest] = (until, caller)
         return caller
-
-    async def check_secret(self) -> None:
-        """Raise SecretRefused if the database was written with another master secret."""
-
-        async def write(tx: Transaction) -> Row | None:
-            await tx.run("add_fact", name="secret_fingerprint", value=self._vault.fingerprint)
-            return await tx.one("get_fact", name="secret_fingerprint")
-
-        fact = await self._store.one("get_fact", name="secret_fingerprint") or await self._store.write(write)
-        if fact is None or fact["value"] != self._vault.fingerprint:
-            raise SecretRefused(
-                "The database was written with another master secret. Put secret.key back into the data folder, or "
-                "give every process that shares the database the same PENSTOCK_SECRET."
-            )
 
     async def create_key(
         self,

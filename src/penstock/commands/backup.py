@@ -18,9 +18,9 @@ def backup(
 ) -> None:
     """Copy the database and the master secret, which is needed to use it."""
     settings = load_settings(data=data, config=config)
-    folder.mkdir(mode=0o700, parents=True)
 
     async def work(store: Store, _: Vault) -> None:
+        folder.mkdir(mode=0o700, parents=True)
         await store.backup(folder / "penstock.db")
 
     with_store(settings, work)

@@ -55,7 +55,6 @@ def _collect_less_often() -> None:
 
 async def _serve(settings: Settings) -> None:
     async with build_gateway(settings) as gateway:
-        await gateway.keys.check_secret()
         welcome = await ensure_first_key(gateway)
         async with run_background_work(gateway):
             _collect_less_often()
@@ -118,9 +117,7 @@ async def _work(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with build_gateway(settings) as gateway:
-        await gateway.keys.check_secret()
-        async with run_background_work(gateway):
-            typer.echo("Penstock worker is running")
-            sys.stdout.flush()
-            await stopped.wait()
+    async with build_gateway(settings) as gateway, run_background_work(gateway):
+        typer.echo("Penstock worker is running")
+        sys.stdout.flush()
+        await stopped.wait()

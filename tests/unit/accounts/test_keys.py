@@ -16,7 +16,7 @@ from penstock.clock import ManualClock
 from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound, Problem
 from penstock.store.base import Row, Store
 from penstock.values import new_id
-from penstock.vault import SecretRefused, Vault
+from penstock.vault import Vault
 from tests.databases import Database
 
 VAULT = Vault("v" * 43)
@@ -386,12 +386,3 @@ async def test_a_key_needs_an_existing_organization(database: Database) -> None:
     async with open_keys(database) as (keys, _, _):
         with pytest.raises(NotFound):
             await keys.create_key("org_none")
-
-
-async def test_another_master_secret_is_refused(database: Database) -> None:
-    async with database.open() as store:
-        await Keys(store, VAULT, ManualClock()).check_secret()
-        await Keys(store, VAULT, ManualClock()).check_secret()
-        await Keys(store, Vault("w" * 43, "v" * 43), ManualClock()).check_secret()  # the old secret is known
-        with pytest.raises(SecretRefused, match=r"secret\.key"):
-            await Keys(store, Vault("w" * 43), ManualClock()).check_secret()

@@ -12,6 +12,7 @@ from penstock.commands import terminal
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.vault import Vault
+from tests.command_line import done, penstock
 
 
 def test_options_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,3 +47,37 @@ def test_output_to_a_terminal_is_a_table() -> None:
         seen = reader.read(65536).decode()
     assert all(word in seen for word in ("Things", "name", "size", "pear", "3"))
     assert "\t" not in seen
+
+
+COMMANDS = [
+    ("serve",),
+    ("audit",),
+    ("backup", "copy"),
+    ("keys", "create"),
+    ("keys", "list"),
+    ("orgs", "create", "--name", "x"),
+    ("credit", "add", "--usd", "5"),
+    ("webhooks", "rotate"),
+    ("recordings", "list"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_missing_or_another_secret_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data"
+    secret = data / "secret.key"
+    done("keys", "create", "--data", data)
+    secret.unlink()
+    refused = penstock(*words, "--data", data)
+    assert (refused.status, refused.out) == (1, "")
+    assert "secret.key is missing" in refused.err
+    assert not secret.exists()
+    secret.write_text("w" * 43)
+    secret.chmod(0o600)
+    refused = penstock(*words, "--data", data)
+    assert (refused.status, refused.out) == (1, "")
+    assert "another master secret" in refused.err
+    assert not (tmp_path / "copy").exists()
