@@ -38,7 +38,7 @@ async def audit(store: Store, storage: Storage, clock: Clock) -> list[str]:
     """Return one line per breach of a rule, at most twenty per rule; an empty list if everything agrees."""
     breaches: list[str] = []
     for name, message in RULES.items():
-        values = {"now_ms": clock.now_ms() - _OVERDUE_MS} if name in _BEFORE else {}
+        values = {"now_ms": clock.steady_ms() - _OVERDUE_MS} if name in _BEFORE else {}
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {message.format(**row)}" for row in rows[:_MAX_SHOWN]]
     return breaches + await _check_files(store, storage, clock.now_ms())

@@ -50,7 +50,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
     request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
     now = gateway.clock.now_ms()
-    deadline_ms = now + int(gateway.settings.job_deadline_seconds * 1000)
+    job_ms = int(gateway.settings.job_deadline_seconds * 1000)
     runs_here = gateway.jobs.runs_here(request.task)
 
     async def write(tx: Transaction) -> GenerationRow:
@@ -71,7 +71,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             plan=msgspec.json.encode(plan),
             hold=hold,
             created_at_ms=call.at_ms,
-            deadline_ms=deadline_ms,
+            deadline_ms=gateway.clock.steady_ms() + job_ms,
             retention_seconds=validated.retention_seconds,
             webhook_url=validated.webhook_url,
             idempotency_key=validated.idempotency_key,
@@ -79,7 +79,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             lease_token=_FIRST_TOKEN if runs_here else 0,
             lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
         )
-        until_ms = deadline_ms + _INPUTS_OUTLIVE_MS
+        until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
         await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
         await gateway.jobs.queue(tx, call.id, request.task)
         reserved = await gateway.chat_settlement.reserved_amount(tx, caller.org_id)

@@ -141,7 +141,7 @@ class _Attempt:
         its cancellation was requested.
         """
         gateway, job = self.gateway, self.job
-        if gateway.clock.now_ms() >= job.row.deadline_ms:
+        if gateway.clock.steady_ms() >= job.row.deadline_ms:
             raise UpstreamTimeout("The generation could not be started in time.", should_retry=False)
 
         async def write(tx: Transaction) -> None:
@@ -265,7 +265,7 @@ class _Attempt:
 
     async def _stop_at_deadline(self, result: Result) -> None:
         """After the deadline, ask the provider to cancel and raise UpstreamTimeout, unless the job has just ended."""
-        if self.gateway.clock.now_ms() < self.job.row.deadline_ms:
+        if self.gateway.clock.steady_ms() < self.job.row.deadline_ms:
             return
         last = await self._poll_once(result)
         if last is None or not last.done:
@@ -309,7 +309,7 @@ class _Attempt:
             try:
                 return result, await self._store_files(result)
             except OutputNotStored:
-                if not is_video or clock.now_ms() >= self.job.row.deadline_ms:
+                if not is_video or clock.steady_ms() >= self.job.row.deadline_ms:
                     raise
             except DownloadFailed as problem:
                 if clock.monotonic() >= until:

@@ -41,7 +41,7 @@ async def complete(
 
     Raises LeaseLost when another worker runs it now, OutputNotStored when an image's recording cannot be stored.
     """
-    now = gateway.clock.now_ms()
+    now = max(gateway.clock.now_ms(), job.row.created_at_ms)  # the clock may have been set back
     until = now + job.row.retention_seconds * 1000
     try:
         copies = await gateway.recordings.store_files(recording.recording_id, outputs) if recording else []

@@ -156,6 +156,8 @@ def store_error(error: Exception) -> Exception:
         return ConstraintViolated(_KINDS.get(_extended(error), "other"), str(error))
     if isinstance(error, apsw.FullError):
         return StorageUnavailable("Storage is unavailable: the database has no space left.")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return StorageUnavailable("Storage is unavailable: the database file is damaged; restore a backup.")
     if isinstance(error, _BUSY):
         return StorageUnavailable("Storage is unavailable: the database is in use by another process.")
     if isinstance(error, _UNUSABLE):

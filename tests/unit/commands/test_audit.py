@@ -17,3 +17,18 @@ def test_an_audit_finds_what_does_not_add_up(tmp_path: Path) -> None:
     assert ended.status == 1
     assert ended.out.endswith("breaches\n")
     assert "balance" in ended.err
+
+
+def test_an_audit_says_that_the_database_is_damaged(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        done("orgs", "create", "--name", name, "--data", tmp_path)
+    path = tmp_path / "penstock.db"
+    database = apsw.Connection(str(path))
+    (page,) = next(database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'transfers'"))
+    database.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    ended = penstock("audit", "--data", tmp_path)
+    assert ended.status == 1
+    assert "damaged" in ended.err

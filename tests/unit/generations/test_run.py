@@ -246,7 +246,7 @@ async def test_a_provider_that_was_removed_from_the_configuration(open_gateway: 
 # --------------------------------------------------------------------------------------------------------------- clocks
 
 
-@pytest.mark.parametrize("hours", [1, -1])
+@pytest.mark.parametrize("hours", [1, -1, 25])
 async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) -> None:
     """Leases, waits and durations do not change with it."""
     async with open_gateway() as running:
@@ -259,6 +259,8 @@ async def test_a_wall_clock_that_jumps(open_gateway: OpenGateway, hours: int) ->
         record = await running.wait_for_request(video_id)
         assert record["status"] == "completed"
         assert record["duration_ms"] >= 0
+        shown = await running.get_video(video_id)
+        assert shown["completed_at"] >= shown["created_at"]
         running.clock.jump(-hours * 3600)
         assert len(running.lab.videos) == 1
 
