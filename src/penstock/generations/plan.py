@@ -151,7 +151,7 @@ def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOpti
     recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
     candidate = PlannedCandidate(recorded.provider, found["model"], recorded.executed_model.partition("/")[2])
     request = msgspec.structs.replace(validated.request, task=found["task"])
-    due_ms = recordings.replay_times(options.latency, found["duration_ms"], gateway.clock.now_ms())
+    due_ms = recordings.replay_times(options.latency, found["duration_ms"], gateway.clock.steady_ms())
     return PlannedCall(validated, request, Plan((candidate,), Replay(found["id"], due_ms[1])), due_ms=due_ms)
 
 
@@ -163,7 +163,7 @@ async def _plan_mock(
     inputs = await _load_inputs(gateway, call, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
-    due_ms = recordings.replay_times(options.latency, 0, gateway.clock.now_ms())
+    due_ms = recordings.replay_times(options.latency, 0, gateway.clock.steady_ms())
     request = msgspec.structs.replace(request, inputs=_described(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs, due_ms)
 

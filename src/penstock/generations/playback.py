@@ -96,7 +96,7 @@ async def _wait_until_due(gateway: Gateway, job: Job, due_ms: int) -> None:
             wakeup.clear()
             if await is_cancel_requested(gateway.store, job):
                 raise Cancelled("The generation was cancelled.")
-            seconds = (due_ms - gateway.clock.now_ms()) / 1000
+            seconds = (due_ms - gateway.clock.steady_ms()) / 1000
             if seconds <= 0:
                 return
             await gateway.clock.wait(wakeup, seconds)

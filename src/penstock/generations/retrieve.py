@@ -103,14 +103,14 @@ def mark_recorded(problem: Problem) -> Problem:
 def at_due_times(clock: Clock, response: Response, due_ms: tuple[int, int]) -> Response:
     """The same response, with its first and last byte sent at the moments in `due_ms`."""
     first_ms, last_ms = due_ms
-    if last_ms <= clock.now_ms():
+    if last_ms <= clock.steady_ms():
         return response
     body = encode(response.json)
 
     async def chunks() -> AsyncIterator[bytes]:
-        await clock.sleep(max(0.0, (first_ms - clock.now_ms()) / 1000))
+        await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
         yield body[:1]
-        await clock.sleep(max(0.0, (last_ms - clock.now_ms()) / 1000))
+        await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
         yield body[1:]
 
     return msgspec.structs.replace(response, json=None, chunks=chunks())

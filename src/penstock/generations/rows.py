@@ -34,13 +34,13 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """The outputs are copies of a recording's."""
 
     recording_id: str
-    due_ms: int = 0  # when the generation is to be finished
+    due_ms: int = 0  # when the generation is to be finished, in steady time
 
 
 class Mock(msgspec.Struct, frozen=True, tag="mock"):
     """The built-in provider makes the outputs in place of the requested one."""
 
-    due_ms: int = 0  # when the generation is to be finished
+    due_ms: int = 0  # when the generation is to be finished, in steady time
 
 
 Source = Live | Recording | Follow | Replay | Mock

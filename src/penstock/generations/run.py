@@ -99,7 +99,7 @@ async def _make_in_rounds(gateway: Gateway, job: Job) -> tuple[list[AttemptResul
         if made or not _may_help_to_wait(failures, is_video):
             return made, failures
         pause = _pause_seconds(job.round, failures, is_video)
-        is_late = clock.now_ms() + pause * 1000 >= job.row.deadline_ms
+        is_late = clock.steady_ms() + pause * 1000 >= job.row.deadline_ms
         if is_late or (until is not None and clock.monotonic() + pause >= until):
             return made, failures
         log.info("no provider available, trying again", request_id=job.id, seconds=round(pause, 1))

@@ -160,11 +160,14 @@ async def test_a_model_whose_provider_is_off_can_be_mocked_but_not_an_unknown_on
             await send(running, "image", {"": "mock"}, model="nobody-has-this")
 
 
-async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize("jump_seconds", [0, 3600, -3600])
+async def test_a_replayed_video_is_completed_after_its_latency(open_gateway: OpenGateway, jump_seconds: int) -> None:
+    """Also when the wall clock is set meanwhile."""
     async with open_gateway() as running:
         await recording(running, "video")
         response = await send(running, "video", {"": "replay-or-error", "-latency": "1000,5000"})
         assert (response.json["status"], response.headers["x-service-replay-status"]) == ("queued", "replayed")
+        running.clock.jump(jump_seconds)
         running.clock.advance(4.9)
         for _ in range(100):
             await asyncio.sleep(0)

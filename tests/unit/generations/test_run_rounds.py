@@ -103,6 +103,17 @@ async def test_an_outage_until_the_deadline(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
+async def test_the_wall_clock_is_set_during_an_outage(open_gateway: OpenGateway) -> None:
+    """The deadline of a day does not come nearer."""
+    async with open_gateway() as running:
+        running.lab.videos.next(faults.busy(), faults.busy())
+        video_id = (await running.video()).json["id"]
+        await rounds(running, video_id, 1)
+        running.clock.jump(25 * 3600)
+        assert (await running.wait_for_video(video_id))["status"] == "completed"
+
+
+@sqlite_only
 async def test_a_provider_is_not_asked_again_before_the_time_it_named(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.busy(90))
