@@ -20,6 +20,7 @@ SHORT_OPTIONS = {
     "chat": ["--short"],
     "videos": ["--short"],
     "streams": ["--short"],
+    "mixed": ["--short"],
 }
 
 

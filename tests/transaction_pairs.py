@@ -1,0 +1,357 @@
+"""Run two transactions at the same time on Postgres, one of them stopped before each of its statements in turn."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+import psycopg
+import pytest
+from psycopg.errors import DeadlockDetected
+
+from penstock.accounts.chat_leases import ChatLeases, release_abandoned
+from penstock.accounts.chat_settlement import ChatSettlement
+from penstock.accounts.requests import RequestEnd
+from penstock.accounts.transfers import add_credit
+from penstock.errors import InvalidRequest, Problem, UpstreamError
+from penstock.generations import payloads, validate
+from penstock.generations.accept import accept
+from penstock.generations.cancel import cancel_video
+from penstock.generations.finish import complete, fail
+from penstock.generations.job import Job, load_job, record_attempt
+from penstock.generations.plan import make_plan
+from penstock.generations.purge import purge
+from penstock.jobs.leases import _renew_leases
+from penstock.jobs.running import Lease, LeaseLost, RunningJob
+from penstock.providers.spec import Result
+from penstock.schema import GenerationResult, Output, Request
+from penstock.store.base import Store, Transaction
+from penstock.store.postgres import PostgresStore
+from penstock.values import Nanos, nanos
+from tests.gateway import OpenGateway, RunningGateway, caller_with
+
+FAR_MS = 2**62
+Work = Callable[[], Awaitable[Any]]
+WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+PROCESS = "prc_of_a_killed_server"
+CHAT = Request(task="chat", model="lab/talk", values={})
+
+
+@dataclass(slots=True)
+class Stop:
+    """Stops a transaction before one of its statements."""
+
+    before: int
+    count: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def pass_by(self) -> None:
+        self.count += 1
+        if self.count == self.before + 1:
+            self.reached.set()
+            await self.released.wait()
+
+
+STOP: ContextVar[Stop | None] = ContextVar("STOP", default=None)
+
+
+class Stopped:
+    """A transaction that stops where its task is told to, and notes deadlocks."""
+
+    def __init__(self, tx: Transaction, deadlocks: list[str]) -> None:
+        self._tx = tx
+        self._deadlocks = deadlocks
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        async def execute(name: str, /, *rows: Any, **values: Any) -> Any:
+            if stop := STOP.get():
+                await stop.pass_by()
+            try:
+                return await getattr(self._tx, method)(name, *rows, **values)
+            except DeadlockDetected:
+                self._deadlocks.append(name)
+                raise
+
+        return execute
+
+
+@dataclass(slots=True)
+class Scene:
+    """What two transactions share: an open video with an attempt, a failed one with a message, chats, a recording."""
+
+    running: RunningGateway
+    job: Job
+    failed_id: str
+    limited: Any
+    chats: list[Any]
+
+    @property
+    def store(self) -> Store:
+        return self.running.gateway.store
+
+    @property
+    def org_id(self) -> str:
+        return self.running.caller.org_id
+
+
+async def accept_call(running: RunningGateway, task: str, **headers: str) -> Lease:
+    fields = {"model": "image-1", "size": "64x64"} if task == "image" else {"model": "video-1", "seconds": 4}
+    hook = {"webhook_url": "https://receiver.example/hook"}
+    call = running.call({"prompt": "a pear", **fields, **hook}, headers=headers)
+    check = validate.image if task == "image" else validate.video
+    planned = await make_plan(running.gateway, call, check(call, running.gateway.settings), task, (task,))
+    accepted = await accept(running.gateway, call, planned)
+    return accepted.lease or Lease(accepted.row.id, 0)
+
+
+async def start_video(running: RunningGateway) -> Job:
+    request_id = (await accept_call(running, "video")).id
+    lease = await running.gateway.jobs.claim(request_id)
+    assert lease is not None
+    return await load_job(running.gateway, RunningJob(lease))
+
+
+def new_settlement(running: RunningGateway) -> ChatSettlement:
+    return ChatSettlement(running.gateway.store, running.clock, PROCESS)
+
+
+async def set_scene(running: RunningGateway) -> Scene:
+    gateway = running.gateway
+    job = await start_video(running)
+    at_ms = running.clock.now_ms()
+    attempt = {
+        "org_id": job.org_id,
+        "part": 0,
+        "candidate": 0,
+        "count": 1,
+        "provider": "lab",
+        "round": 0,
+        "at_ms": at_ms,
+    }
+    await gateway.store.write(lambda tx: tx.run("add_attempt", id=f"att_{job.id}", request_id=job.id, **attempt))
+    failed = await start_video(running)
+    await fail(gateway, failed.row, failed.lease_token, UpstreamError("no"))
+    limited = caller_with(running.caller, concurrent_requests=1_000_000)
+    settlement = new_settlement(running)
+    await gateway.store.write(lambda tx: tx.run("renew_process", id=PROCESS, until_ms=0))
+    chats = [await settlement.reserve(running.call({}, endpoint="/chat"), CHAT, Nanos(5), None) for _ in range(2)]
+    return Scene(running, job, failed.id, limited, chats)
+
+
+# -------------------------------------------------------------------------------------------------------- transactions
+
+
+Begin = Callable[[Scene], Work]
+
+
+def complete_video(scene: Scene) -> Work:
+    result = GenerationResult("lab", "Lab", "video-1", nanos("0.1"), (Output("med_x", "video/mp4", 1),))
+    return lambda: complete(scene.running.gateway, scene.job, result, (), cost=nanos("0.1"))
+
+
+def fail_video(scene: Scene) -> Work:
+    return lambda: fail(scene.running.gateway, scene.job.row, scene.job.lease_token, UpstreamError("no"))
+
+
+def cancel(scene: Scene) -> Work:
+    return lambda: cancel_video(scene.running.gateway, scene.running.call(id=scene.job.id))
+
+
+def record(scene: Scene) -> Work:
+    result = Result(status="in_progress", upstream_id=scene.job.id, ref={"id": scene.job.id})
+    return lambda: record_attempt(scene.running.gateway, scene.job, f"att_{scene.job.id}", "submitted", result=result)
+
+
+def accept_image(scene: Scene) -> Work:
+    return lambda: accept_call(scene.running, "image", **{"x-service-replay": "record"})
+
+
+def accept_video(scene: Scene) -> Work:
+    return lambda: accept_call(scene.running, "video", **{"idempotency-key": scene.job.id})
+
+
+def hold_chat(scene: Scene) -> Work:
+    settlement = new_settlement(scene.running)
+    call = scene.running.call({}, endpoint="/chat", caller=scene.limited)
+    return lambda: settlement.reserve(call, CHAT, Nanos(5), None)
+
+
+def settle_chats(scene: Scene) -> Work:
+    settlement = new_settlement(scene.running)
+    for reservation in reversed(scene.chats):
+        settlement.settle_later(reservation, RequestEnd("completed", Nanos(3), 5))
+    settlement.set_response_size(scene.org_id, scene.failed_id, 7)
+    return settlement.catch_up
+
+
+def release_chats(scene: Scene) -> Work:
+    clock = scene.running.clock
+    return lambda: release_abandoned(scene.store, clock, clock.now_ms() + 1000)
+
+
+def end_chats_of_dead_process(scene: Scene) -> Work:
+    return ChatLeases(scene.store, scene.running.clock, "prc_alive", 30).end_calls_of_dead_processes
+
+
+def renew_process(scene: Scene) -> Work:
+    return ChatLeases(scene.store, scene.running.clock, PROCESS, 30).renew
+
+
+def purge_failed(scene: Scene) -> Work:
+    return lambda: purge(scene.running.gateway, scene.running.call(request_id=scene.failed_id))
+
+
+def strip_expired(scene: Scene) -> Work:
+    return lambda: payloads.delete_expired(scene.running.gateway)
+
+
+def reject(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.requests.reject(scene.running.call({}), InvalidRequest("no"), None)
+
+
+def credit(scene: Scene) -> Work:
+    return lambda: scene.store.write(lambda tx: add_credit(tx, scene.org_id, nanos("1"), 0, "a gift"))
+
+
+def create_key(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.keys.create_key(scene.org_id)
+
+
+def revoke_key(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.keys.revoke_key(scene.org_id, scene.running.caller.key_id)
+
+
+def rotate_secret(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.webhooks.rotate(scene.org_id)
+
+
+def claim_messages(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.deliveries._claim(10)
+
+
+def end_message(scene: Scene) -> Work:
+    end = {"id": f"msg_{scene.failed_id}", "lease_token": 0, "state": "exhausted", "deliveries": 4}
+    return lambda: scene.store.write(lambda tx: tx.run("end_message", **end, result="no", at_ms=0))
+
+
+def claim_leases(scene: Scene) -> Work:
+    return lambda: scene.running.gateway.jobs._claim_all([scene.failed_id, scene.job.id], FAR_MS)
+
+
+def renew_leases(scene: Scene) -> Work:
+    leases = msgspec.json.encode([(scene.job.id, scene.job.lease_token), (scene.failed_id, 1)]).decode()
+    return lambda: scene.store.write(partial(_renew_leases, leases, 1))
+
+
+def wake_by_callback(scene: Scene) -> Work:
+    attempt = {"id": f"att_{scene.job.id}", "request_id": scene.job.id}
+    return lambda: scene.running.gateway.callbacks._wake(attempt)
+
+
+def claim_checks(scene: Scene) -> Work:
+    due = {"now_ms": FAR_MS // 2, "checks_max": 5, "pause_ms": 1, "limit": 10}
+    return lambda: scene.store.write(lambda tx: tx.all("claim_due_checks", **due))
+
+
+TRANSACTIONS: list[Begin] = [
+    accept_image,
+    accept_video,
+    complete_video,
+    fail_video,
+    cancel,
+    record,
+    hold_chat,
+    settle_chats,
+    release_chats,
+    end_chats_of_dead_process,
+    renew_process,
+    purge_failed,
+    strip_expired,
+    reject,
+    credit,
+    create_key,
+    revoke_key,
+    rotate_secret,
+    claim_messages,
+    end_message,
+    claim_leases,
+    renew_leases,
+    wake_by_callback,
+    claim_checks,
+]
+
+
+# --------------------------------------------------------------------------------------------------------------- pairs
+
+
+@asynccontextmanager
+async def open_scene(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, deadlocks: list[str]
+) -> AsyncIterator[RunningGateway]:
+    unchanged_write = PostgresStore.write
+
+    async def write(store: PostgresStore, work: Callable[[Transaction], Awaitable[Any]], **options: Any) -> Any:
+        return await unchanged_write(store, lambda tx: work(cast(Transaction, Stopped(tx, deadlocks))), **options)
+
+    monkeypatch.setattr(PostgresStore, "write", write)
+    async with open_gateway(works=False, starting_credit_usd="100000", audited=False) as running:
+        yield running
+
+
+async def run_stopped(work: Work, stop: Stop) -> Any:
+    STOP.set(stop)
+    return await work()
+
+
+async def run_pair(observer: psycopg.AsyncConnection[Any], first: Work, second: Work, before: int) -> bool:
+    """Run `first` up to a statement, then `second` until it ends or waits for a lock, then the rest of `first`.
+
+    Returns False if `first` ended before that statement.
+    """
+    stop = Stop(before)
+    one = asyncio.create_task(run_stopped(first, stop))
+    reached = asyncio.create_task(stop.reached.wait())
+    await asyncio.wait({one, reached}, return_when=asyncio.FIRST_COMPLETED)
+    is_stopped = stop.reached.is_set()
+    two = asyncio.create_task(run_stopped(second, Stop(FAR_MS)))
+    while is_stopped and not two.done():
+        if await (await observer.execute(WAITING)).fetchone():
+            break
+    stop.reached.set()
+    stop.released.set()
+    outcomes = await asyncio.gather(one, two, reached, return_exceptions=True)
+    unexpected = [
+        outcome
+        for outcome in outcomes
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Problem | LeaseLost)
+    ]
+    for outcome in unexpected:
+        raise outcome
+    return is_stopped
+
+
+async def find_deadlocks(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, pairs: Iterable[tuple[Begin, Begin]]
+) -> set[str]:
+    """The pairs that deadlock, with the statements that Postgres ended."""
+    deadlocks: list[str] = []
+    found: set[str] = set()
+    async with open_scene(open_gateway, monkeypatch, deadlocks) as running:
+        database = running.gateway.settings.database
+        async with await psycopg.AsyncConnection.connect(database, autocommit=True) as observer:
+            for first, second in pairs:
+                before = 1
+                while True:
+                    scene = await set_scene(running)
+                    if not await run_pair(observer, first(scene), second(scene), before):
+                        break
+                    if deadlocks:
+                        found.add(f"{first.__name__} and {second.__name__}: {', '.join(deadlocks)}")
+                        deadlocks.clear()
+                    before += 1
+    return found
