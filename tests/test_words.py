@@ -1,5 +1,6 @@
 """One word for each thing: the source and the tests use those of docs/glossary.md, not those that they replaced."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -21,9 +22,14 @@ REPLACED = {
     "settling": "settlement",
     "newcomer": "what it is",
     "workshop": "server",
+    "at the door": "before anything is sent",
 }
 PAGE_ELEMENT = "#pictures"  # an id in the pages, which a browser test looks for
 WORD = re.compile(rf"(?<![a-z])({'|'.join(REPLACED)})(s|es|d|r)?(?![a-z])", re.IGNORECASE)
+
+
+# As a verb in a sentence, `answer` is a plain word; as a name in the code it means a response.
+REPLACED_NAMES = {"answer": "response", "answers": "responses"}
 
 
 def sources() -> list[Path]:
@@ -42,6 +48,25 @@ def test_the_source_and_the_tests_use_the_words_of_the_glossary() -> None:
         for match in WORD.finditer(line.replace(PAGE_ELEMENT, "").replace("_", " "))
     ]
     assert found == []
+
+
+def test_names_in_the_code_use_the_words_of_the_glossary() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}, line {getattr(node, 'lineno', '?')}: {name!r}; say {REPLACED_NAMES[name]}"
+        for path in sources()
+        if path.suffix == ".py" and "answer" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if (name := name_of(node)) in REPLACED_NAMES
+    ]
+    assert found == []
+
+
+def name_of(node: ast.AST) -> str:
+    """The name that a node of the syntax tree introduces or uses, or an empty text."""
+    for field in ("id", "arg", "attr", "name"):
+        if isinstance(name := getattr(node, field, None), str):
+            return name
+    return ""
 
 
 def test_the_glossary_explains_each_word_once() -> None:

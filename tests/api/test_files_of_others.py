@@ -170,5 +170,5 @@ async def test_headers_that_name_an_id_do_not_decide_the_id_of_a_call(tmp_path: 
         (recording,) = (await both.call(both.victim, "GET", "/v1/recordings")).json["data"]
         taken = recording["request_id"]
         headers = {"x-request-id": taken, "x-service-request-id": taken, "idempotency-key": taken}
-        answer = await both.call(both.attacker, "POST", "/compat/v1/images/generations", IMAGE, headers)
-        assert answer.headers["x-request-id"] != taken
+        response = await both.call(both.attacker, "POST", "/compat/v1/images/generations", IMAGE, headers)
+        assert response.headers["x-request-id"] != taken

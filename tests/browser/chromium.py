@@ -42,8 +42,8 @@ class Browser:
         data = None if method == "GET" else json.dumps(body or {}).encode()
         asked = Request(self._address + path, data, {"content-type": "application/json"}, method=method)  # noqa: S310
         try:
-            with urlopen(asked, timeout=60) as answer:  # noqa: S310
-                return json.loads(answer.read())["value"]
+            with urlopen(asked, timeout=60) as response:  # noqa: S310
+                return json.loads(response.read())["value"]
         except HTTPError as problem:
             with problem:
                 raise Failed(json.loads(problem.read())["value"]["message"]) from None

@@ -25,8 +25,8 @@ class ByteDance(FakeProvider):
             return FakeResponse(trouble("InvalidParameter", "The parameter `size` is not valid."), 400)
         url = self.put(png(width // 32, height // 32), "image/png")
         usage = {"generated_images": 1, "output_tokens": 16384, "total_tokens": 16384}
-        answer = {"model": fields["model"], "created": 1763175600, "data": [{"url": url, "size": fields["size"]}]}
-        return FakeResponse({**answer, "usage": usage}, headers={"x-request-id": "0217"})
+        body = {"model": fields["model"], "created": 1763175600, "data": [{"url": url, "size": fields["size"]}]}
+        return FakeResponse({**body, "usage": usage}, headers={"x-request-id": "0217"})
 
     @route("POST /api/v3/contents/generations/tasks")
     def create(self, call: Exchange) -> FakeResponse:

@@ -11,7 +11,7 @@ from tests.fake_providers.exchange import FakeResponse
 INPUT_USD, OUTPUT_USD = Decimal("0.000001"), Decimal("0.000002")
 
 
-def answer(
+def completion(
     fields: dict[str, Any],
     name: str,
     thought: int = 0,

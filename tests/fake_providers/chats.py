@@ -17,13 +17,13 @@ class FakeChatProvider(FakeProvider):
 
     @route("POST /{at*}/chat/completions")
     def chat(self, call: Exchange) -> FakeResponse:
-        return self._answer(call.request.fields)
+        return self._respond(call.request.fields)
 
-    def _answer(self, fields: dict[str, Any]) -> FakeResponse:
-        found = [*(name for name in self.unknown if name in fields), *self._unheard(fields["messages"])]
+    def _respond(self, fields: dict[str, Any]) -> FakeResponse:
+        found = [*(name for name in self.unknown if name in fields), *self._refused_parts(fields["messages"])]
         return self._refusal(found[0]) if found else self._complete(fields)
 
-    def _unheard(self, messages: list[dict[str, Any]]) -> Iterable[str]:
+    def _refused_parts(self, messages: list[dict[str, Any]]) -> Iterable[str]:
         for message in messages:
             if message["role"] not in self.roles:
                 yield "role"
@@ -31,7 +31,7 @@ class FakeChatProvider(FakeProvider):
                 yield "name"
 
     def _complete(self, fields: dict[str, Any]) -> FakeResponse:
-        return chat.answer(fields, self.new_id("chatcmpl-"))[0]
+        return chat.completion(fields, self.new_id("chatcmpl-"))[0]
 
     def _refusal(self, name: str) -> FakeResponse:
         details = {
@@ -55,7 +55,7 @@ class Mistral(FakeChatProvider):
 
     def _complete(self, fields: dict[str, Any]) -> FakeResponse:
         fields = {**fields, "stream_options": {"include_usage": True}}
-        return chat.answer(fields, self.new_id("cmpl-"), joined=True)[0]
+        return chat.completion(fields, self.new_id("cmpl-"), joined=True)[0]
 
     def _refusal(self, name: str) -> FakeResponse:
         wrong = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": 1}
@@ -66,7 +66,7 @@ class DeepSeek(FakeChatProvider):
     """Sends comments while it thinks, and reports cached tokens."""
 
     def _complete(self, fields: dict[str, Any]) -> FakeResponse:
-        response = chat.answer(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
+        response = chat.completion(fields, self.new_id("ds-"), more={"prompt_tokens_details": {"cached_tokens": 2}})[0]
         return (
             FakeResponse(events=[b": keep-alive", b": keep-alive", *response.events]) if response.events else response
         )

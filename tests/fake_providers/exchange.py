@@ -71,8 +71,8 @@ class Exchange:
         await self.more(body)
         await self.end()
 
-    async def json(self, answer: Any, status: int = 200, **headers: str) -> None:
-        await self.send(json.dumps(answer).encode(), status, **headers)
+    async def json(self, body: Any, status: int = 200, **headers: str) -> None:
+        await self.send(json.dumps(body).encode(), status, **headers)
 
     async def begin(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
         """Send the head. Without a content-length the body is sent in chunks."""
@@ -121,12 +121,12 @@ class FakeResponse:
 
 
 OpenExchange = Callable[[Mapping[str, str]], Exchange]  # from the variable parts of the path
-Answerer = Callable[[ReceivedRequest, OpenExchange], Awaitable[None]]
+Responder = Callable[[ReceivedRequest, OpenExchange], Awaitable[None]]
 
 
 @asynccontextmanager
-async def listening(answer: Answerer, port: int = 0) -> AsyncIterator[int]:
-    """Listen on loopback, on any port or on this one, pass each request to `answer`, and yield the port. Raise its
+async def listening(respond: Responder, port: int = 0) -> AsyncIterator[int]:
+    """Listen on loopback, on any port or on this one, pass each request to `respond`, and yield the port. Raise its
     first exception at the end.
     """
     tasks: set[asyncio.Task[None]] = set()
@@ -134,7 +134,7 @@ async def listening(answer: Answerer, port: int = 0) -> AsyncIterator[int]:
 
     async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _serve_connection(answer, reader, writer)
+            await _serve_connection(respond, reader, writer)
         except (asyncio.CancelledError, *GONE):
             pass
         except BaseException as problem:
@@ -161,7 +161,7 @@ async def listening(answer: Answerer, port: int = 0) -> AsyncIterator[int]:
         raise failures[0]
 
 
-async def _serve_connection(answer: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve_connection(respond: Responder, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     line = h11.Connection(h11.SERVER, max_incomplete_event_size=2**20)
     while (request := await _read_request(line, reader)) is not None:
         opened: list[Exchange] = []
@@ -172,7 +172,7 @@ async def _serve_connection(answer: Answerer, reader: asyncio.StreamReader, writ
             opened.append(Exchange(request, params, line, reader, writer))
             return opened[-1]
 
-        await answer(request, open_exchange)
+        await respond(request, open_exchange)
         if opened[-1].hung_up or line.our_state is not h11.DONE or line.their_state is not h11.DONE:
             return
         line.start_next_cycle()

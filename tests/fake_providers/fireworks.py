@@ -46,4 +46,4 @@ class Fireworks(FakeProvider):
     @route("POST /inference/v1/chat/completions")
     def chat(self, call: Exchange) -> FakeResponse:
         fields = {**call.request.fields, "stream_options": {"include_usage": True}}
-        return chat.answer(fields, self.new_id("chat-"), joined=True)[0]
+        return chat.completion(fields, self.new_id("chat-"), joined=True)[0]

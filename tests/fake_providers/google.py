@@ -33,12 +33,12 @@ class Google(FakeProvider):
         super().__init__()
         self.videos: dict[str, bytes] = {}
         self.inline = False  # videos come along instead of having an address
-        self.answers: deque[Any] = deque()  # instead of images
+        self.responses: deque[Any] = deque()  # instead of images
 
     @route("POST /v1beta/models/{model}:generateContent")
     def generate(self, call: Exchange) -> FakeResponse:
-        if self.answers:
-            return FakeResponse(self.answers.popleft())
+        if self.responses:
+            return FakeResponse(self.responses.popleft())
         fields = call.request.fields
         config = fields["generationConfig"]
         given = [part for part in fields["contents"][0]["parts"] if "inlineData" in part]
@@ -117,7 +117,7 @@ class Gemini(FakeProvider):
             words = f'Invalid JSON payload received. Unknown name "{found[0]}": Cannot find field.'
             response = error(400, words, "INVALID_ARGUMENT")
             return FakeResponse([response.json], response.status)
-        return chat.answer(fields, self.new_id("chat"), thought=40)[0]
+        return chat.completion(fields, self.new_id("chat"), thought=40)[0]
 
 
 def image(size: tuple[int, int]) -> dict[str, str]:

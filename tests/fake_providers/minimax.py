@@ -1,4 +1,4 @@
-"""MiniMax on loopback: tasks of the first API, where every answer has status 200, and those of the second.
+"""MiniMax on loopback: tasks of the first API, where every response has status 200, and those of the second.
 
 There is no client of its own. The shapes are those of platform.minimax.io; exchanges are compared with Comfy's
 description.

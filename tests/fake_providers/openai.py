@@ -35,7 +35,7 @@ class OpenAI(FakeProvider):
         if "max_tokens" in fields:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model."
             return refusal(f"{words} Use 'max_completion_tokens' instead.", "unsupported_parameter")
-        return chat.answer(fields, self.new_id("chatcmpl-"))[0]
+        return chat.completion(fields, self.new_id("chatcmpl-"))[0]
 
     def _images(self, call: Exchange, known: set[str]) -> FakeResponse:
         fields = call.request.fields
@@ -47,7 +47,7 @@ class OpenAI(FakeProvider):
         count, given = int(fields.get("n", 1)), fields.get("image", [])
         width, height = (int(side) for side in fields.get("size", "1024x1024").split("x"))
         image = base64.b64encode(png(width, height)).decode()
-        answer = {
+        body = {
             "created": 1_767_225_600,
             "background": "opaque",
             "output_format": "png",
@@ -56,7 +56,7 @@ class OpenAI(FakeProvider):
             "data": [{"b64_json": image}] * count,
             "usage": usage(len(given), count * TOKENS[quality]),
         }
-        return FakeResponse(answer, headers={"x-request-id": self.new_id("req_")})
+        return FakeResponse(body, headers={"x-request-id": self.new_id("req_")})
 
     def unauthorized(self) -> FakeResponse:
         return refusal("Incorrect API key provided.", "invalid_api_key", 401)

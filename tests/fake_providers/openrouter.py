@@ -33,7 +33,7 @@ class OpenRouter(FakeProvider):
             return error(404, f"No endpoints found for {fields['model']}.")
         if float(fields.get("provider", {}).get("max_price", {}).get("completion", "inf")) < 20:
             return error(404, "No endpoints found that cost so little.")
-        response, _ = chat.answer(fields, self.new_id("gen-"), more={"cost": COST_USD, "is_byok": False})
+        response, _ = chat.completion(fields, self.new_id("gen-"), more={"cost": COST_USD, "is_byok": False})
         if not fields.get("stream"):
             return FakeResponse({"error": self.error}) if self.error else response
         waiting, details = b": OPENROUTER PROCESSING", list(response.events)

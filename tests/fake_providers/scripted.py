@@ -174,9 +174,9 @@ class ScriptedProvider:
         table = {"speaks": "openai", "base_url": self.base_url, "key_env": KEY_ENV, "models": models}
         return {**table, **changes}
 
-    # ------------------------------------------------------------------------------------------------------- answering
+    # ------------------------------------------------------------------------------------------------------- responding
 
-    async def answer(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
+    async def respond(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
         for method, pattern, name, make in ROUTES:
             match = re.fullmatch(pattern, request.path.partition("?")[0])
             if match and method == request.method:
@@ -221,13 +221,13 @@ def create_images(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     fields = call.request.fields
     count, name = int(fields.get("n", 1)), lab.new_id("img")
     lab.charge("image", IMAGE_USD * count, fields, name)
-    answer: dict[str, Any] = {
+    body: dict[str, Any] = {
         "created": int(time.time()),
         "data": [lab.image_object(str(fields.get("size", "1024x1024"))) for _ in range(count)],
     }
     if lab.usage is not None:
-        answer["usage"] = lab.usage
-    return FakeResponse(answer, headers={"x-request-id": name})
+        body["usage"] = lab.usage
+    return FakeResponse(body, headers={"x-request-id": name})
 
 
 def edit_image(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
@@ -282,7 +282,7 @@ def send_image(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
 
 def complete_chat(lab: ScriptedProvider, call: Exchange) -> FakeResponse:
     name, fields = lab.new_id("chatcmpl"), call.request.fields
-    response, usd = chat.answer(fields, name)
+    response, usd = chat.completion(fields, name)
     lab.charge("chat", usd, {"prompt": fields["messages"][-1].get("content")}, name)
     return response
 

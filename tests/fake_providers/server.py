@@ -18,7 +18,7 @@
             return FakeResponse({"id": job.id, "status": state, "url": url})
 
     async with serving(Acme(usual=("waiting", "working", "done"))) as acme:  # or `serve_in_thread`
-        acme.next("create", answers({"error": "slow down"}, 429, retry_after="7"), faults.dropped)
+        acme.next("create", responds({"error": "slow down"}, 429, retry_after="7"), faults.dropped)
         acme.next_states.append(("waiting", "failed"))  # of the next job; the submission shows the first
         ...
         assert acme.received("create")[0].fields["prompt"] == "a fox"
@@ -77,7 +77,7 @@ async def deliver(call: FakeCall, response: FakeResponse) -> None:
         await call.exchange.json(response.json, response.status, **response.headers)
 
 
-def answers(json: Any, status: int = 200, **headers: str) -> Act:
+def responds(json: Any, status: int = 200, **headers: str) -> Act:
     """An act that sends this response and does nothing else."""
 
     async def act(call: FakeCall) -> None:
@@ -220,9 +220,9 @@ class FakeProvider:
     def missing(self) -> FakeResponse:
         return FakeResponse({"error": {"message": "Not found."}}, 404)
 
-    # ----------------------------------------------------------------------------------------------------- answering
+    # ----------------------------------------------------------------------------------------------------- responding
 
-    async def answer(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
+    async def respond(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
         name, params, make = self._find_route(request)
         exchange = open_exchange(params)
         act = await self.endpoints[name].take(request)
@@ -254,7 +254,7 @@ class Server(Protocol):
 
     port: int
 
-    async def answer(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None: ...
+    async def respond(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None: ...
 
 
 Served = TypeVar("Served", bound=Server)
@@ -263,7 +263,7 @@ Served = TypeVar("Served", bound=Server)
 @asynccontextmanager
 async def serving(provider: Served) -> AsyncIterator[Served]:
     """Run a fake provider in this event loop."""
-    async with listening(provider.answer) as provider.port:
+    async with listening(provider.respond) as provider.port:
         yield provider
 
 
@@ -278,7 +278,7 @@ def serve_in_thread(provider: Served) -> Iterator[Served]:
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         stop.append(lambda: loop.call_soon_threadsafe(stopped.set))
-        async with listening(provider.answer) as provider.port:
+        async with listening(provider.respond) as provider.port:
             ready.set()
             await stopped.wait()
 

@@ -43,8 +43,8 @@ def test_images_by_address(lab: ScriptedProvider, client: openai.OpenAI) -> None
     assert made.data is not None
     address = made.data[0].url or ""
     assert address.startswith(f"http://127.0.0.1:{lab.port}/files/")
-    with urlopen(address) as answer:  # noqa: S310
-        assert answer.read() == png(1024, 1024)
+    with urlopen(address) as response:  # noqa: S310
+        assert response.read() == png(1024, 1024)
 
 
 def test_edits(lab: ScriptedProvider, client: openai.OpenAI) -> None:
@@ -169,7 +169,7 @@ def test_stalling(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     assert len(lab.invoice) == 1
 
 
-def test_endless_answers(lab: ScriptedProvider, client: openai.OpenAI) -> None:
+def test_endless_responses(lab: ScriptedProvider, client: openai.OpenAI) -> None:
     lab.images.next(faults.huge(8))
-    answer = client.images.with_raw_response.generate(model="easel-1", prompt="a pear")
-    assert len(answer.content) == 8 * 2**20
+    response = client.images.with_raw_response.generate(model="easel-1", prompt="a pear")
+    assert len(response.content) == 8 * 2**20

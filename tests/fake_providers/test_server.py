@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.fake_providers.exchange import Exchange, FakeResponse
-from tests.fake_providers.server import FakeProvider, answers, route, serve_in_thread
+from tests.fake_providers.server import FakeProvider, responds, route, serve_in_thread
 
 KEY = "Key id:secret"
 
@@ -39,8 +39,8 @@ def ask(acme: Acme, method: str, path: str, body: object = None, key: str = KEY)
     headers = {"authorization": key, "content-type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     try:
-        with urlopen(Request(acme.url + path, data, headers, method=method)) as answer:  # noqa: S310
-            return answer.status, json.loads(answer.read() or b"null")
+        with urlopen(Request(acme.url + path, data, headers, method=method)) as response:  # noqa: S310
+            return response.status, json.loads(response.read() or b"null")
     except HTTPError as problem:
         with problem:
             return problem.code, json.loads(problem.read())
@@ -52,8 +52,8 @@ def test_journey() -> None:
         assert (status, job) == (201, {"id": "job-000001", "state": "waiting", "model": "a/b"})
         status, shown = ask(acme, "GET", "/v1/jobs/job-000001?logs=1")
         assert isinstance(shown, dict)
-        with urlopen(shown["url"]) as answer:  # noqa: S310
-            assert (answer.read(), answer.headers["content-type"]) == (b"video data", "video/mp4")
+        with urlopen(shown["url"]) as response:  # noqa: S310
+            assert (response.read(), response.headers["content-type"]) == (b"video data", "video/mp4")
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {**shown, "url": f"{acme.url}/files/file-000003.mp4"}
         assert ask(acme, "DELETE", "/v1/jobs/job-000001") == (204, None)
         assert ask(acme, "GET", "/v1/jobs/job-000001")[1] == {"state": "gone", "url": None}
@@ -65,12 +65,12 @@ def test_journey() -> None:
 
 def test_script() -> None:
     with serve_in_thread(Acme()) as acme:
-        acme.next("create", answers({"error": "slow down"}, 429, retry_after="7"))
+        acme.next("create", responds({"error": "slow down"}, 429, retry_after="7"))
         acme.next_states.append(("failed",))
         assert ask(acme, "POST", "/v1/a", {}) == (429, {"error": "slow down"})
         assert ask(acme, "POST", "/v1/a", {})[1] == {"id": "job-000001", "state": "failed", "model": "a"}
         assert ask(acme, "POST", "/v1/a", {})[1] == {"id": "job-000002", "state": "waiting", "model": "a"}
-        acme.always("files", answers({"error": "away"}, 503))
+        acme.always("files", responds({"error": "away"}, 503))
         assert ask(acme, "GET", "/files/x.mp4") == (503, {"error": "away"})
 
 

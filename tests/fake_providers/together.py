@@ -28,7 +28,8 @@ class Together(FakeProvider):
         if not isinstance(fields.get("stop", []), list) or isinstance(fields.get("logprobs"), bool):
             return error(422, "Input validation error")
         # What was used comes with the last words of a stream, unasked.
-        return chat.answer({**fields, "stream_options": {"include_usage": True}}, self.new_id("chat-"), joined=True)[0]
+        fields = {**fields, "stream_options": {"include_usage": True}}
+        return chat.completion(fields, self.new_id("chat-"), joined=True)[0]
 
 
 def error(status: int, message: str) -> FakeResponse:

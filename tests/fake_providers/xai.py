@@ -59,7 +59,7 @@ class XAI(FakeProvider):
         fields = call.request.fields
         if found := [name for name in ("stop", "presence_penalty", "frequency_penalty") if name in fields]:
             return FakeResponse({"code": "invalid-argument", "error": f"Argument not supported: {found[0]}"}, 400)
-        return chat.answer(fields, self.new_id("chat-"), thought=40, more={"cost_in_usd_ticks": 37_756_000})[0]
+        return chat.completion(fields, self.new_id("chat-"), thought=40, more={"cost_in_usd_ticks": 37_756_000})[0]
 
     def _images(self, fields: dict[str, Any], given: int) -> FakeResponse:
         count = fields.get("n", 1)

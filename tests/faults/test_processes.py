@@ -57,7 +57,7 @@ async def test_a_provider_that_refuses_connections_for_a_while(tmp_path: Path, d
             promised += await rig.promise(served, 12)
             await until(partial(tried, rig, 60))
             assert {video["status"] for video in await rig.videos(served)} == {"queued"}
-            async with listening(rig.lab.answer, rig.lab.port):
+            async with listening(rig.lab.respond, rig.lab.port):
                 assert await rig.check(served, promised) == {"completed": 24}
 
 
@@ -246,8 +246,10 @@ async def test_cancels_at_any_moment_give_one_end(tmp_path: Path, database: str)
 
         async def cancel(video_id: str) -> None:
             await asyncio.sleep(chance.uniform(0, 0.8))
-            answers = await asyncio.gather(*(served.ask("DELETE", f"/compat/v1/videos/{video_id}") for _ in range(20)))
-            assert {said.status for said in answers} == {204}
+            responses = await asyncio.gather(
+                *(served.ask("DELETE", f"/compat/v1/videos/{video_id}") for _ in range(20))
+            )
+            assert {response.status for response in responses} == {204}
 
         await asyncio.gather(*(cancel(video_id) for video_id in promised))
         outcomes = await rig.check(served, promised, frozenset({"CANCELLED"}))

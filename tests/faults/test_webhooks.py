@@ -106,7 +106,7 @@ def read(request: bytes) -> tuple[str, str, bytes]:
     return headers["webhook-id"], headers["webhook-timestamp"], body
 
 
-def answering_in_turn(*statuses: int) -> Script:
+def respond_in_turn(*statuses: int) -> Script:
     """Each message is answered with these in turn; the last one stays."""
     seen: Counter[str] = Counter()
 
@@ -130,7 +130,7 @@ def answering_in_turn(*statuses: int) -> Script:
 async def test_killed_between_sending_and_recording(
     tmp_path: Path, place: str, statuses: tuple[int, ...], before: int, deliveries: int
 ) -> None:
-    async with rigged(tmp_path, answering_in_turn(*statuses)) as rig:
+    async with rigged(tmp_path, respond_in_turn(*statuses)) as rig:
         (message_id,) = await rig.put("h0")
         async with rig.deliverer(failpoints=f"{place}=kill") as process:
             assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
@@ -155,14 +155,14 @@ async def test_killed_between_sending_and_recording(
 async def test_killed_at_random_moments(tmp_path: Path) -> None:
     """Whatever a dozen kills cut short: no schedule starts over, and no 2xx was needed twice without a crash."""
     chance = random.Random(4711)
-    answers: defaultdict[str, list[int]] = defaultdict(list)
+    responses: defaultdict[str, list[int]] = defaultdict(list)
 
     async def script(connection: Connection) -> None:
         while True:
             message_id, _, _ = read(await connection.read_request())
             await asyncio.sleep(chance.random() * 0.1)
-            answers[message_id].append(chance.choice([200, 204, 500, 503]))
-            await connection.respond(status=answers[message_id][-1])
+            responses[message_id].append(chance.choice([200, 204, 500, 503]))
+            await connection.respond(status=responses[message_id][-1])
 
     async with rigged(tmp_path, script) as rig:
         ids = await rig.put(*["h0"] * 40)
@@ -194,9 +194,9 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
         assert rows.keys() == set(ids)
         for message_id, row in rows.items():
             assert row["deliveries"] <= 4
-            assert len(answers[message_id]) <= 4 + 12, "more often than it was tried and cut short"
+            assert len(responses[message_id]) <= 4 + 12, "more often than it was tried and cut short"
             assert len(bodies[message_id]) <= 1
-            success = any(200 <= status < 300 for status in answers[message_id])
+            success = any(200 <= status < 300 for status in responses[message_id])
             if row["state"] == "delivered":
                 assert success
             else:

@@ -70,10 +70,10 @@ async def create_chat(running: RunningGateway, **body: Any) -> tuple[str, dict[s
     """Complete a chat; return the response text and the request record."""
     fields = {"messages": [{"role": "user", "content": "Name a colour."}], **body}
     call = running.call(fields, endpoint="/compat/v1/chat/completions")
-    answer = await endpoint.complete(running.gateway, call)
-    text = answer.body or b""
-    if answer.chunks:
-        text = b"".join([chunk async for chunk in answer.chunks])
+    response = await endpoint.complete(running.gateway, call)
+    text = response.body or b""
+    if response.chunks:
+        text = b"".join([chunk async for chunk in response.chunks])
     return text.decode(), await chat_record(running, call.id)
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from penstock.errors import InvalidRequest
 from tests.fake_providers.a1111 import Automatic1111
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
@@ -104,7 +104,7 @@ async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, n
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "words"),
+    ("response", "status", "words"),
     [
         (
             {"error": "OutOfMemoryError", "detail": "", "body": "", "errors": "CUDA out of memory."},
@@ -115,9 +115,9 @@ async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, n
         ({"images": [], "parameters": {}, "info": ""}, 200, "success without a file"),
     ],
 )
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, words: str) -> None:
     web = Automatic1111()
-    web.next("draw", answers(answer, status))
+    web.next("draw", responds(response, status))
     async with gateway_for(open_gateway, "a1111", web) as running:
         record = await create_image(running, model="a1111/loaded")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fake_providers.bfl import MODERATED, BlackForestLabs
 from tests.fake_providers.scripted import mp4
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
@@ -73,9 +73,9 @@ async def test_tasks_that_fail(open_gateway: OpenGateway, fate: tuple[object, ..
         assert await running.money() == (10_000_000_000, 0), "nothing is charged"
 
 
-async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
+async def test_a_refused_submission(open_gateway: OpenGateway) -> None:
     flux = BlackForestLabs()
-    flux.next("submit", answers({"detail": "Too many active tasks"}, 429, retry_after="5"))
+    flux.next("submit", responds({"detail": "Too many active tasks"}, 429, retry_after="5"))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         assert (await create_image(running, model="flux-2-klein-4b"))["status"] == "upstream_failure"
         strict = await create_image(running, model="flux-3-image", guidance=3)
@@ -84,7 +84,7 @@ async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
 
 async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     flux = BlackForestLabs()
-    flux.next("result", answers({"detail": "Bad gateway"}, 502), answers({"status": "Task not found"}, 404))
+    flux.next("result", responds({"detail": "Bad gateway"}, 502), responds({"status": "Task not found"}, 404))
     async with gateway_for(open_gateway, "bfl", flux) as running:
         assert (await create_image(running, model="flux-2-flex"))["status"] == "completed"
     assert len(flux.received("submit")) == 1

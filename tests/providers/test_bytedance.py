@@ -5,7 +5,7 @@ from openai import AuthenticationError, BadRequestError, OpenAI
 
 from tests.fake_providers.bytedance import ByteDance, trouble
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
@@ -126,7 +126,7 @@ async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: s
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         (UNSAFE, 400, "CONTENT_POLICY_VIOLATION"),
         ({"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "No."}}]}, 200,
@@ -136,9 +136,9 @@ async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: s
         (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )  # fmt: skip
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:
     ark = ByteDance()
-    ark.next("images", answers(answer, status))
+    ark.next("images", responds(response, status))
     async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
         record = await create_image(running, model="seedream-5")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

@@ -10,7 +10,7 @@ from penstock.errors import InvalidRequest, Problem
 from tests.fake_providers.chats import VLLM, Anthropic, DeepSeek, FakeChatProvider, Groq, LlamaCpp, Mistral, Ollama
 from tests.fake_providers.openrouter import OpenRouter
 from tests.fake_providers.scripted import KEY
-from tests.fake_providers.server import FakeCall, answers, serve_in_thread, serving
+from tests.fake_providers.server import FakeCall, responds, serve_in_thread, serving
 from tests.fake_providers.together import Together
 from tests.gateway import Installation, OpenGateway
 from tests.providers.calls import create_chat, gateway_for, gateways_for
@@ -103,7 +103,7 @@ async def test_long_conversations_cost_more(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(("slug", "kind", "model"), [("groq", Groq, "openai/gpt-oss-20b"), PROVIDERS[0][:3]])
-async def test_probabilities_are_refused_at_the_door(
+async def test_probabilities_are_refused_before_anything_is_sent(
     open_gateway: OpenGateway, slug: str, kind: type[FakeChatProvider], model: str
 ) -> None:
     provider = kind()
@@ -119,8 +119,8 @@ async def test_probabilities_are_refused_at_the_door(
 async def test_another_host_of_the_same_model(open_gateway: OpenGateway) -> None:
     """Both go by the name that the model has at the router."""
     groq, together = Groq(), Together()
-    groq.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
-    together.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
+    groq.always("chat", responds({"error": {"message": "Over capacity"}}, 503))
+    together.always("chat", responds({"error": {"message": "Over capacity"}}, 503))
     near = {"groq": (groq, "/v1"), "together": (together, "/v1")}
     async with gateways_for(open_gateway, near) as running:
         with pytest.raises(Problem, match="Over capacity"):
@@ -160,7 +160,7 @@ async def test_providers_own_id_and_prefix(open_gateway: OpenGateway) -> None:
     async with gateways_for(open_gateway, {"groq": (groq, "/v1"), "openrouter": (router, "/api/v1")}) as running:
         await create_chat(running, model="groq/openai/gpt-oss-20b")
         await create_chat(running, model="openrouter/openai/gpt-oss-20b")
-        groq.always("chat", answers({"error": {"message": "Over capacity"}}, 503))
+        groq.always("chat", responds({"error": {"message": "Over capacity"}}, 503))
         with pytest.raises(Problem) as caught:
             await create_chat(running, model="groq/openai/gpt-oss-20b")
         assert caught.value.code == "UPSTREAM_ERROR"

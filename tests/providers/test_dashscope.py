@@ -7,7 +7,7 @@ import pytest
 
 from tests.fake_providers.dashscope import DashScope, failed, problem
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
@@ -139,7 +139,7 @@ async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         (
             problem("DataInspectionFailed", "Input data may contain inappropriate content."),
@@ -156,12 +156,12 @@ async def test_failures(open_gateway: OpenGateway, fate: Any, code: str) -> None
         (problem("InvalidApiKey", "Invalid API-key provided."), 401, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(
-    open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str | None
+async def test_a_refused_submission(
+    open_gateway: OpenGateway, response: dict[str, Any], status: int, code: str | None
 ) -> None:
     """A provider that is only busy is tried again."""
     provider = DashScope()
-    provider.next("create", answers(answer, status))
+    provider.next("create", responds(response, status))
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         video = await create_video(running, model="wan-2.7", seconds=5)
         assert (video["error"] or {}).get("code") == code
@@ -169,7 +169,7 @@ async def test_refused_at_the_door(
 
 async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     provider = DashScope()
-    provider.next("show", answers(problem("Throttling", "Slow down.")), answers(problem("InternalError", "Oh."), 500))
+    provider.next("show", responds(problem("Throttling", "Slow down.")), responds(problem("InternalError", "Oh."), 500))
     async with gateway_for(open_gateway, "dashscope", provider) as running:
         assert (await create_video(running, model="wan-2.7", seconds=5))["status"] == "completed"
     assert len(provider.received("create")) == 1

@@ -170,18 +170,20 @@ async def test_simulators_fit_the_description(
     open_gateway: OpenGateway, slug: str, simulated: Callable[[], FakeProvider], path: str, models: tuple[str, ...]
 ) -> None:
     provider = simulated()
-    response, found, compared = record_responses(provider), list[str](), 0
+    responses = record_responses(provider)
+    found: list[str] = []
+    compared = 0
     async with gateway_for(open_gateway, slug, provider, path) as running:
         for model in models:
             option = running.gateway.catalog.known_route(model, ("image", "video")).first
             made = await (create_video if option.model.op.task == "video" else create_image)(running, model=model)
             assert made["status"] == "completed", made
-    for method, asked, answer in response:
+    for method, asked, received in responses:
         if known := operation(slug, method, asked):
             shape = next(
                 response_shape for status, response_shape in known["responses"].items() if status.startswith("2")
             )
-            found += breaches(slug, shape, answer)
+            found += breaches(slug, shape, received)
             compared += 1
     assert compared
     assert not found, "\n" + "\n".join(found)

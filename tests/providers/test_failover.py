@@ -16,7 +16,7 @@ from tests.fake_providers.bfl import MODERATED, BlackForestLabs
 from tests.fake_providers.exchange import Exchange, FakeResponse
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import KEY, KEY_ENV, png
-from tests.fake_providers.server import Act, FakeProvider, answers, route, serving
+from tests.fake_providers.server import Act, FakeProvider, responds, route, serving
 from tests.fake_providers.vidu import Vidu, failed, problem
 from tests.gateway import OpenGateway, RunningGateway
 from tests.ports import unused_port
@@ -61,7 +61,7 @@ async def check_billed(running: RunningGateway, request_id: str, cost: int) -> N
 
 
 def wrong(status: int, **headers: str) -> Act:
-    return answers({"detail": "No.", "message": "No.", "reason": "Whatever"}, status, **headers)
+    return responds({"detail": "No.", "message": "No.", "reason": "Whatever"}, status, **headers)
 
 
 REFUSED_BUT_NOT_FOR_CONTENT = [wrong(status) for status in (400, 401, 402, 403, 404, 429, 500, 503)]
@@ -193,7 +193,7 @@ async def test_an_image_with_an_unknown_outcome_is_not_submitted_twice(open_gate
 
 async def test_no_failover_after_a_refused_prompt(open_gateway: OpenGateway) -> None:
     first, second = Vidu(), Fal()
-    first.next("create", answers(problem("AuditSubmitIllegal", "The prompt was not approved.", 400), 400))
+    first.next("create", responds(problem("AuditSubmitIllegal", "The prompt was not approved.", 400), 400))
     async with video_gateway(open_gateway, first, second) as running:
         video = await create_video(running, model=VIDEO, seconds=5)
         assert (video["status"], video["error"]["code"]) == ("failed", "CONTENT_POLICY_VIOLATION")

@@ -9,7 +9,7 @@ import pytest
 from tests.fake_providers.exchange import FakeResponse
 from tests.fake_providers.fal import CRASHED, INVALID, NO_RUNNER, UNSAFE, Fal
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
@@ -181,9 +181,9 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
     assert len(fal.received("cancel")) == 1
 
 
-async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
+async def test_a_refused_submission(open_gateway: OpenGateway) -> None:
     fal = Fal()
-    fal.next("submit", answers({"detail": "Rate limit exceeded."}, 429, retry_after="7"))
+    fal.next("submit", responds({"detail": "Rate limit exceeded."}, 429, retry_after="7"))
     async with gateway_for(open_gateway, "fal", fal) as running:
         record = await create_image(running, model="flux-schnell")
         assert record["status"] == "upstream_failure"

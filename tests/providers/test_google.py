@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.fake_providers.google import BLOCKED, FAILED, REFUSED, TALKED, UNSAFE, WORDS_ONLY, Gemini, Google
 from tests.fake_providers.scripted import KEY, mp4, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
 
@@ -52,9 +52,9 @@ def test_client_paints(client: genai.Client) -> None:
     assert (made.usage_metadata.prompt_token_count, made.usage_metadata.thoughts_token_count) == (268, 200)
 
 
-@pytest.mark.parametrize("answer", [BLOCKED, UNSAFE])
-def test_client_is_refused_under_success(google: Google, client: genai.Client, answer: dict[str, Any]) -> None:
-    google.answers.append(answer)
+@pytest.mark.parametrize("response", [BLOCKED, UNSAFE])
+def test_client_is_refused_under_success(google: Google, client: genai.Client, response: dict[str, Any]) -> None:
+    google.responses.append(response)
     made = client.models.generate_content(model="gemini-3.1-flash-image", contents="a fox", config=WIDE)
     blocked = made.prompt_feedback and made.prompt_feedback.block_reason
     assert blocked or (made.candidates and made.candidates[0].finish_reason == types.FinishReason.IMAGE_SAFETY)
@@ -135,7 +135,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("response", "code"),
     [
         (BLOCKED, "CONTENT_POLICY_VIOLATION"),
         (UNSAFE, "CONTENT_POLICY_VIOLATION"),
@@ -143,9 +143,9 @@ async def test_edits(open_gateway: OpenGateway) -> None:
         ({"candidates": []}, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_no_image(open_gateway: OpenGateway, answer: dict[str, Any], code: str) -> None:
+async def test_no_image(open_gateway: OpenGateway, response: dict[str, Any], code: str) -> None:
     google = Google()
-    google.answers.append(answer)
+    google.responses.append(response)
     async with gateway_for(open_gateway, "google", google, "/v1beta") as running:
         record = await create_image(running, model="nano-banana", size="1:1")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)
@@ -227,7 +227,7 @@ async def test_chats_pay_for_thinking(open_gateway: OpenGateway) -> None:
 async def test_chat_errors_in_a_list(open_gateway: OpenGateway) -> None:
     gemini = Gemini()
     details = {"error": {"code": 404, "message": "models/gemini-3.8-flash is gone.", "status": "NOT_FOUND"}}
-    gemini.next("chat", answers([details], 404))
+    gemini.next("chat", responds([details], 404))
     async with gateway_for(open_gateway, "gemini", gemini, "/v1beta/openai") as running:
         with pytest.raises(Exception, match=r"models/gemini-3\.8-flash is gone"):
             await create_chat(running, model="google/gemini-3.8-flash")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.fake_providers.ideogram import Ideogram
 from tests.fake_providers.scripted import png
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway
 from tests.providers.calls import MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
@@ -56,7 +56,7 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         ({"error": "Prompt failed the safety check."}, 422, "CONTENT_POLICY_VIOLATION"),
         ({"data": [{"is_image_safe": False, "url": ""}]}, 200, "CONTENT_POLICY_VIOLATION"),
@@ -65,9 +65,9 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
         ({"error": "Too many requests in flight."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:
     ideogram = Ideogram()
-    ideogram.next("make", answers(answer, status))
+    ideogram.next("make", responds(response, status))
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
         record = await create_image(running, model="ideogram-v4")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

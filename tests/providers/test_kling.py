@@ -9,7 +9,7 @@ import pytest
 from penstock.providers import kling
 from tests.fake_providers.kling import ACCESS, SECRET, Kling, claims_of, failed, problem
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
@@ -95,7 +95,7 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         (problem(1301, "The prompt contains sensitive content."), 400, "CONTENT_POLICY_VIOLATION"),
         (problem(1102, "Resource pack depleted"), 429, "ALL_PROVIDERS_EXHAUSTED"),
@@ -103,12 +103,12 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
         (problem(1301, "The prompt contains sensitive content."), 200, "CONTENT_POLICY_VIOLATION"),
     ],
 )
-async def test_refused_at_the_door(
-    open_gateway: OpenGateway, answer: dict[str, Any], status: int, code: str | None
+async def test_a_refused_submission(
+    open_gateway: OpenGateway, response: dict[str, Any], status: int, code: str | None
 ) -> None:
     """A provider that is only busy is tried again."""
     provider = Kling()
-    provider.next("text", answers(answer, status))
+    provider.next("text", responds(response, status))
     async with gateway_for(open_gateway, "kling", provider) as running:
         video = await create_video(running, model="kling-3", seconds=5)
         assert (video["error"] or {}).get("code") == code

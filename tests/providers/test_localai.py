@@ -6,7 +6,7 @@ from openai import AuthenticationError, OpenAI
 from penstock.errors import InvalidRequest
 from tests.fake_providers.localai import LocalAI
 from tests.fake_providers.scripted import KEY, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
@@ -76,16 +76,16 @@ async def test_upscaling_by_two_or_four(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "words"),
+    ("response", "status", "words"),
     [
         ({"error": {"code": 500, "message": "could not load model", "type": ""}}, 500, "could not load model"),
         ({"error": "job queue is full"}, 429, "job queue is full"),
         ({"created": 1, "data": []}, 200, "success without a file"),
     ],
 )
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, words: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, words: str) -> None:
     local = LocalAI()
-    local.next("generate", answers(answer, status))
+    local.next("generate", responds(response, status))
     async with gateway_for(open_gateway, "localai", local) as running:
         record = await create_image(running, model="localai/flux.1-schnell")
         assert (record["status"], words in record["error_message"]) == ("upstream_failure", True)

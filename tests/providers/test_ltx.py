@@ -7,7 +7,7 @@ import pytest
 
 from tests.fake_providers.ltx import Ltx, failed, problem
 from tests.fake_providers.scripted import mp4, png
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
@@ -86,10 +86,10 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
         ("invalid_request_error", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, code: str | None) -> None:
+async def test_a_refused_submission(open_gateway: OpenGateway, kind: str, status: int, code: str | None) -> None:
     """A provider that is only busy is tried again."""
     provider = Ltx()
-    provider.next("create", answers(problem(kind, "No."), status))
+    provider.next("create", responds(problem(kind, "No."), status))
     async with gateway_for(open_gateway, "ltx", provider) as running:
         video = await create_video(running, model="ltx-2.3-pro", seconds=6)
         assert (video["error"] or {}).get("code") == code

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fake_providers.luma import Luma, failed
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
@@ -128,6 +128,6 @@ async def test_a_job_that_cannot_be_cancelled_is_paid_for(open_gateway: OpenGate
 
 async def test_a_busy_provider_is_tried_again(open_gateway: OpenGateway) -> None:
     luma = Luma()
-    luma.next("create", answers({"detail": "Too many requests."}, 429, retry_after="3"))
+    luma.next("create", responds({"detail": "Too many requests."}, 429, retry_after="3"))
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
         assert (await create_video(running, model="luma-ray-3", seconds=5))["status"] == "completed"

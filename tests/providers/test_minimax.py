@@ -6,7 +6,7 @@ import pytest
 
 from tests.fake_providers.minimax import MiniMax, base, problem
 from tests.fake_providers.scripted import mp4
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
 
@@ -116,10 +116,10 @@ async def test_failures_of_h3(open_gateway: OpenGateway, fate: dict[str, Any], c
         (2049, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, code: int, ours: str | None) -> None:
+async def test_a_submission_refused_with_status_200(open_gateway: OpenGateway, code: int, ours: str | None) -> None:
     """A provider that is only busy is tried again."""
     provider = MiniMax()
-    provider.next("create", answers({"task_id": "", "base_resp": base(code, "no")}))
+    provider.next("create", responds({"task_id": "", "base_resp": base(code, "no")}))
     async with gateway_for(open_gateway, "minimax", provider) as running:
         video = await create_video(running, model="hailuo-2.3", seconds=6)
         assert (video["error"] or {}).get("code") == ours
@@ -133,9 +133,9 @@ async def test_refused_at_the_door_with_status_200(open_gateway: OpenGateway, co
         ("bad_request_error", 400, "UPSTREAM_ERROR"),
     ],
 )
-async def test_h3_refused_at_the_door(open_gateway: OpenGateway, kind: str, status: int, ours: str) -> None:
+async def test_a_refused_submission_to_h3(open_gateway: OpenGateway, kind: str, status: int, ours: str) -> None:
     provider = MiniMax()
-    provider.next("create_2", answers(problem(kind, "no (1026)", status), status))
+    provider.next("create_2", responds(problem(kind, "no (1026)", status), status))
     async with gateway_for(open_gateway, "minimax", provider) as running:
         assert (await create_video(running, model="minimax/h3", seconds=5))["error"]["code"] == ours
 
@@ -143,7 +143,7 @@ async def test_h3_refused_at_the_door(open_gateway: OpenGateway, kind: str, stat
 async def test_a_failed_poll_does_not_fail_the_task(open_gateway: OpenGateway) -> None:
     """Under status 200, as everything that the first API has to say."""
     provider = MiniMax()
-    busy = answers({"base_resp": base(1002, "rate limit")})
+    busy = responds({"base_resp": base(1002, "rate limit")})
     provider.next("show", busy)
     provider.next("retrieve", busy, busy)
     async with gateway_for(open_gateway, "minimax", provider) as running:

@@ -15,7 +15,7 @@ from penstock.providers.openai import free_size
 from penstock.values import Frame
 from tests.fake_providers.openai import OpenAI, refusal
 from tests.fake_providers.scripted import KEY, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, edit_image, gateway_for
 
@@ -102,7 +102,7 @@ async def test_edits(open_gateway: OpenGateway) -> None:
 
 async def test_a_refusal_is_final_and_costs_nothing(open_gateway: OpenGateway) -> None:
     provider = OpenAI()
-    provider.next("generate", answers(BLOCKED.json, BLOCKED.status))
+    provider.next("generate", responds(BLOCKED.json, BLOCKED.status))
     async with gateway_for(open_gateway, "openai", provider, "/v1") as running:
         record = await create_image(running, model="gpt-image-2")
         assert (record["status"], record["error_code"]) == ("upstream_failure", "CONTENT_POLICY_VIOLATION")

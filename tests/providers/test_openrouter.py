@@ -15,7 +15,7 @@ from tests.fake_providers.google import Gemini
 from tests.fake_providers.openai import OpenAI
 from tests.fake_providers.openrouter import FLAGGED, REFUSED, OpenRouter, error
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import (
     IMAGE_URI,
@@ -216,7 +216,7 @@ async def test_error_under_success(open_gateway: OpenGateway, stream: bool) -> N
 @pytest.mark.parametrize("status", [200, 403])
 async def test_flagged(open_gateway: OpenGateway, status: int) -> None:
     router = OpenRouter()
-    router.next("chat", answers({"error": FLAGGED}, status))
+    router.next("chat", responds({"error": FLAGGED}, status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         with pytest.raises(Problem) as caught:
             await create_chat(running, model="z-ai/glm-5.3")
@@ -271,6 +271,6 @@ async def test_no_video(open_gateway: OpenGateway, fate: dict[str, Any], status:
 async def test_no_capacity_upstream(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
     details = error(503, "No provider meets your routing requirements")
-    router.next("images", answers(details.json, details.status))
+    router.next("images", responds(details.json, details.status))
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         assert (await create_image(running, model="seedream-4.5"))["status"] == "upstream_failure"

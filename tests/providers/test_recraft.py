@@ -9,7 +9,7 @@ from openai import AuthenticationError, BadRequestError, OpenAI
 from penstock.errors import InvalidRequest
 from tests.fake_providers.recraft import Recraft
 from tests.fake_providers.scripted import KEY, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import MASK_URI, create_image, edit_image, gateway_for, mask_seen
 
@@ -89,7 +89,7 @@ async def test_upscaling(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         ({"code": "invalid_request", "message": "Rejected by content policy."}, 400, "CONTENT_POLICY_VIOLATION"),
         ({"code": "invalid_request", "message": "size is not supported"}, 400, "ALL_PROVIDERS_EXHAUSTED"),
@@ -98,9 +98,9 @@ async def test_upscaling(open_gateway: OpenGateway) -> None:
         ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:
     recraft = Recraft()
-    recraft.next("generate", answers(answer, status))
+    recraft.next("generate", responds(response, status))
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
         record = await create_image(running, model="recraft-v3")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

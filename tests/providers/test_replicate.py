@@ -12,7 +12,7 @@ from replicate.exceptions import ModelError, ReplicateError
 
 from tests.fake_providers.replicate import Replicate, failed
 from tests.fake_providers.scripted import KEY, mp4, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
@@ -61,7 +61,7 @@ def test_client_sees_failures(provider: Replicate, client: Client) -> None:
     provider.next_states.append(("starting", failed("NSFW content detected. Try running it again.")))
     with pytest.raises(ModelError, match="NSFW"):
         client.run("black-forest-labs/flux-schnell", {"prompt": "a fox"}, wait=False)
-    provider.next("create", answers({"detail": "Request was throttled.", "status": 429}, 429))
+    provider.next("create", responds({"detail": "Request was throttled.", "status": 429}, 429))
     with pytest.raises(ReplicateError, match="throttled"):
         client.models.predictions.create("black-forest-labs/flux-schnell", {"prompt": "a fox"})
 
@@ -157,10 +157,10 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
     assert len(provider.received("cancel")) == 1
 
 
-async def test_refused_at_the_door(open_gateway: OpenGateway) -> None:
+async def test_a_refused_submission(open_gateway: OpenGateway) -> None:
     provider = Replicate()
-    provider.next("create", answers({"detail": "Insufficient credit", "status": 402}, 402))
-    provider.next("upload", answers({"detail": "Service unavailable"}, 503))
+    provider.next("create", responds({"detail": "Insufficient credit", "status": 402}, 402))
+    provider.next("upload", responds({"detail": "Service unavailable"}, 503))
     async with gateway_for(open_gateway, "replicate", provider, "/v1") as running:
         assert (await create_image(running, model="flux-schnell"))["status"] == "upstream_failure"
         assert (await edit_image(running, model="nano-banana"))["status"] == "upstream_failure"

@@ -8,7 +8,7 @@ import runwayml
 
 from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Runway
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image, gateway_for
 
@@ -141,6 +141,6 @@ async def test_cancelling(open_gateway: OpenGateway) -> None:
 
 async def test_a_busy_provider_is_tried_again(open_gateway: OpenGateway) -> None:
     runway = Runway()
-    runway.next("text_to_video", answers({"error": "You have reached your daily limit."}, 429))
+    runway.next("text_to_video", responds({"error": "You have reached your daily limit."}, 429))
     async with gateway_for(open_gateway, "runway", runway, "/v1") as running:
         assert (await create_video(running, model="gen-4.5", seconds=5))["status"] == "completed"

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import InvalidRequest
 from tests.fake_providers.scripted import png
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.fake_providers.stability import FILTERED, MODERATED, Stability
 from tests.gateway import OpenGateway
 from tests.providers.calls import MASK_URI, create_image, edit_image, gateway_for, mask_seen
@@ -67,7 +67,7 @@ async def test_a_filtered_result_of_a_job(open_gateway: OpenGateway) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
+    ("response", "status", "code"),
     [
         (MODERATED, 403, "CONTENT_POLICY_VIOLATION"),
         (FILTERED, 200, "CONTENT_POLICY_VIOLATION"),
@@ -76,9 +76,9 @@ async def test_a_filtered_result_of_a_job(open_gateway: OpenGateway) -> None:
         ({"id": "a1", "name": "rate_limit_exceeded", "errors": ["Slow down."]}, 429, "UPSTREAM_ERROR"),
     ],
 )
-async def test_images_that_fail(open_gateway: OpenGateway, answer: object, status: int, code: str) -> None:
+async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:
     stability = Stability()
-    stability.next("generate", answers(answer, status))
+    stability.next("generate", responds(response, status))
     async with gateway_for(open_gateway, "stability", stability) as running:
         record = await create_image(running, model="stability/core")
         assert (record["status"], record["error_code"]) == ("upstream_failure", code)

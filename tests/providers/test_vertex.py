@@ -18,7 +18,7 @@ from google.oauth2.credentials import Credentials
 from penstock.providers.vertex.credentials import SCOPE, auth, sign_token
 from tests.fake_providers.fal import Fal
 from tests.fake_providers.scripted import KEY, mp4, png
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.vertex import FILTERED, PLACE, Vertex, ended
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for, gateways_for
@@ -190,7 +190,7 @@ async def test_videos_that_take_longer_to_be_as_large_are_refused(open_gateway: 
 
 async def test_takes_over_where_others_of_veo_fail(open_gateway: OpenGateway) -> None:
     google, fal = Vertex(), Fal()
-    fal.always("submit", answers({"detail": "Too many requests"}, 429))
+    fal.always("submit", responds({"detail": "Too many requests"}, 429))
     async with gateways_for(open_gateway, {"vertex": (google, PLACE), "fal": (fal, "")}) as running:
         video = await create_video(running, model="veo-3.1", seconds=8)
         assert (video["status"], video["metadata"]["executed_model"]) == ("completed", f"vertex/{MODEL}")

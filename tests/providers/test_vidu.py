@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fake_providers.scripted import mp4
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.fake_providers.vidu import Vidu, failed, problem
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_video, gateway_for
@@ -91,10 +91,10 @@ async def test_failures(open_gateway: OpenGateway, fate: dict[str, Any], code: s
         ("FieldInvalid", 400, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )
-async def test_refused_at_the_door(open_gateway: OpenGateway, reason: str, status: int, code: str | None) -> None:
+async def test_a_refused_submission(open_gateway: OpenGateway, reason: str, status: int, code: str | None) -> None:
     """A provider that is only busy is tried again."""
     provider = Vidu()
-    provider.next("create", answers(problem(reason, "No.", status), status))
+    provider.next("create", responds(problem(reason, "No.", status), status))
     async with gateway_for(open_gateway, "vidu", provider, BASE) as running:
         video = await create_video(running, model="vidu-q3", seconds=5)
         assert (video["error"] or {}).get("code") == code

@@ -13,7 +13,7 @@ from penstock.errors import InvalidRequest, Problem
 from penstock.providers.xai import PROVIDER
 from penstock.values import Frame
 from tests.fake_providers.scripted import KEY, mp4
-from tests.fake_providers.server import answers, serve_in_thread
+from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.xai import BLOCKED, FAILED, REFUSED, XAI
 from tests.gateway import OpenGateway
 from tests.providers.calls import IMAGE_URI, create_chat, create_image, create_video, edit_image, gateway_for
@@ -162,7 +162,7 @@ async def test_chats_cost_what_is_reported(open_gateway: OpenGateway) -> None:
 async def test_a_chat_refused_with_a_message(open_gateway: OpenGateway) -> None:
     xai = XAI()
     words = "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"
-    xai.next("chat", answers({"code": "permission-denied", "error": words}, 403))
+    xai.next("chat", responds({"code": "permission-denied", "error": words}, 403))
     async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
         with pytest.raises(Problem) as caught:
             await create_chat(running, model="x-ai/grok-4.7")

@@ -59,8 +59,8 @@ class Serving:
         headers = {"authorization": f"Bearer {key or self.key}", "content-type": "application/json"}
         asked = Request(self.url + path, data, headers, method=method)  # noqa: S310
         try:
-            with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
-                return RawResponse(answer.status, dict(answer.headers), answer.read())
+            with urlopen(asked, timeout=SECONDS) as response:  # noqa: S310
+                return RawResponse(response.status, dict(response.headers), response.read())
         except HTTPError as problem:
             with problem:
                 return RawResponse(problem.code, dict(problem.headers), problem.read())

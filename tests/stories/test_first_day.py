@@ -28,8 +28,8 @@ def opened(data: bytes) -> Image.Image:
 
 
 def fetched(url: str | None) -> bytes:
-    with urlopen(url or "") as answer:  # noqa: S310
-        found: bytes = answer.read()
+    with urlopen(url or "") as response:  # noqa: S310
+        found: bytes = response.read()
         return found
 
 

@@ -46,8 +46,8 @@ def test_every_video_call_of_the_client(client: openai.OpenAI, lab: ScriptedProv
 
     client.videos.download_content(first.id).write_to_file(tmp_path / "train.mp4")
     assert (tmp_path / "train.mp4").read_bytes() == mp4()
-    with client.videos.with_streaming_response.download_content(second.id) as answer:
-        assert b"".join(answer.iter_bytes()) == mp4()
+    with client.videos.with_streaming_response.download_content(second.id) as response:
+        assert b"".join(response.iter_bytes()) == mp4()
     with pytest.raises(openai.ConflictError):
         client.videos.download_content(endless.id)
     with pytest.raises(openai.NotFoundError):

@@ -186,8 +186,8 @@ class AtelierServer:
         """
         fields = msgspec.json.decode(body) if len(body) <= _SMALL_CHAT_BYTES else None
         if fields is None or fields.get("logprobs"):
-            answer = await self._run("echo", {"body": body, "stream": stream}, for_org)
-            for piece in answer["pieces"]:
+            reply = await self._run("echo", {"body": body, "stream": stream}, for_org)
+            for piece in reply["pieces"]:
                 yield piece
         elif stream:
             for event in echo.encode_events(fields):

@@ -153,7 +153,7 @@ async def test_every_bad_key_gets_the_same_response(tmp_path: Path) -> None:
     collector = CallCollector()
     async with running(tmp_path, make(collector)) as (served, account, gateway, _):
         await gateway.keys.revoke_key(account.org_id, account.plain.id)
-        answers = [
+        responses = [
             await served.call("POST", "/make", body={}),
             *[await served.call("POST", "/make", key=key, body={}) for key in HOSTILE_KEYS],
             await served.call("POST", "/make", key=account.plain.key, body={}),
@@ -164,14 +164,14 @@ async def test_every_bad_key_gets_the_same_response(tmp_path: Path) -> None:
         async with await served.connect() as connection:
             twice = request("POST", "/make", key=account.admin.key, body={})
             await connection.send(twice.replace(b"\r\n\r\n", b"\r\nauthorization: Bearer x\r\n\r\n", 1))
-            answers.append(await connection.read_response())
+            responses.append(await connection.read_response())
         assert await records(gateway, account) == []
     assert not collector.calls
-    for response in answers:
+    for response in responses:
         assert (response.status, response.code) == (401, "AUTHENTICATION_FAILED")
         assert response.headers["www-authenticate"] == "Bearer"
         assert response.headers["x-should-retry"] == "false"
-    assert len({response.body for response in answers}) == 1
+    assert len({response.body for response in responses}) == 1
 
 
 async def test_administration_needs_the_admin_scope(tmp_path: Path) -> None:

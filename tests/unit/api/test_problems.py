@@ -16,17 +16,17 @@ def shown(problem: Problem, *, generation: bool = True, reached: bool = False) -
 
 
 def test_every_problem_has_the_error_envelope() -> None:
-    answer = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
-    assert answer.status == 400
-    assert json.loads(responses.encode_body(answer)) == {
+    response = shown(errors.InvalidRequest("Wrong.", param="n"), generation=False)
+    assert response.status == 400
+    assert json.loads(responses.encode_body(response)) == {
         "error": {"message": "Wrong.", "type": "invalid_request_error", "code": "INVALID_REQUEST", "param": "n"}
     }
     assert "param" not in shown(errors.NotFound("Gone.")).json["error"]
 
 
 def test_headers_of_a_problem_are_sent() -> None:
-    answer = shown(errors.AuthenticationFailed(), generation=False)
-    assert (answer.status, dict(answer.headers)) == (401, {"www-authenticate": "Bearer"})
+    response = shown(errors.AuthenticationFailed(), generation=False)
+    assert (response.status, dict(response.headers)) == (401, {"www-authenticate": "Bearer"})
     limited = shown(errors.RateLimited("Slow down.", headers={"retry-after": "7"}))
     assert dict(limited.headers) == {"retry-after": "7", "x-should-retry": "true"}
 
@@ -94,9 +94,9 @@ async def test_a_range_beyond_the_file_is_an_error_and_its_stream_is_closed() ->
     stream = chunks()
     await anext(stream)
     served = Response(status=416, chunks=stream, headers={"content-type": "video/mp4", "content-range": "bytes */9"})
-    answer = await problems.range_not_satisfiable(served)
+    response = await problems.range_not_satisfiable(served)
     assert closed == [True]
-    assert (answer.status, answer.json["error"]["code"], dict(answer.headers)) == (
+    assert (response.status, response.json["error"]["code"], dict(response.headers)) == (
         416,
         "INVALID_REQUEST",
         {"content-range": "bytes */9"},

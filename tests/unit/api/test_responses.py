@@ -35,11 +35,11 @@ class Peer:
         await self.flowing.wait()
         self.sent.append(message)
 
-    async def get(self, answer: Response, *, is_head: bool = False, unread: bool = False) -> None:
+    async def get(self, response: Response, *, is_head: bool = False, unread: bool = False) -> None:
         await responses.send_response(
             ID,
-            answer,
-            responses.encode_body(answer),
+            response,
+            responses.encode_body(response),
             is_head=is_head,
             unread=unread,
             receive=self.receive,

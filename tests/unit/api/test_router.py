@@ -67,8 +67,8 @@ async def test_a_wrong_method_is_refused_after_the_key_is_checked() -> None:
 
 async def test_options_lists_the_methods() -> None:
     route, _ = ROUTER.find("OPTIONS", b"/a/7")
-    answer = await route.endpoint(None, CALL)  # type: ignore[arg-type]
-    assert (answer.status, answer.headers) == (204, {"allow": "GET, HEAD, OPTIONS"})
+    response = await route.endpoint(None, CALL)  # type: ignore[arg-type]
+    assert (response.status, response.headers) == (204, {"allow": "GET, HEAD, OPTIONS"})
 
 
 def test_no_path_shadows_another() -> None:

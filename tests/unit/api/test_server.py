@@ -133,14 +133,14 @@ async def test_the_server_recovers_after_running_out_of_descriptors(tmp_path: Pa
         for client in crowd:
             client.close()
 
-        async def answers() -> bool:
+        async def is_up() -> bool:
             try:
                 return (await here.served.call("GET", "/readyz")).status == 200
             except (OSError, asyncio.IncompleteReadError):
                 return False
 
         async with asyncio.timeout(40):
-            while not await answers():
+            while not await is_up():
                 pass
         assert here.process.returncode is None
 

@@ -17,8 +17,8 @@ async def record(open_gateway: OpenGateway, *prompts: str) -> list[str]:
         for prompt in prompts:
             body = {"model": "image-1", "prompt": prompt, "size": "64x64"}
             call = running.call(body, endpoint="/image", headers={"x-service-replay": "record"})
-            answer = await endpoints.make_images(running.gateway, call)
-            found.append(answer.headers["x-service-replay-recording"])
+            response = await endpoints.make_images(running.gateway, call)
+            found.append(response.headers["x-service-replay-recording"])
     return found
 
 

@@ -69,8 +69,8 @@ def test_serve_prints_its_url_serves_and_exits_with_0(tmp_path: Path) -> None:
     port = unused_port()
     with running("serve", "--port", str(port), "--data", str(tmp_path)) as process:
         assert first_line(process) == f"Penstock listens on http://127.0.0.1:{port}\n"
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
-            assert answer.status == 200
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as response:
+            assert response.status == 200
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None
         printed = process.stdout.read()

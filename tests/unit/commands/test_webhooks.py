@@ -17,7 +17,7 @@ def prepare(open_gateway: OpenGateway, data: Path) -> tuple[str, str]:
     async def work() -> tuple[str, str]:
         async with open_gateway(works=False) as running:
             started = [await running.video(webhook_url="https://example.com/hook") for _ in range(2)]
-            old, new = [answer.json["id"] for answer in started]
+            old, new = [response.json["id"] for response in started]
             for video in (old, new):
                 await running.cancel(video)
             return old, new

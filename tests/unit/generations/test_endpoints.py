@@ -179,9 +179,9 @@ async def test_a_balance_for_seven_calls_serves_seven(open_gateway: OpenGateway)
 
 async def test_a_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        answer = await running.video(size="1280x720", metadata={"scene": "7", "cost": "mine"})
-        started = answer.json
-        assert (answer.status, started["status"], started["seconds"], started["size"]) == (
+        response = await running.video(size="1280x720", metadata={"scene": "7", "cost": "mine"})
+        started = response.json
+        assert (response.status, started["status"], started["seconds"], started["size"]) == (
             202,
             "queued",
             "4",
@@ -225,9 +225,9 @@ async def test_delivered_videos_are_charged_when_others_fail(open_gateway: OpenG
 @sqlite_only
 async def test_a_dry_run_does_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        answer = await running.video(query={"dryRun": "true"}, idempotency_key="k", seconds=8)
-        assert answer.status == 200
-        assert (answer.json["estimated"], answer.json["total_cost_micros"]) == (True, 800_000)
+        response = await running.video(query={"dryRun": "true"}, idempotency_key="k", seconds=8)
+        assert response.status == 200
+        assert (response.json["estimated"], response.json["total_cost_micros"]) == (True, 800_000)
         assert await running.records() == []
         assert running.lab.submits == 0
         assert await running.money() == (nanos("10"), 0)
@@ -238,10 +238,10 @@ async def test_a_dry_run_does_nothing(open_gateway: OpenGateway) -> None:
 
 async def test_fifty_calls_with_one_idempotency_key(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        answers = await asyncio.gather(*(running.video(idempotency_key="k", webhook_url=HOOK) for _ in range(50)))
-        assert {answer.status for answer in answers} == {202}
-        (video_id,) = {answer.json["id"] for answer in answers}
-        assert [answer.headers.get("idempotent-replayed") for answer in answers].count("true") == 49
+        responses = await asyncio.gather(*(running.video(idempotency_key="k", webhook_url=HOOK) for _ in range(50)))
+        assert {response.status for response in responses} == {202}
+        (video_id,) = {response.json["id"] for response in responses}
+        assert [response.headers.get("idempotent-replayed") for response in responses].count("true") == 49
         await running.wait_for_request(video_id)
         assert len(running.lab.videos) == 1
         assert len(await running.rows("SELECT id FROM messages")) == 1
@@ -254,11 +254,11 @@ async def test_fifty_calls_with_one_idempotency_key_over_two_processes(open_gate
         open_gateway() as running,
         open_gateway(labs=(running.lab, running.annex), works=False, worker=False) as other,
     ):
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *((running if number % 2 else other).video(idempotency_key="k") for number in range(50))
         )
-        assert len({answer.json["id"] for answer in answers}) == 1
-        await running.wait_for_request(answers[0].json["id"], step_seconds=3)
+        assert len({response.json["id"] for response in responses}) == 1
+        await running.wait_for_request(responses[0].json["id"], step_seconds=3)
         assert len(running.lab.invoice) == 1
 
 
@@ -272,8 +272,8 @@ async def test_an_idempotency_key_that_is_repeated_later(open_gateway: OpenGatew
         await running.wait_for_request(second)
         running.clock.advance(25 * 3600)
         again = [await running.video(idempotency_key=key) for key in ("a", "b")]
-        assert [answer.json["id"] for answer in again] == [first, second]
-        assert [answer.json["status"] for answer in again] == ["completed", "failed"]
+        assert [response.json["id"] for response in again] == [first, second]
+        assert [response.json["status"] for response in again] == ["completed", "failed"]
         await running.purge(first)
         assert (await running.video(idempotency_key="a")).json["id"] == first
         assert (await running.get_video(first))["output"] is None
@@ -321,8 +321,8 @@ async def test_refused_calls_use_no_idempotency_key(open_gateway: OpenGateway) -
         ):
             with pytest.raises(Problem):
                 await running.video(idempotency_key="k", caller=caller, **body)
-        answer = await running.video(idempotency_key="k")
-        assert "idempotent-replayed" not in answer.headers
+        response = await running.video(idempotency_key="k")
+        assert "idempotent-replayed" not in response.headers
         await running.wait_until_idle()
 
 

@@ -178,13 +178,13 @@ def sent_by_openai(**arguments: Any) -> dict[str, Any]:
     """The form that OpenAI's client sends for these arguments; for videos it always sends a form."""
     received: list[dict[str, Any]] = []
 
-    def answer(request: httpx2.Request) -> httpx2.Response:
+    def respond(request: httpx2.Request) -> httpx2.Response:
         reader = FormReader(request.headers["content-type"])
         reader.feed(request.read())
         received.append(forms.read(reader.finish(), VIDEO))
         return httpx2.Response(400, json={"error": {"message": "enough"}})
 
-    transport = httpx2.Client(transport=httpx2.MockTransport(answer))
+    transport = httpx2.Client(transport=httpx2.MockTransport(respond))
     client = openai.OpenAI(api_key="k", base_url="http://gateway.example", http_client=transport, max_retries=0)
     with pytest.warns(DeprecationWarning, match="Sora"), pytest.raises(openai.BadRequestError):
         client.videos.create(model="m", prompt="p", **arguments)

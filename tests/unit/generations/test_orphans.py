@@ -11,7 +11,7 @@ from penstock.generations.rows import list_last_attempts
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
-from tests.fake_providers.server import answers
+from tests.fake_providers.server import responds
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
 HOOK = "https://receiver.example/hook"
@@ -125,7 +125,7 @@ async def test_each_of_several_jobs_is_a_loss(open_gateway: OpenGateway) -> None
 async def test_a_job_completed_after_the_provider_accepted_its_cancel_is_a_loss(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         running.lab.videos.next(faults.never_ends)
-        running.lab.cancels.always(answers({}))
+        running.lab.cancels.always(responds({}))
         video_id = (await running.video()).json["id"]
         await running.wait_until(is_now(running, video_id, "submitted"))
         await running.cancel(video_id)

@@ -22,15 +22,15 @@ async def make_and_purge(running: RunningGateway, **body: Any) -> dict[str, Any]
     """Make a video with the canary in each field that takes text, and purge it."""
     video = await running.video(prompt=CANARY, metadata={"note": CANARY}, negative_prompt=CANARY, **body)
     await running.wait_for_request(video.json["id"])
-    answer: dict[str, Any] = await running.purge(video.json["id"])
-    return answer
+    response: dict[str, Any] = await running.purge(video.json["id"])
+    return response
 
 
 async def test_a_purge_removes_request_and_outputs(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        answer = await make_and_purge(running)
-        video_id = answer["id"]
-        assert answer == {"id": video_id, "purged": True, "already_purged": False, "media_deleted": 1}
+        response = await make_and_purge(running)
+        video_id = response["id"]
+        assert response == {"id": video_id, "purged": True, "already_purged": False, "media_deleted": 1}
         shown = await running.get_video(video_id)
         assert (shown["prompt"], shown["output"], shown["status"]) == ("", None, "completed")
         assert shown["metadata"]["cost"] == Decimal("0.4")

@@ -78,9 +78,9 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
         Component("input", "image", 1, 1, "0.0000004", nanos("0.0000004")),
         Component("input", "token", 12.5, 12.5, "0.0000015", nanos("0.00001875")),
     )
-    answer = respond.estimate("video-1", "lab", Quote(lines, Nanos(sum(line.total for line in lines))))
-    assert answer.status == 200
-    assert answer.json == {
+    response = respond.estimate("video-1", "lab", Quote(lines, Nanos(sum(line.total for line in lines))))
+    assert response.status == 200
+    assert response.json == {
         "estimated": True,
         "model": "video-1",
         "provider": "lab",
@@ -95,12 +95,12 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
              "unit_price": Decimal("0.0000015"), "total_cost": 19},
         ],
     }  # fmt: skip
-    assert answer.json["total_cost_micros"] == sum(line["total_cost"] for line in answer.json["components"])
+    assert response.json["total_cost_micros"] == sum(line["total_cost"] for line in response.json["components"])
 
 
 def test_a_dry_run_of_something_free() -> None:
-    answer = respond.estimate("video-1", "lab", Quote(components=()))
-    assert (answer.json["total_cost_micros"], answer.json["components"]) == (0, [])
+    response = respond.estimate("video-1", "lab", Quote(components=()))
+    assert (response.json["total_cost_micros"], response.json["components"]) == (0, [])
 
 
 # --------------------------------------------------------------------------------------------------------------- images

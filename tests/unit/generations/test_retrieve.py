@@ -38,9 +38,9 @@ async def test_an_unfinished_video(open_gateway: OpenGateway) -> None:
             return bool((await running.get_video(video_id))["status"] == "in_progress")
 
         await running.wait_until(begun)
-        answer = await retrieve.video(running.gateway, running.call(id=video_id))
-        assert answer.headers["openai-poll-after-ms"] == "1000"
-        shown = answer.json
+        response = await retrieve.video(running.gateway, running.call(id=video_id))
+        assert response.headers["openai-poll-after-ms"] == "1000"
+        shown = response.json
         assert (shown["progress"], shown["completed_at"], shown["expires_at"], shown["output"]) == (
             40,
             None,
@@ -113,10 +113,10 @@ async def test_the_cursor_of_another_organization_is_unknown(open_gateway: OpenG
 async def test_the_content_of_a_video(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         video_id = (await running.wait_for_video((await running.video()).json["id"]))["id"]
-        answer = await content(running, video_id)
-        assert answer.chunks is not None
-        assert b"".join([chunk async for chunk in answer.chunks]) == mp4()
-        assert answer.headers["content-type"] == "video/mp4"
+        response = await content(running, video_id)
+        assert response.chunks is not None
+        assert b"".join([chunk async for chunk in response.chunks]) == mp4()
+        assert response.headers["content-type"] == "video/mp4"
         part = await content(running, video_id, range="bytes=4-7")
         assert part.chunks is not None
         assert (part.status, b"".join([chunk async for chunk in part.chunks])) == (206, b"ftyp")

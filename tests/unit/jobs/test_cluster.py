@@ -47,10 +47,10 @@ async def driving(running: RunningGateway, count: int = 1) -> None:
 
 async def begun(running: RunningGateway, **body: Any) -> str:
     """Accept a video without waiting until it is claimed."""
-    answer = await endpoints.start_video(
+    response = await endpoints.start_video(
         running.gateway, running.call({"model": "video-1", "prompt": "a train", **body})
     )
-    video_id: str = answer.json["id"]
+    video_id: str = response.json["id"]
     return video_id
 
 
@@ -92,8 +92,8 @@ async def test_a_waiting_worker_starts_at_once(open_gateway: OpenGateway) -> Non
 
 async def test_a_refused_call_is_not_queued(open_gateway: OpenGateway) -> None:
     async with two_providers() as labs, open_server(open_gateway, labs) as running:
-        answers = await asyncio.gather(*(begun(running, idempotency_key="k") for _ in range(10)))
-        assert len(set(answers)) == 1
+        videos = await asyncio.gather(*(begun(running, idempotency_key="k") for _ in range(10)))
+        assert len(set(videos)) == 1
         assert len(await running.rows(JOBS)) == 1
 
 

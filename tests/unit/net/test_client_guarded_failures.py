@@ -33,9 +33,9 @@ from tests.tcp_server import Connection, chunk, response_head, serve
 
 
 @fetch_and_post
-@pytest.mark.parametrize("answer", [socket.gaierror(-2, "Name or service not known"), []], ids=str)
-async def test_a_name_without_an_ip_address_means_not_sent(call: Callable[..., Any], answer: Any) -> None:
-    async with open_client(resolver=FakeResolver(answer)) as client:
+@pytest.mark.parametrize("resolved", [socket.gaierror(-2, "Name or service not known"), []], ids=str)
+async def test_a_name_without_an_ip_address_means_not_sent(call: Callable[..., Any], resolved: Any) -> None:
+    async with open_client(resolver=FakeResolver(resolved)) as client:
         with pytest.raises(NotSent) as failure:
             await call(client, "https://x.example/")
     assert not isinstance(failure.value, UrlBlocked)

@@ -57,5 +57,5 @@ async def test_a_locked_balance_delays_its_own_organization_only(open_gateway: O
                 assert await running.gateway.ready()
             assert not any(task.done() for task in stuck)
             await outsider.rollback()
-        answers = await asyncio.gather(*stuck)
-        assert {answer.status for answer in answers} == {202}
+        responses = await asyncio.gather(*stuck)
+        assert {response.status for response in responses} == {202}
