@@ -19,7 +19,7 @@ LAYERS = (ROOT / "docs" / "layers.txt").read_text()
 # Libraries that would spread if anybody could import them, and the modules that may.
 ONLY_IN = {
     "uvicorn": {"api", "commands"},
-    "pyreqwest": {"net"},
+    "pyreqwest": {"net", "commands"},
     "apsw": {"store"},
     "PIL": {"imaging", "atelier"},
     "av": {"imaging", "atelier"},

@@ -277,6 +277,13 @@ async def ensure_first_key(gateway: Gateway) -> Welcome:
     return Welcome(org_id, created.key if is_first else None)
 
 
+async def ensure_terminal_key(settings: Settings) -> str:
+    """Return the first organization's key for the command line; create it if there is none."""
+    async with open_store_and_vault(settings) as (store, vault):
+        org_id = await ensure_first_org(store, settings, Clock())
+        return await Keys(store, vault, Clock()).ensure_terminal_key(org_id)
+
+
 @contextmanager
 def lock_data_folder(data: Path) -> Iterator[None]:
     """Lock a data folder for this process. Raises RuntimeError when another gateway runs on it."""

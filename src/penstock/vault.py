@@ -65,12 +65,17 @@ class Vault:
                 raise SecretRefused(f"A master secret must have at least {_SECRET_CHARS_MIN} characters.")
         self._all = tuple(_Keys.of(secret) for secret in master)
         self._pepper = _derive(master[-1], "api keys")
+        self._key_secrets = _derive(master[-1], "secrets of derived api keys")
         self.fingerprint = _derive(master[-1], "fingerprint").hex()[:32]
         """Identifies the oldest master secret; safe to store and show."""
 
     def digest_key(self, api_key: str) -> bytes:
         """The digest that is stored of an API key. A slow hash is not needed: the key has 256 random bits."""
         return hmac.digest(self._pepper, api_key.encode(), "sha256")
+
+    def derive_key_secret(self, key_id: str) -> str:
+        """Return the secret part of the API key with this id, for keys that are derived and not random."""
+        return urlsafe_b64encode(hmac.digest(self._key_secrets, key_id.encode(), "sha256")).decode().rstrip("=")
 
     def seal(self, data: bytes, context: str = "") -> bytes:
         """Encrypt data for storage. Opening it needs the same `context`, such as the id of its row."""

@@ -32,6 +32,7 @@ _CHECKSUM_CHARS = 6
 _KEY = re.compile(r"pk_[0-9a-z]{32}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{6}")
 _HEADER_CHARS = len(_BEARER) + len("pk_") + 32 + len("_") + 43 + _CHECKSUM_CHARS
 _MAX_NAME_CHARS = 200
+_TERMINAL_KEY_NAME = "command line"
 _MAX_COUNT = 2**31 - 1
 
 
@@ -76,8 +77,13 @@ def key_record(row: KeyRow) -> dict[str, Any]:
 
 
 def generate_key(key_id: str) -> str:
-    """Return a new key: its id, 256 random bits, and a checksum that reveals typing errors without a database read."""
-    start = f"pk_{key_id.removeprefix('key_')}_{secrets.token_urlsafe(32)}"
+    """Return a new key with 256 random bits."""
+    return key_text(key_id, secrets.token_urlsafe(32))
+
+
+def key_text(key_id: str, secret: str) -> str:
+    """Return a key: its id, its secret, and a checksum that reveals typing errors without a database read."""
+    start = f"pk_{key_id.removeprefix('key_')}_{secret}"
     return start + _checksum(start)
 
 
@@ -141,11 +147,15 @@ class Keys:
         concurrent_requests: int | None = None,
         usd_per_day: Decimal | str | int | None = None,
         replay_mode: str | None = None,
+        derived: bool = False,
     ) -> NewKey:
-        """Create a key; raise InvalidRequest for a bad value and NotFound if there is no such organization."""
+        """Create a key; raise InvalidRequest for a bad value and NotFound if there is no such organization.
+
+        The secret of a `derived` key follows from its id and the master secret; that of any other key is random.
+        """
         at_ms = self._clock.now_ms()
         key_id = new_id("key", at_ms)
-        key = generate_key(key_id)
+        key = key_text(key_id, self._vault.derive_key_secret(key_id)) if derived else generate_key(key_id)
         row = KeyRow(
             id=key_id,
             name=_checked_name(name),
@@ -175,6 +185,18 @@ class Keys:
 
         await self._store.write(write, org_id=org_id)
         return NewKey(key, row)
+
+    async def ensure_terminal_key(self, org_id: str) -> str:
+        """Return the key that the owner of the data folder uses on the command line; create it if there is none.
+
+        It is stored nowhere, but follows from the master secret. Once it is revoked, another one takes its place.
+        """
+        for row in await self.list_all(org_id):
+            if row.name == _TERMINAL_KEY_NAME and row.status == "active":
+                key = key_text(row.id, self._vault.derive_key_secret(row.id))
+                if await self._store.one("get_caller", digest=self._vault.digest_key(key)) is not None:
+                    return key
+        return (await self.create_key(org_id, name=_TERMINAL_KEY_NAME, derived=True)).key
 
     async def revoke_key(self, org_id: str, key_id: str) -> KeyRow:
         """Revoke a key for good and return it; a key that is revoked already stays as it is.

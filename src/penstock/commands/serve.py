@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import shlex
 import signal
 import sys
 from contextlib import nullcontext
+from pathlib import Path
+from shutil import which
 from typing import Annotated
 
 import typer
@@ -13,6 +16,7 @@ import uvloop
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
+from penstock.commands.gateway_client import URL_FILE
 from penstock.commands.terminal import Config, Data, load_settings
 from penstock.logs import configure_logs
 from penstock.settings import Settings
@@ -59,8 +63,16 @@ async def _serve(settings: Settings) -> None:
         async with run_background_work(gateway):
             _collect_less_often()
             await server.serve(
-                AsgiApp(gateway), settings, lambda: _print_welcome(settings, welcome, _example_model(gateway.catalog))
+                AsgiApp(gateway), settings, lambda: _announce(settings, welcome, _example_model(gateway.catalog))
             )
+
+
+def _announce(settings: Settings, welcome: Welcome, model: str | None) -> None:
+    """Tell the person at the terminal, and later commands through a file, where the gateway listens."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 (compared, not bound)
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    (settings.data / URL_FILE).write_text(f"http://{host}:{settings.port}\n", encoding="utf-8")
+    _print_welcome(settings, welcome, model)
 
 
 def _example_model(catalog: Catalog) -> str | None:
@@ -72,6 +84,9 @@ def _example_model(catalog: Catalog) -> str | None:
         if model.op.task == "image" and model.enabled
     ]
     return min(models)[1] if models else None
+
+
+_PROMPT = "a lighthouse at dusk, calm sea"
 
 
 def _print_welcome(settings: Settings, welcome: Welcome, model: str | None) -> None:
@@ -89,14 +104,28 @@ Open {url} in a browser and enter the key there."""
     if welcome.key and model:
         typer.echo(
             f"""
-To generate an image from the command line:
+To generate an image from another terminal in this folder:
+
+    {_command(settings)} image "{_PROMPT}" -o lighthouse.png
+
+or with curl, as any client does:
 
     curl {url}/compat/v1/images/generations \\
       -H "Authorization: Bearer {welcome.key}" -H "Content-Type: application/json" \\
-      -d '{{"model": "{model}", "prompt": "a lighthouse at dusk"}}'
+      -d '{{"model": "{model}", "prompt": "{_PROMPT}"}}'
 """
         )
     sys.stdout.flush()
+
+
+def _command(settings: Settings) -> str:
+    """Return how to call the command line from this folder: with its path if it is not on the PATH."""
+    program = "penstock"
+    if which(program) is None:
+        path = Path(sys.executable).with_name(program)
+        program = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    is_default = settings.data.resolve() == Path("data").resolve()
+    return program if is_default else f"PENSTOCK_DATA={shlex.quote(str(settings.data))} {program}"
 
 
 def worker(data: Data = None, config: Config = None) -> None:

@@ -4,18 +4,18 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from penstock import settings as settings_module
-from penstock.app import ensure_first_org, open_store_and_vault
-from penstock.clock import Clock
 from penstock.settings import Settings
-from penstock.store.base import Store
-from penstock.vault import Vault
+
+if TYPE_CHECKING:
+    from penstock.store.base import Store
+    from penstock.vault import Vault
 
 T = TypeVar("T")
 
@@ -29,8 +29,9 @@ def load_settings(**options: Any) -> Settings:
     return settings_module.load(options)
 
 
-def with_store(settings: Settings, work: Callable[[Store, Vault], Coroutine[Any, Any, T]]) -> T:
+def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any, Any, T]]") -> T:
     """Open the store and the vault, run `work` with them, and return its result."""
+    from penstock.app import open_store_and_vault  # imported here because it is slow, and some commands need no store
 
     async def run() -> T:
         async with open_store_and_vault(settings) as (store, vault):
@@ -39,8 +40,11 @@ def with_store(settings: Settings, work: Callable[[Store, Vault], Coroutine[Any,
     return asyncio.run(run())
 
 
-async def org_id(store: Store, named: str | None, settings: Settings) -> str:
+async def org_id(store: "Store", named: str | None, settings: Settings) -> str:
     """Return the named organization, or the first one, which is created if the gateway never ran here."""
+    from penstock.app import ensure_first_org
+    from penstock.clock import Clock
+
     return named or await ensure_first_org(store, settings, Clock())
 
 
@@ -51,7 +55,11 @@ def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
         for row in cells:
             typer.echo("\t".join(row))
         return
-    table = Table(*columns, title=title)
+    table = Table(title=title)
+    for position, column in enumerate(columns):
+        longest = max((len(row[position]) for row in cells), default=0)
+        is_id = column == "id"  # never cut off nor broken: other commands take it
+        table.add_column(column, no_wrap=is_id, min_width=longest if is_id else None, overflow="fold")
     for row in cells:
         table.add_row(*row)
     Console().print(table)

@@ -102,7 +102,7 @@ class Store(Protocol):
         """Finish the accepted writes, then close the database."""
 
 
-class StorageMisconfigured(Exception):
+class StorageMisconfigured(RuntimeError):
     """The database or its setup cannot be used; the message says what is wrong."""
 
 
@@ -122,7 +122,7 @@ class WorkSuspended(QueryMisused):
     """The work of a transaction awaited something other than the transaction."""
 
 
-class BackupRefused(Exception):
+class BackupRefused(RuntimeError):
     """The backup cannot be made; the message says why or what to do instead."""
 
 

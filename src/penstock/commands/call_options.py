@@ -1,0 +1,103 @@
+"""What the commands that call a gateway share: options, fields of the call, and how its cost is shown."""
+
+import base64
+import json
+import mimetypes
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.commands.gateway_client import CallFailed, GatewayClient, Reply
+from penstock.commands.output import print_json, read_stdin, usd
+
+STDOUT = Path("-")
+_BUILT_IN = "atelier"  # the owner of the models that every gateway has
+
+Prompt = Annotated[str | None, typer.Argument(help="What to make; without it, or as `-`, it is read from stdin.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Model; by default the built-in one.")]
+Size = Annotated[str | None, typer.Option("--size", "-s", help="WIDTHxHEIGHT, or a proportion such as 16:9.")]
+Number = Annotated[int | None, typer.Option("--n", "-n", help="How many to make.")]
+Inputs = Annotated[list[str] | None, typer.Option("--input", "-i", help="Image file or HTTPS URL; repeat for several.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write, or `-` for stdout. Its ending chooses the format of an image."),
+]
+Fields = Annotated[
+    list[str] | None, typer.Option("--set", help="Any other field of the call, as name=value; repeat for several.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what the call would cost, and make nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the gateway's response as JSON.")]
+
+
+def prompt_text(prompt: str | None) -> str:
+    """Return the prompt that was given as an argument, or the text on stdin."""
+    text = read_stdin() if prompt in (None, "-") else prompt
+    if text is None or not text.strip():
+        raise CallFailed("there is no prompt: give it as an argument or on stdin")
+    return text.strip()
+
+
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def parsed(fields: Sequence[str] | None) -> dict[str, Any]:
+    """Return the fields of --set: a value that is JSON as what it says, any other as text."""
+    parsed: dict[str, Any] = {}
+    for field in fields or ():
+        name, separator, text = field.partition("=")
+        if not (name and separator):
+            raise CallFailed(f"--set takes name=value, not {field!r}")
+        try:
+            parsed[name] = json.loads(text)
+        except ValueError:
+            parsed[name] = text
+    return parsed
+
+
+def input_urls(inputs: Sequence[str] | None) -> list[str]:
+    """Return images as the gateway takes them."""
+    if not inputs:
+        raise CallFailed("there is no image: give a file or an HTTPS URL with --input")
+    return [input_url(named) for named in inputs]
+
+
+def input_url(named: str) -> str:
+    """Return an HTTPS URL as it is, and a file as a data URI; `-` is the file on stdin."""
+    if named.startswith(("https://", "http://", "data:")):
+        return named
+    content = sys.stdin.buffer.read() if named == "-" else Path(named).expanduser().read_bytes()
+    kind = mimetypes.guess_type(named)[0] or "image/png"  # the gateway looks into the file itself
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def default_model(gateway: GatewayClient, mode: str) -> str:
+    """Return the built-in model of this mode, or the only model of this mode."""
+    models = [model for model in gateway.get("/compat/v1/models").body["data"] if mode in model.get("modes", ())]
+    built_in = [model for model in models if model["owned_by"] == _BUILT_IN]
+    if built_in or len(models) == 1:
+        return str((built_in or models)[0]["id"])
+    raise CallFailed(f"choose a {mode} model with --model; `penstock models` lists them")
+
+
+def print_estimate(reply: Reply, as_json: bool) -> None:
+    """Print the cost that a dry run gave, and its parts."""
+    if as_json:
+        print_json(reply.body)
+        return
+    typer.echo(f"{usd(reply.body['total_cost_micros'] / 1e6)} at most, with {reply.body['model']}")
+    for part in reply.body["components"]:
+        typer.echo(f"  {part['quantity']:g} {part['metric']} ({part['type']}) at {usd(part['unit_price'])}")
+
+
+def output_paths(output: Path | None, result: Mapping[str, Any], count: int) -> list[Path]:
+    """Return where the files of a result go: the named file, or several numbered ones."""
+    suffix = str(result.get("output_format") or "png").replace("jpeg", "jpg")
+    first = output or Path(f"{result['id']}.{suffix}")
+    if count == 1:
+        return [first]
+    return [first.with_name(f"{first.stem}-{number}{first.suffix}") for number in range(1, count + 1)]

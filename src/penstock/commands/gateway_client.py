@@ -1,0 +1,183 @@
+"""Call a running gateway over HTTP, for the commands that any caller may use."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyreqwest.client import SyncClient, SyncClientBuilder
+from pyreqwest.exceptions import ConnectError, JSONDecodeError, PyreqwestError
+from pyreqwest.request import SyncRequestBuilder
+from pyreqwest.response import SyncResponse
+
+from penstock.settings import Settings, load
+
+URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
+_URL_VARIABLE = "PENSTOCK_URL"
+_KEY_VARIABLE = "PENSTOCK_KEY"
+_LONGEST_CALL = timedelta(hours=1)
+
+Url = Annotated[
+    str | None, typer.Option("--url", help="URL of the gateway. Default: PENSTOCK_URL, else that of the data folder.")
+]
+Key = Annotated[
+    str | None, typer.Option("--key", help="API key. Default: PENSTOCK_KEY, else a key made for the data folder.")
+]
+
+
+class CallFailed(RuntimeError):
+    """The gateway refused a call, or there is no gateway; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The JSON body of a successful response, and its headers."""
+
+    body: Any
+    headers: dict[str, str]
+
+    @property
+    def request_id(self) -> str:
+        return self.headers.get("x-request-id", "")
+
+
+class GatewayClient:
+    """One caller's calls to a gateway."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = url.rstrip("/")
+        self._key = key
+        self._client: SyncClient = SyncClientBuilder().timeout(_LONGEST_CALL).build()
+
+    def get(self, path: str, **query: Any) -> Reply:
+        """Read a resource; a query parameter that is None is left out."""
+        return self._send(self._client.get(self.url + path).query(_given(query)))
+
+    def post(self, path: str, body: dict[str, Any], **query: Any) -> Reply:
+        """Send a JSON body."""
+        return self._send(self._client.post(self.url + path).query(_given(query)).body_json(body))
+
+    def delete(self, path: str) -> Reply:
+        """Delete or cancel a resource."""
+        return self._send(self._client.delete(self.url + path))
+
+    def stream_events(self, path: str, body: dict[str, Any]) -> Iterator[Reply]:
+        """Send a JSON body and yield each server-sent event when it arrives, until `[DONE]`."""
+        with self._open(self._client.post(self.url + path).body_json(body).bearer_auth(self._key)) as response:
+            headers = dict(response.headers)
+            for data in _event_data(_chunks(response)):
+                if data == "[DONE]":
+                    return
+                event = json.loads(data)
+                if "error" in event:
+                    raise CallFailed(event["error"]["message"])
+                yield Reply(event, headers)
+
+    def download(self, path: str) -> Iterator[tuple[int | None, bytes]]:
+        """Yield the parts of a file, each with the size of the whole file if the gateway says it.
+
+        `path` is a path of the gateway or a signed URL. A signed URL needs no key and gets none.
+        """
+        is_signed = "://" in path
+        request = self._client.get(path if is_signed else self.url + path)
+        with self._open(request if is_signed else request.bearer_auth(self._key)) as response:
+            length = response.get_header("content-length")
+            for chunk in _chunks(response):
+                yield int(length) if length else None, chunk
+
+    def _send(self, request: SyncRequestBuilder) -> Reply:
+        with self._explained():
+            response = request.bearer_auth(self._key).build().send()
+            content = bytes(response.bytes())
+        _check_status(response.status, content)
+        return Reply(json.loads(content) if content else None, dict(response.headers))
+
+    @contextmanager
+    def _open(self, request: SyncRequestBuilder) -> Iterator[SyncResponse]:
+        with self._explained(), request.build_streamed() as response:
+            if response.status >= 400:
+                _check_status(response.status, bytes(response.bytes()))
+            yield response
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn errors of the connection into CallFailed."""
+        try:
+            yield
+        except ConnectError:
+            raise CallFailed(
+                f"no gateway answers at {self.url}: start one with `penstock serve`, or name another one with "
+                f"--url or {_URL_VARIABLE}"
+            ) from None
+        except (PyreqwestError, JSONDecodeError) as problem:
+            raise CallFailed(f"the call to {self.url} failed: {problem}") from None
+
+
+def _given(query: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
+
+
+def _check_status(status: int, content: bytes) -> None:
+    """Raise CallFailed with the message of the error envelope."""
+    if status < 400:
+        return
+    try:
+        error = json.loads(content)["error"]
+        raise CallFailed(f"{error['message']} ({error['code']})")
+    except (ValueError, KeyError, TypeError):
+        raise CallFailed(f"the gateway answered with status {status}, and not as a Penstock gateway does") from None
+
+
+def _chunks(response: SyncResponse) -> Iterator[bytes]:
+    while (chunk := response.body_reader.read_chunk()) is not None:
+        yield bytes(chunk)
+
+
+def _event_data(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the data of each server-sent event; a gateway writes one line of data for each."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[len(b"data:") :].strip().decode()
+
+
+# ------------------------------------------------------------------------------------------------- which gateway to use
+
+
+def find_gateway(
+    url: str | None = None, key: str | None = None, data: Path | None = None, config: Path | None = None
+) -> GatewayClient:
+    """Return the gateway that the options, the environment or the data folder name, in this order."""
+    url = url or os.environ.get(_URL_VARIABLE)
+    key = key or os.environ.get(_KEY_VARIABLE)
+    if url and not key:
+        raise CallFailed(f"a key is needed for {url}: give --key, or set {_KEY_VARIABLE}")
+    if url and key:
+        return GatewayClient(url, key)
+    settings = load({"data": data, "config": config})
+    return GatewayClient(_url_of(settings), key or _key_of(settings))
+
+
+def _url_of(settings: Settings) -> str:
+    """Return where the gateway of a data folder listens: it wrote that down when it started."""
+    file = settings.data / URL_FILE
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else settings.base_url
+
+
+def _key_of(settings: Settings) -> str:
+    """Return the key that the data folder's owner uses on the command line."""
+    from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
+
+    return asyncio.run(ensure_terminal_key(settings))

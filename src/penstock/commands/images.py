@@ -1,0 +1,170 @@
+"""Generate, edit and upscale images from the command line."""
+
+import base64
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.commands.call_options import (
+    STDOUT,
+    DryRun,
+    Fields,
+    Inputs,
+    Json,
+    Model,
+    Number,
+    Output,
+    Prompt,
+    Size,
+    default_model,
+    given,
+    input_url,
+    input_urls,
+    output_paths,
+    parsed,
+    print_estimate,
+    prompt_text,
+)
+from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
+from penstock.commands.output import is_piped_out, print_json, say, size_text, usd, waiting
+from penstock.commands.terminal import Config, Data
+
+_FORMATS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif", ".gif": "gif"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What every command here takes beside its own fields."""
+
+    output: Path | None
+    dry_run: bool
+    as_json: bool
+
+
+def image(
+    prompt: Prompt = None,
+    model: Model = None,
+    size: Size = None,
+    n: Number = None,
+    output: Output = None,
+    fields: Fields = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Generate images from a prompt."""
+    gateway = find_gateway(url, key, data, config)
+    body = {
+        "model": model or default_model(gateway, "text-to-image"),
+        "prompt": prompt_text(prompt),
+        **given({"size": size, "n": n}),
+        **parsed(fields),
+    }
+    _make_images(gateway, "/compat/v1/images/generations", body, _Options(output, dry_run, as_json))
+
+
+def edit(
+    prompt: Prompt = None,
+    inputs: Inputs = None,
+    mask: Annotated[str | None, typer.Option(help="PNG file; its transparent pixels are the area to edit.")] = None,
+    model: Model = None,
+    size: Size = None,
+    n: Number = None,
+    output: Output = None,
+    fields: Fields = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Edit images: give them with --input, and say what to change."""
+    gateway = find_gateway(url, key, data, config)
+    body = {
+        "model": model or default_model(gateway, "image-edit"),
+        "prompt": prompt_text(prompt),
+        "image": input_urls(inputs),
+        **given({"size": size, "n": n, "mask": mask and input_url(mask)}),
+        **parsed(fields),
+    }
+    _make_images(gateway, "/compat/v1/images/edits", body, _Options(output, dry_run, as_json))
+
+
+def upscale(
+    inputs: Annotated[list[str], typer.Argument(help="Image file or HTTPS URL.")],
+    factor: Annotated[float | None, typer.Option("--factor", help="By how much each side grows.")] = None,
+    model: Model = None,
+    output: Output = None,
+    fields: Fields = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Enlarge an image."""
+    gateway = find_gateway(url, key, data, config)
+    body = {
+        "model": model or default_model(gateway, "upscale"),
+        "image": input_urls(inputs),
+        **given({"scale_factor": factor}),
+        **parsed(fields),
+    }
+    _make_images(gateway, "/compat/v1/images/edits", body, _Options(output, dry_run, as_json))
+
+
+def _make_images(gateway: GatewayClient, path: str, body: dict[str, Any], options: _Options) -> None:
+    if options.dry_run:
+        print_estimate(gateway.post(path, body, dryRun=True), options.as_json)
+        return
+    to_stdout = options.output == STDOUT or (options.output is None and is_piped_out() and not options.as_json)
+    if options.output and (file_format := _FORMATS.get(options.output.suffix.lower())):
+        body = {"output_format": file_format, **body}
+    begun = time.monotonic()
+    with waiting(f"Waiting for {body['model']}"):
+        result = gateway.post(path, {**body, "response_format": "b64_json"}).body
+    contents = [base64.b64decode(item.pop("b64_json")) for item in result["data"]]
+    saved: list[Path] = []
+    if to_stdout:
+        _write_one(contents)
+    elif options.output or not options.as_json:
+        saved = [
+            _save(content, path)
+            for content, path in zip(contents, output_paths(options.output, result, len(contents)), strict=True)
+        ]
+    if options.as_json:
+        print_json({**result, "files": [str(path) for path in saved]})
+        return
+    _say_images(result, contents, saved, time.monotonic() - begun)
+
+
+def _write_one(contents: Sequence[bytes]) -> None:
+    if len(contents) != 1:
+        raise CallFailed("stdout takes one image; name a file with --output for several")
+    sys.stdout.buffer.write(contents[0])
+    sys.stdout.buffer.flush()
+
+
+def _save(content: bytes, path: Path) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def _say_images(result: Mapping[str, Any], contents: Sequence[bytes], saved: Sequence[Path], seconds: float) -> None:
+    for path, content in zip(saved, contents, strict=False):
+        say(f"Saved {path} ({result['size']}, {size_text(len(content))})")
+    for item in result["data"]:
+        if revised := item.get("revised_prompt"):
+            say(f"The prompt that was used: {revised}")
+    metadata = result["metadata"]
+    say(f"{metadata['executed_model']}, {usd(metadata['cost'])}, {seconds:.1f} s, request {result['id']}")

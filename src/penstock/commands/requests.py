@@ -1,0 +1,51 @@
+"""List the records of requests from the command line."""
+
+from typing import Annotated, Any
+
+import typer
+
+from penstock.commands.call_options import Json
+from penstock.commands.gateway_client import Key, Url, find_gateway
+from penstock.commands.output import print_json, usd
+from penstock.commands.terminal import Config, Data, show
+
+
+def list_requests(
+    limit: Annotated[int, typer.Option(help="How many records, from 1 to 100.")] = 20,
+    status: Annotated[str | None, typer.Option(help="Only records of this status.")] = None,
+    key_id: Annotated[str | None, typer.Option(help="Only requests of this key.")] = None,
+    created_after: Annotated[str | None, typer.Option(help="Only requests since this time, in ISO 8601.")] = None,
+    created_before: Annotated[str | None, typer.Option(help="Only requests up to this time, in ISO 8601.")] = None,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """List requests with their cost, newest first."""
+    gateway = find_gateway(url, key, data, config)
+    page = gateway.get(
+        "/v1/requests",
+        limit=limit,
+        status=status,
+        key_id=key_id,
+        created_after=created_after,
+        created_before=created_before,
+    ).body
+    if as_json:
+        print_json(page)
+        return
+    show("Requests", ["id", "created", "model", "status", "cost", "seconds", "error"], [_row(r) for r in page["data"]])
+
+
+def _row(record: dict[str, Any]) -> list[Any]:
+    duration_ms = record["duration_ms"]
+    return [
+        record["id"],
+        record["created_at"],
+        record["model"],
+        record["status"],
+        usd(record["cost"]),
+        None if duration_ms is None else f"{duration_ms / 1000:.1f}",
+        record["error_code"],
+    ]

@@ -1,0 +1,119 @@
+"""Make videos from the command line."""
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.commands.call_options import (
+    STDOUT,
+    DryRun,
+    Fields,
+    Inputs,
+    Json,
+    Model,
+    Number,
+    Output,
+    Prompt,
+    Size,
+    default_model,
+    given,
+    input_urls,
+    output_paths,
+    parsed,
+    print_estimate,
+    prompt_text,
+)
+from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
+from penstock.commands.output import is_piped_out, percentage, print_json, save_parts, say, size_text, usd
+from penstock.commands.terminal import Config, Data
+
+_POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
+
+
+def video(
+    prompt: Prompt = None,
+    model: Model = None,
+    seconds: Annotated[str | None, typer.Option(help="Duration in seconds.")] = None,
+    size: Size = None,
+    n: Number = None,
+    inputs: Inputs = None,
+    output: Output = None,
+    fields: Fields = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Id of a video that was started before: wait for it and save it.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Make a video: start it, wait until it is done, and save it."""
+    gateway = find_gateway(url, key, data, config)
+    if resume is None:
+        mode = "image-to-video" if inputs else "text-to-video"
+        references = [{"image_url": reference} for reference in input_urls(inputs)] if inputs else None
+        body = {
+            "model": model or default_model(gateway, mode),
+            "prompt": prompt_text(prompt),
+            **given({"seconds": seconds, "size": size, "n": n, "input_reference": references}),
+            **parsed(fields),
+        }
+        if dry_run:
+            print_estimate(gateway.post("/compat/v1/videos", body, dryRun=True), as_json)
+            return
+        resume = gateway.post("/compat/v1/videos", body).body["id"]
+    _save_video(gateway, _await_video(gateway, str(resume)), output, as_json)
+
+
+def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
+    """Poll a video until it has ended, as often as the gateway asks for."""
+    path = f"/compat/v1/videos/{video_id}"
+    try:
+        with percentage("Starting") as bar:
+            while True:
+                reply = gateway.get(path)
+                found: dict[str, Any] = reply.body
+                if found["status"] in ("completed", "failed"):
+                    return found
+                bar.update(f"{found['model']} {found['status'].replace('_', ' ')}", found.get("progress") or 0)
+                pause_ms = reply.headers.get("openai-poll-after-ms")
+                time.sleep(int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
+    except KeyboardInterrupt:
+        say(f"The video goes on without you. To wait for it again: penstock video --resume {video_id}")
+        raise
+
+
+def _save_video(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None, as_json: bool) -> None:
+    if found["status"] == "failed":
+        raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
+    files: list[Path] = []
+    if output == STDOUT or (output is None and is_piped_out() and not as_json):
+        _write_to_stdout(gateway, found)
+    elif output or not as_json:
+        files = _save_files(gateway, found, output)
+    if as_json:
+        print_json({**found, "files": [str(file) for file in files]})
+        return
+    metadata = found["metadata"]
+    say(f"{metadata['executed_model']}, {usd(metadata['cost'])}, request {found['id']}")
+
+
+def _write_to_stdout(gateway: GatewayClient, found: Mapping[str, Any]) -> None:
+    for _, part in gateway.download(f"/compat/v1/videos/{found['id']}/content"):
+        sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
+def _save_files(gateway: GatewayClient, found: Mapping[str, Any], output: Path | None) -> list[Path]:
+    outputs = found.get("outputs") or [found["output"]]
+    files = output_paths(output, {"id": found["id"], "output_format": "mp4"}, len(outputs))
+    for item, file in zip(outputs, files, strict=True):
+        size = save_parts(gateway.download(item["url"]), file)
+        say(f"Saved {file} ({found['size']}, {found['seconds']} s, {size_text(size)})")
+    return files

@@ -1,0 +1,48 @@
+"""What commands that call a gateway share: prices in advance, errors, the commands of the documentation."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.stories.processes import ROOT
+from tests.unit.commands.conftest import Command
+
+
+def test_a_dry_run_prints_the_cost_and_makes_nothing(run: Command, folder: Path) -> None:
+    before = run("requests").out
+    for words in (("image", "a fox"), ("video", "a fox", "--seconds", "2"), ("chat", "hello")):
+        ended = run(*words, "--dry-run")
+        assert ended.status == 0, ended.err
+        assert " at most, with atelier/" in ended.out
+    assert run("image", "a fox", "--dry-run").out.splitlines()[0] == "$0.001 at most, with atelier/sketch"
+    assert list(folder.iterdir()) == []
+    assert run("requests").out == before
+
+
+WRONG = {
+    ("image", "a fox", "-m", "nonesuch"): "MODEL_NOT_FOUND",
+    ("image", " "): "there is no prompt",
+    ("image", "a fox", "--set", "seed"): "--set takes name=value",
+    ("edit", "a hat"): "give a file or an HTTPS URL with --input",
+    ("upscale", "nonesuch.png"): "No such file",
+    ("video", "--resume", "req_nonesuch"): "NOT_FOUND",
+    ("requests", "--limit", "0"): "limit",
+    ("image", "a fox", "--key", "pk_bad"): "AUTHENTICATION_FAILED",
+}
+
+
+def test_what_goes_wrong_is_one_line_and_exit_status_1(run: Command, folder: Path) -> None:
+    for words, expected in WRONG.items():
+        ended = run(*words)
+        assert ended.status == 1, words
+        assert expected in ended.err, words
+        assert len(ended.err.splitlines()) == 1, words
+
+
+def test_the_commands_of_the_documentation_work(run: Command, folder: Path) -> None:
+    page = (ROOT / "docs" / "terminal.md").read_text()
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    assert len(commands) > 7
+    for command in commands:
+        ended = run(*shlex.split(command)[1:])
+        assert ended.status == 0, (command, ended.err)

@@ -1,0 +1,32 @@
+"""What commands print: amounts, sizes, and files that break off."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.commands.output import save_parts, size_text, usd
+
+
+def test_amounts_have_the_decimals_they_need() -> None:
+    amounts = {0: "$0.00", 2: "$2.00", 0.04: "$0.04", 0.001: "$0.001", 0.000000125: "$0.000000125", 12.5: "$12.50"}
+    assert {amount: usd(amount) for amount in amounts} == amounts
+
+
+def test_sizes_are_short() -> None:
+    assert [size_text(size) for size in (0, 1499, 1_500_000)] == ["0 kB", "1 kB", "1.5 MB"]
+
+
+def test_a_file_is_written_when_it_is_whole(tmp_path: Path) -> None:
+    assert save_parts(iter([(3, b"ab"), (3, b"c")]), tmp_path / "out") == 3
+    assert (tmp_path / "out").read_bytes() == b"abc"
+
+
+def test_a_file_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    def parts() -> Iterator[tuple[int | None, bytes]]:
+        yield 3, b"ab"
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        save_parts(parts(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
