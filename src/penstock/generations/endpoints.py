@@ -4,7 +4,7 @@ from penstock.gateway import Gateway
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
 from penstock.generations.plan import PlannedCall, body_digest, estimate, make_plan
-from penstock.generations.retrieve import at_due_times, image_result, mark_recorded, unfinished, video_created
+from penstock.generations.retrieve import delayed_image_result, image_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.schema import Call, Response
 
@@ -35,8 +35,9 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
         raise unfinished(call.id)
     if job.problem:
         raise mark_recorded(job.problem)
-    response = await image_result(gateway, call, job.outputs)
-    return at_due_times(gateway.clock, response, planned.due_ms)
+    if planned.due_ms[1] > gateway.clock.steady_ms():
+        return await delayed_image_result(gateway, call, planned.due_ms)
+    return await image_result(gateway, call, job.outputs)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos

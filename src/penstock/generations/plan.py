@@ -151,7 +151,9 @@ def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOpti
     recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
     candidate = PlannedCandidate(recorded.provider, found["model"], recorded.executed_model.partition("/")[2])
     request = msgspec.structs.replace(validated.request, task=found["task"])
-    due_ms = recordings.replay_times(options.latency, found["duration_ms"], gateway.clock.steady_ms())
+    is_video = found["kind"] == "video"
+    now_ms = gateway.clock.steady_ms()
+    due_ms = recordings.replay_times(options.latency, found["duration_ms"], now_ms, is_video=is_video)
     return PlannedCall(validated, request, Plan((candidate,), Replay(found["id"], due_ms[1])), due_ms=due_ms)
 
 

@@ -25,6 +25,7 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
     found = await gateway.store.one("get_recording", id=source.recording_id, org_id=job.org_id)
     if found is None:
         raise RecordingNotFound("The recording was deleted before it could be served.", should_retry=False)
+    await _wait_until_due(gateway, job, source.due_ms)  # before the files are read into memory
     recorded = msgspec.json.decode(found["result"], type=recordings.RecordedResult)
     outputs = []
     for position, row in enumerate(await gateway.recordings.list_files(found["id"])):
@@ -46,7 +47,6 @@ async def replay(gateway: Gateway, job: Job, source: Replay) -> tuple[Generation
         origin="replayed",
         recording_id=found["id"],
     )
-    await _wait_until_due(gateway, job, source.due_ms)
     return result, outputs
 
 
@@ -54,6 +54,7 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResu
     """Have the built-in provider make outputs of the requested kind, size and number; costs nothing."""
     candidate = gateway.catalog.mock(job.request.task, has_images=bool(job.request.inputs))
     outputs: list[StoredOutput] = []
+    await _wait_until_due(gateway, job, source.due_ms)  # before images are read into memory
     inputs = await gateway.transfer.read_inputs(job.request, for_org=job.org_id)
     try:
         while len(outputs) < job.request.n:
@@ -77,7 +78,6 @@ async def mock(gateway: Gateway, job: Job, source: Mock) -> tuple[GenerationResu
         upstream_id=f"mock_{hashlib.sha256(job.id.encode()).hexdigest()[:24]}",
         origin="mocked",
     )
-    await _wait_until_due(gateway, job, source.due_ms)
     return result, outputs
 
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import msgspec
 
 from penstock import errors
-from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -100,20 +99,26 @@ def mark_recorded(problem: Problem) -> Problem:
     return problem
 
 
-def at_due_times(clock: Clock, response: Response, due_ms: tuple[int, int]) -> Response:
-    """The same response, with its first and last byte sent at the moments in `due_ms`."""
+async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, int]) -> Response:
+    """The result of the image request, with its first and last byte sent at the moments in `due_ms`.
+
+    The images are read and the response is encoded after the wait, so that a waiting call holds little memory.
+    """
     first_ms, last_ms = due_ms
-    if last_ms <= clock.steady_ms():
-        return response
-    body = encode(response.json)
+    clock = gateway.clock
+    row = await get_generation(gateway.store, call.id, call.caller.org_id)
+    assert row is not None, "generations are never deleted"
+    headers = _source_headers(row.decode_plan(), row.decode_result())
 
     async def chunks() -> AsyncIterator[bytes]:
+        yield b""  # nothing is sent, but from now on the server notices when the caller hangs up, and ends this
         await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
-        yield body[:1]
+        yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
-        yield body[1:]
+        response = await image_result(gateway, call, ())
+        yield encode(response.json)[1:]
 
-    return msgspec.structs.replace(response, json=None, chunks=chunks())
+    return Response(chunks=chunks(), headers=headers)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos

@@ -22,7 +22,9 @@ from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
 IGNORED_FIELDS = frozenset(
     {"prompt", "user", "metadata", "webhook_url", "idempotency_key", "session_id", "media_retention"}
 )
-_LATENCY = re.compile(r"(\d{1,7}),(\d{1,7})")
+_LATENCY = re.compile(r"([0-9]{1,5}),([0-9]{1,5})")
+LONGEST_LATENCY_MS = 60_000  # a caller waits, with an open connection
+_LONGEST_VIDEO_MS = 600_000  # for `real`: nobody waits, but a job runs
 SHOWN_REQUEST_BYTES = 64 * 1024  # longer requests are neither part of lists nor compared by the match `specific`
 # What the match `specific` reads, newest first, in pages.
 _SEARCHED_MAX = 1000
@@ -85,10 +87,10 @@ def replay_options(call: Call) -> ReplayOptions | None:
             param="X-Service-Replay-Recording",
         )
     pauses = _LATENCY.fullmatch(latency)
-    if latency not in ("instant", "real") and not (pauses and int(pauses[1]) <= int(pauses[2])):
+    if latency not in ("instant", "real") and not (pauses and int(pauses[1]) <= int(pauses[2]) <= LONGEST_LATENCY_MS):
         raise InvalidRequest(
             "X-Service-Replay-Latency must be `instant`, `real`, or milliseconds to the first and the last byte, "
-            "such as `100,900`.",
+            f"such as `100,900`; the second is at least the first and at most {LONGEST_LATENCY_MS}.",
             param="X-Service-Replay-Latency",
         )
     return ReplayOptions(mode, match, fields, recording, latency) if mode else None
@@ -133,13 +135,14 @@ def _input_digest(source: UploadedFile | str) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def replay_times(latency: str, recorded_ms: int, now_ms: int) -> tuple[int, int]:
-    """When the first and the last byte of a replayed response are due."""
+def replay_times(latency: str, recorded_ms: int, now_ms: int, *, is_video: bool = False) -> tuple[int, int]:
+    """When the first and the last byte of a replayed response are due: after at most a minute, a video ten minutes."""
     if latency == "instant":
         return now_ms, now_ms
-    pauses = _LATENCY.fullmatch(latency)
-    first, last = (int(pauses[1]), int(pauses[2])) if pauses else (recorded_ms, recorded_ms)
-    return now_ms + first, now_ms + last
+    if pauses := _LATENCY.fullmatch(latency):
+        return now_ms + int(pauses[1]), now_ms + int(pauses[2])
+    due_ms = now_ms + min(recorded_ms, _LONGEST_VIDEO_MS if is_video else LONGEST_LATENCY_MS)
+    return due_ms, due_ms
 
 
 # ---------------------------------------------------------------------------------------------------------- recordings

@@ -80,7 +80,7 @@ async def test_a_replay_can_be_cancelled_while_it_waits(open_gateway: OpenGatewa
             running.gateway, running.call(VIDEO, headers={"x-service-replay": "record"})
         )
         await running.wait_for_request(first.json["id"])
-        headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,900000"}
+        headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "1000,60000"}
         waiting = await endpoints.start_video(running.gateway, running.call(VIDEO, headers=headers))
         await running.cancel(waiting.json["id"])
         record = await running.wait_for_request(waiting.json["id"], 0.01)

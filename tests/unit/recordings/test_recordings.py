@@ -51,6 +51,9 @@ def test_a_key_may_have_a_mode_and_the_header_wins() -> None:
         ({"": "record", "-latency": "fast"}, "X-Service-Replay-Latency", "instant"),
         ({"": "record", "-latency": "900,100"}, "X-Service-Replay-Latency", "100,900"),
         ({"": "record", "-latency": "-1,5"}, "X-Service-Replay-Latency", "milliseconds"),
+        ({"": "record", "-latency": "0,60001"}, "X-Service-Replay-Latency", "60000"),
+        ({"": "record", "-latency": "0,9999999"}, "X-Service-Replay-Latency", "60000"),
+        ({"": "record", "-latency": "١,٢"}, "X-Service-Replay-Latency", "60000"),
     ],
 )
 def test_a_bad_or_missing_header_is_named(headers: dict[str, str], param: str, word: str) -> None:
@@ -108,6 +111,12 @@ def test_files_are_compared_by_their_bytes_and_urls_by_themselves() -> None:
 )
 def test_latency(latency: str, expected: tuple[int, int]) -> None:
     assert replay_times(latency, 700, 1000) == expected
+
+
+def test_a_recorded_duration_is_waited_for_within_limits() -> None:
+    assert replay_times("real", 10**17, 0) == (60_000, 60_000)
+    assert replay_times("real", 200_000, 0, is_video=True) == (200_000, 200_000)
+    assert replay_times("real", 10**17, 0, is_video=True) == (600_000, 600_000)
 
 
 def test_response_headers() -> None:
