@@ -360,6 +360,8 @@ def _response_bytes(problem: Problem, request_id: str) -> bytes:
         "x-request-id": request_id,
         "x-service-request-id": request_id,
         "connection": "close",
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
         **problem.headers,
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

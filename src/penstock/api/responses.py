@@ -18,6 +18,9 @@ Send = Callable[[Message], Awaitable[None]]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS = (204, 304)
+_JSON = "application/json"
+# No cache may keep what belongs to a caller, and no browser may take it for a page. A response may say otherwise.
+_JSON_HEADERS = {b"cache-control": b"no-store", b"x-content-type-options": b"nosniff"}
 NO_STORE = {"cache-control": "no-store"}  # headers of a response that contains a secret
 _DISCARD_SECONDS = 5.0
 _DISCARD_BYTES = 64 * 1024**2
@@ -58,10 +61,14 @@ def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:
         found = [(b"x-request-id", own), (b"x-service-request-id", own)]
         if response.status not in _BODILESS:
             found.append((b"content-type", response.media_type.encode()))
+            if response.media_type == _JSON:
+                found.extend(_JSON_HEADERS.items())
         return found
     named = {b"x-request-id": own, b"x-service-request-id": own}
     if response.status not in _BODILESS:
         named[b"content-type"] = response.media_type.encode()
+        if response.media_type == _JSON:
+            named.update(_JSON_HEADERS)
     for name, value in response.headers.items():
         # Values may contain what others sent; a line break in one must not start another header.
         named[name.lower().encode("latin-1")] = _CONTROLS.sub(b"", value.encode("latin-1", "replace"))
@@ -82,9 +89,7 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
         return True
     tasks: list[asyncio.Future[None]] = []
     try:
-        # The first chunk is usually there already, so it is sent with the head, before the tasks are started.
-        if first := await anext(chunks, b""):
-            await send({"type": "http.response.body", "body": first, "more_body": True})
+        # Both from the start: the first chunk may take long, too, and the server sends the head together with it.
         sending = asyncio.ensure_future(_send_chunks(chunks, send))
         tasks = [sending, asyncio.ensure_future(_wait_for_disconnect(receive))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

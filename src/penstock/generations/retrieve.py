@@ -111,7 +111,6 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
     headers = _source_headers(row.decode_plan(), row.decode_result())
 
     async def chunks() -> AsyncIterator[bytes]:
-        yield b""  # nothing is sent, but from now on the server notices when the caller hangs up, and ends this
         await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
         yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))

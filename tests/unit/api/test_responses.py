@@ -91,6 +91,8 @@ async def test_json_is_sent_with_its_length_and_the_request_id() -> None:
         b"x-request-id": b"req_0123",
         b"x-service-request-id": b"req_0123",
         b"content-type": b"application/json",
+        b"cache-control": b"no-store",
+        b"x-content-type-options": b"nosniff",
         b"content-length": b"10",
     }
     assert json.loads(peer.body) == {"a": "é"}
@@ -229,3 +231,44 @@ async def test_a_head_request_reads_no_chunk() -> None:
     assert source.given == 0
     assert (peer.body, peer.headers[b"content-length"]) == (b"", b"1")
     assert peer.is_complete
+
+
+async def test_json_may_not_be_cached_or_taken_for_a_page_unless_the_response_says_so() -> None:
+    for response, cached in (
+        (Response(json={}, headers={"x-a": "b"}), b"no-store"),
+        (Response(status=400, json={"error": {}}), b"no-store"),
+        (Response(json={}, headers={"Cache-Control": "no-cache"}), b"no-cache"),
+    ):
+        peer = Peer()
+        await peer.get(response)
+        assert peer.headers[b"cache-control"] == cached
+        assert peer.headers[b"x-content-type-options"] == b"nosniff"
+    peer = Peer()
+    await peer.get(Response(body=b"<p>", media_type="text/html"))
+    assert b"cache-control" not in peer.headers
+
+
+async def test_a_stream_is_closed_when_the_caller_disconnects_before_its_first_chunk() -> None:
+    closed = asyncio.Event()
+    waiting = asyncio.Event()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        try:
+            waiting.set()
+            await asyncio.Event().wait()
+            yield b"never"
+        finally:
+            closed.set()
+
+    async def receive() -> dict[str, Any]:
+        await waiting.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    async with asyncio.timeout(5):
+        await responses.send_response(
+            "req_0123", Response(chunks=chunks()), b"", is_head=False, unread=False, receive=receive, send=send
+        )
+    assert closed.is_set()
