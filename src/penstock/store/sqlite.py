@@ -23,6 +23,7 @@ SLOW_READERS: Final = 2
 # How long a purge waits for readers, and after how long it interrupts the slow reads of this process.
 PURGE_SECONDS: Final = 10.0
 READERS_SECONDS: Final = 1.0
+PURGE_PAUSE_SECONDS: Final = 1.0
 BACKUP_PAGES: Final = 256
 
 
@@ -62,7 +63,9 @@ class SqliteStore:
         self._thread_local = threading.local()
         self._slow_sessions: list[Session] = []
         self._closed = False
-        self._purges = 0
+        self._purging = asyncio.Lock()
+        self._next_purge: asyncio.Future[None] | None = None
+        self._purged_at = -PURGE_PAUSE_SECONDS
         self._slow_allowed = asyncio.Event()
         self._slow_allowed.set()
 
@@ -124,12 +127,27 @@ class SqliteStore:
     async def purge_traces(self) -> None:
         """Empty the write-ahead log, which has old versions of pages. SQLite overwrites deleted data in the file.
 
-        Raises StorageUnavailable if readers prevent it for ten seconds.
+        Slow reads wait meanwhile, so it happens once a second at most, for all who called before it began. Raises
+        StorageUnavailable if readers prevent it for ten seconds.
         """
+        if self._next_purge is None:
+            self._next_purge = asyncio.ensure_future(self._purge_next())
+        await asyncio.shield(self._next_purge)
+
+    async def _purge_next(self) -> None:
+        async with self._purging:
+            now = asyncio.get_running_loop().time
+            await asyncio.sleep(max(0.0, self._purged_at + PURGE_PAUSE_SECONDS - now()))
+            self._next_purge = None  # whoever calls from now on may have deleted something after this one began
+            try:
+                await self._purge_log()
+            finally:
+                self._purged_at = now()
+
+    async def _purge_log(self) -> None:
         loop = asyncio.get_running_loop()
         interrupt_at = loop.time() + READERS_SECONDS
         give_up = loop.time() + PURGE_SECONDS
-        self._purges += 1
         self._slow_allowed.clear()  # new slow reads wait, or there might always be one
         try:
             while True:
@@ -143,9 +161,7 @@ class SqliteStore:
                     self._interrupt_slow()
                 await asyncio.sleep(0.01)
         finally:
-            self._purges -= 1
-            if not self._purges:
-                self._slow_allowed.set()
+            self._slow_allowed.set()
 
     async def backup(self, path: Path) -> None:
         """Copy page by page between commits. SQLite copies pages again that change meanwhile."""
@@ -169,6 +185,8 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
+        if self._next_purge is not None:
+            self._next_purge.cancel()
         await self._writer.drain()
         shutdown = asyncio.ensure_future(asyncio.to_thread(self._threads.shutdown))
         while not shutdown.done():

@@ -15,6 +15,7 @@ import pytest
 from penstock.store import sqlite
 from penstock.store.base import BackupRefused, StorageUnavailable
 from penstock.store.sqlite import SqliteStore
+from penstock.store.sqlite_session import Session
 from tests.unit.store import small_schema
 from tests.unit.store.small_schema import Database, add_account, add_note
 
@@ -60,6 +61,48 @@ async def test_deleted_data_is_in_no_file_after_a_purge(sqlite_database: Databas
         assert files_with_canary(tmp_path) == []
         assert Path(f"{sqlite_database.address}-wal").stat().st_size == 0
         await store.write(add_note("later"))
+
+
+async def test_purges_at_the_same_time_are_one(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = 0
+
+    def count(session: Session) -> None:
+        nonlocal emptied
+        emptied += 1
+
+    monkeypatch.setattr(sqlite, "_empty_log", count)
+    monkeypatch.setattr(sqlite, "PURGE_PAUSE_SECONDS", 0.01)
+    async with open_store(sqlite_database) as store:
+        await asyncio.gather(*(store.purge_traces() for _ in range(50)))
+        assert emptied == 1
+        running = [asyncio.ensure_future(store.purge_traces()) for _ in range(5)]
+        await asyncio.gather(store.purge_traces(), *running)
+        assert emptied == 2
+
+
+async def test_a_purge_that_begins_later_is_not_the_one_that_runs(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have deleted something after the first one emptied the log."""
+    monkeypatch.setattr(sqlite, "PURGE_PAUSE_SECONDS", 0.0)
+    begun, go_on = threading.Event(), threading.Event()
+    emptied = 0
+
+    def count(session: Session) -> None:
+        nonlocal emptied
+        emptied += 1
+        begun.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(sqlite, "_empty_log", count)
+    async with open_store(sqlite_database) as store:
+        first = asyncio.create_task(store.purge_traces())
+        await asyncio.to_thread(begun.wait, 10)
+        second = asyncio.create_task(store.purge_traces())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(first, second)
+        assert emptied == 2
 
 
 async def test_without_a_purge_deleted_data_is_in_the_log(sqlite_database: Database, tmp_path: Path) -> None:
