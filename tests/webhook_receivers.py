@@ -98,16 +98,19 @@ async def add_org(tx: Transaction, org_id: str) -> None:
         await tx.run("add_org", id=org_id, name="Acme", billing="prepaid", created_at_ms=0)
 
 
-async def add_messages(store: Store, *urls: str) -> list[str]:
+async def add_messages(store: Store, *urls: str, org_id: str = ORG) -> list[str]:
     """Add a message for each URL, or one for the default URL. Returns their ids."""
     urls = urls or (URL,)
     ids = [new_id("req", 1) for _ in urls]
 
     async def work(tx: Transaction) -> None:
         for request_id, url in zip(ids, urls, strict=True):
-            await tx.run("put_request", id=request_id, org_id=ORG)
+            await add_org(tx, org_id)
+            await tx.run("put_request", id=request_id, org_id=org_id)
             body = event_body("video.failed", request_id, "m", error={"code": "CANCELLED", "message": "gone"})
-            await add_message(tx, org_id=ORG, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7)
+            await add_message(
+                tx, org_id=org_id, request_id=request_id, url=url, event="video.failed", body=body, at_ms=7
+            )
 
     await store.write(work)
     return [f"msg_{request_id}" for request_id in ids]

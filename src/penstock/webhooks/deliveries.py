@@ -25,8 +25,9 @@ from penstock.webhooks.events import WebhookSecrets, sign
 _log = logging.getLogger(__name__)
 
 # A receiver that hangs occupies a place until the delivery times out. So there are many places, and one host may occupy
-# only some of them: it does not delay deliveries to other hosts.
-_CONCURRENT_MAX = 2000
+# only some of them: it does not delay deliveries to other hosts. One organization with many hanging hosts may occupy as
+# many places as are free then: half of them, a third if two organizations do so, and so on. Some are always free.
+_CONCURRENT_MAX = 2400
 _CONCURRENT_PER_HOST = 128
 _CONCURRENT_MIN = 8  # when this machine runs out of sockets or file descriptors
 _BATCH = 128
@@ -92,6 +93,7 @@ class Deliveries:
         self._longest_wait_ms = self._lease_ms + int(max(self._delays, default=0.0) * 2000) + _CLOCKS_APART_MS
         self._running: set[asyncio.Task[None]] = set()
         self._running_per_host: Counter[str] = Counter()
+        self._running_per_org: Counter[str] = Counter()
         self._concurrent_max = _CONCURRENT_MAX
         self._wakeup = asyncio.Event()
         self._stopping = False
@@ -125,7 +127,7 @@ class Deliveries:
                 except StorageUnavailable as problem:
                     _log.warning("webhook messages cannot be read: %s", problem)
                     pause = _POLL_SECONDS
-                if self._busy_hosts:  # claiming reads past all of their messages, so not too often
+                if self._busy_hosts or self._busy_orgs:  # claiming reads past all of their messages: not too often
                     await asyncio.sleep(_BUSY_PAUSE_SECONDS)
                 await self._clock.wait(self._wakeup, pause)
             await self._wait_for_running()
@@ -153,9 +155,9 @@ class Deliveries:
 
     async def _start_due_deliveries(self) -> bool:
         """Start a batch of due deliveries. Returns True when there may be more to start."""
-        room = min(_BATCH, self._concurrent_max - len(self._running))
-        if room <= 0:
+        if self._free <= 0:
             return False
+        room = min(_BATCH, max(1, self._free // 2))  # after which it is known again who has too many
         claiming = asyncio.create_task(self._claim(room))
         try:
             messages = await asyncio.shield(claiming)
@@ -177,30 +179,39 @@ class Deliveries:
             _log.error("webhook delivery of %s raised an exception", task.get_name(), exc_info=problem)
 
     @contextmanager
-    def _occupy_host(self, host: str) -> Iterator[None]:
-        """Count a running delivery to a host, without the time that recording its result takes."""
-        self._running_per_host[host] += 1
+    def _occupy_place(self, message: LeasedMessage) -> Iterator[None]:
+        """Count a running delivery of an organization to a host, without the time that recording its result takes."""
+        self._running_per_host[message.host] += 1
+        self._running_per_org[message.org_id] += 1
         try:
             yield
         finally:
-            self._running_per_host[host] -= 1
-            if self._running_per_host[host] == _CONCURRENT_PER_HOST - 1:
-                self.wake()  # a message to this host may have waited
-            if not self._running_per_host[host]:
-                del self._running_per_host[host]
+            if message.host in self._busy_hosts or self._busy_orgs:
+                self.wake()  # a message to this host, or of an organization with many deliveries, may have waited
+            _subtract_one(self._running_per_host, message.host)
+            _subtract_one(self._running_per_org, message.org_id)
+
+    @property
+    def _free(self) -> int:
+        return self._concurrent_max - len(self._running)
 
     @property
     def _busy_hosts(self) -> list[str]:
         return [host for host, count in self._running_per_host.items() if count >= _CONCURRENT_PER_HOST]
 
+    @property
+    def _busy_orgs(self) -> list[str]:
+        return [org_id for org_id, count in self._running_per_org.items() if count >= self._free]
+
     async def _claim(self, limit: int) -> list[LeasedMessage]:
         now_ms = self._clock.steady_ms()
         values = {"now_ms": now_ms, "until_ms": now_ms + self._lease_ms, "limit": limit}
         busy_hosts = msgspec.json.encode(self._busy_hosts).decode()
+        busy_orgs = msgspec.json.encode(self._busy_orgs).decode()
 
         async def work(tx: Transaction) -> list[Row]:
             await tx.run("make_far_messages_due", now_ms=now_ms, far_ms=now_ms + self._longest_wait_ms)
-            return await tx.all("claim_messages", busy_hosts=busy_hosts, **values)
+            return await tx.all("claim_messages", busy_hosts=busy_hosts, busy_orgs=busy_orgs, **values)
 
         return [LeasedMessage(**row) for row in await self._store.write(work)]
 
@@ -208,7 +219,7 @@ class Deliveries:
 
     async def _deliver(self, message: LeasedMessage) -> None:
         try:
-            with self._occupy_host(message.host):
+            with self._occupy_place(message):
                 result = await self._send(message)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
@@ -300,3 +311,9 @@ class Deliveries:
                 raise NotFound(f"No such message: {message_id}.")
             raise Conflict(f"{message_id} is still being delivered.")
         self.wake()
+
+
+def _subtract_one(counter: Counter[str], name: str) -> None:
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]

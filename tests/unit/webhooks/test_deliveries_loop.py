@@ -54,9 +54,13 @@ async def deliver_past(process: Process, hosts: int, messages: int, hanging: int
         process.deliveries.wake()
         await until(lambda: sent[-1].url == URL)  # although the clock does not move
         assert len(sent) - 1 < hanging + module._BATCH
-        async with asyncio.timeout(20):
-            while (await process.state(healthy)).state != "delivered":  # noqa: ASYNC110 (only the store knows)
-                await asyncio.sleep(0.001)
+        await until_delivered(process, healthy)
+
+
+async def until_delivered(process: Process, message_id: str) -> None:
+    async with asyncio.timeout(20):
+        while (await process.state(message_id)).state != "delivered":  # noqa: ASYNC110 (only the store knows)
+            await asyncio.sleep(0.001)
 
 
 async def test_a_hanging_host_delays_no_other(database: Database) -> None:
@@ -67,6 +71,28 @@ async def test_a_hanging_host_delays_no_other(database: Database) -> None:
 async def test_a_thousand_hanging_hosts_delay_no_other(sqlite: Database) -> None:
     async with open_process(sqlite) as process:
         await deliver_past(process, hosts=1000, messages=1000, hanging=1000)
+
+
+async def test_hanging_hosts_of_some_organizations_delay_no_other_organization(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CONCURRENT_MAX", 60)
+    monkeypatch.setattr(module, "_BATCH", 4)
+
+    async def respond(sent: SentMessage) -> int:
+        return 200 if sent.url == URL else await hang(sent)
+
+    async with open_process(database, respond) as process, run_deliveries(process):
+        for number, share in ((1, 30), (2, 12), (3, 5)):  # more than all places, each to many hosts
+            org_id = f"org_{number:032}"
+            urls = [f"https://h{host % 17}.example.org/{number}" for host in range(100)]
+            await add_messages(process.store, *urls, org_id=org_id)
+            process.deliveries.wake()
+            await until(lambda org_id=org_id, share=share: process.deliveries._running_per_org[org_id] >= share)  # type: ignore[misc]
+            (healthy,) = await add_messages(process.store)
+            process.deliveries.wake()
+            await until_delivered(process, healthy)  # although the clock does not move
+            assert len(process.deliveries._running) < 60
 
 
 async def test_a_free_place_is_used_at_once(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
