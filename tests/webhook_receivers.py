@@ -52,6 +52,7 @@ class Receiver(HttpClient):
         *,
         timeout_seconds: float,
         egress: EgressRules = NO_EXCEPTIONS,
+        share: str = "",
     ) -> int:
         assert timeout_seconds == 30
         sent = SentMessage(url, body, headers, self._now())

@@ -76,7 +76,7 @@ class Transfer:
 
         Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image.
         """
-        data = await self._read_source(source, param)
+        data = await self._read_source(source, param, for_org)
         if len(data) > self._settings.image_bytes:
             raise InvalidRequest(f"`{param}` may have at most {self._settings.image_bytes} bytes.", param=param)
         try:
@@ -92,7 +92,7 @@ class Transfer:
             raise InvalidRequest("`mask` must be a PNG.", param=param)
         return InputImage(image["data"], image["content_type"], image["width"], image["height"], role)
 
-    async def _read_source(self, source: UploadedFile | str, param: str) -> bytes:
+    async def _read_source(self, source: UploadedFile | str, param: str, for_org: str) -> bytes:
         if isinstance(source, UploadedFile):
             return source.data
         if _is_data_uri(source):
@@ -107,6 +107,7 @@ class Transfer:
                 max_bytes=self._settings.image_bytes,
                 timeout_seconds=_INPUT_SECONDS,
                 max_redirects=_MAX_REDIRECTS,
+                share=for_org,
             )
         except (NotSent, MaybeSent):
             response = None

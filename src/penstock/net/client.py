@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -24,6 +24,7 @@ from penstock.event_loop import low_priority_threads
 from penstock.net.addresses import is_own_address
 from penstock.net.errors import MaybeSent, NotSent, UrlBlocked, classify
 from penstock.net.guard import NO_EXCEPTIONS, EgressRules, Target, check_fetch_url
+from penstock.net.lookups import PLACES, NameLookups, Resolver
 from penstock.net.response import FetchedResponse, Headers, Writer, read_body, read_fetched
 from penstock.providers.spec import HttpRequest, Reply, Upload
 
@@ -37,8 +38,6 @@ _MAX_PINNED_CLIENTS = 32
 _MAX_ADDRESSES_TRIED = 3
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
-
-Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
 class StreamingResponse:
@@ -102,8 +101,8 @@ class HttpClient:
         self._clients: dict[float | None, Client] = {}
         self._pinned_clients: dict[tuple[str, str, int], Client] = {}
         # Lookups have threads of their own: those that hang must not block the default executor.
-        self._lookup_threads = ThreadPoolExecutor(8, thread_name_prefix="lookup")
-        self._resolver = resolver or self._resolve
+        self._lookup_threads = ThreadPoolExecutor(PLACES, thread_name_prefix="lookup")
+        self._lookups = NameLookups(resolver or self._resolve)
         self._closed = False
         try:
             with low_priority_threads():  # the library starts its thread with the first client
@@ -114,6 +113,7 @@ class HttpClient:
     async def close(self) -> None:
         """Close every connection. Requests that are under way fail with MaybeSent."""
         self._closed = True
+        await self._lookups.close()
         self._lookup_threads.shutdown(wait=False, cancel_futures=True)
         for client in (*self._clients.values(), *self._pinned_clients.values()):
             await client.close()
@@ -210,16 +210,21 @@ class HttpClient:
         egress: EgressRules = NO_EXCEPTIONS,
         max_redirects: int = 0,
         writer: Writer | None = None,
+        share: str = "",
     ) -> FetchedResponse:
         """GET a URL without credentials; a redirect beyond `max_redirects` is returned as the response.
 
         The URL, each redirect and every IP address must pass the egress rules, or UrlBlocked is raised. Only the body
         of a 2xx response goes to the writer; when this raises, the writer may have received a part of it.
+
+        `share` is the organization that this is done for: its lookups have a share of the places. Without one, the host
+        has a share.
         """
         deadline = time.monotonic() + timeout_seconds
         target = check_fetch_url(url, egress)
         for redirects_left in range(max_redirects, -1, -1):
-            async with self._connect(HttpRequest("GET", target.url), target, egress, deadline) as response:
+            request = HttpRequest("GET", target.url)
+            async with self._connect(request, target, egress, deadline, share) as response:
                 location = Headers(response.headers).get("location")
                 if redirects_left == 0 or location is None or response.status not in _REDIRECT_STATUSES:
                     return await read_fetched(response, max_bytes, writer)
@@ -234,23 +239,25 @@ class HttpClient:
         *,
         timeout_seconds: float,
         egress: EgressRules = NO_EXCEPTIONS,
+        share: str = "",
     ) -> int:
         """POST to a webhook receiver, checked like `fetch`, and return the status; the response body is dropped."""
         deadline = time.monotonic() + timeout_seconds
         target = check_fetch_url(url, egress)
         if _CREDENTIAL_HEADERS & {name.lower() for name in headers}:
             raise ValueError("credentials are never sent to a URL that somebody else supplied")
-        async with self._connect(HttpRequest("POST", target.url, headers, body), target, egress, deadline) as response:
+        request = HttpRequest("POST", target.url, headers, body)
+        async with self._connect(request, target, egress, deadline, share) as response:
             await response.body_reader.read(_MAX_WEBHOOK_RESPONSE_BYTES)
             return response.status
 
     @asynccontextmanager
     async def _connect(
-        self, http_request: HttpRequest, target: Target, egress: EgressRules, deadline: float
+        self, http_request: HttpRequest, target: Target, egress: EgressRules, deadline: float, share: str
     ) -> AsyncIterator[Response]:
         """Send to the host's first IP address; to the next one only while nothing was sent."""
         failure: NotSent | MaybeSent = NotSent("the host name has no IP address")
-        for address in (await self._look_up(target, egress, deadline))[:_MAX_ADDRESSES_TRIED]:
+        for address in (await self._look_up(target, egress, deadline, share))[:_MAX_ADDRESSES_TRIED]:
             request = _guarded_request(await self._pinned_client(target, address), http_request, target, deadline)
             try:
                 async with request as response:
@@ -262,18 +269,17 @@ class HttpClient:
                 break
         raise failure
 
-    async def _look_up(self, target: Target, egress: EgressRules, deadline: float) -> list[str]:
+    async def _look_up(self, target: Target, egress: EgressRules, deadline: float, share: str) -> list[str]:
         """Return the host's IP addresses; raise UrlBlocked when the egress rules forbid any of them."""
         if self._closed:
             raise NotSent("the HTTP client is closed")
         if _is_ip_address(target.host):
             addresses = [target.host]
         else:
-            try:
-                async with asyncio.timeout(min(_LOOKUP_TIMEOUT_SECONDS, deadline - time.monotonic())):
-                    addresses = await self._resolver(target.host, target.port)
-            except OSError:  # includes TimeoutError
-                raise NotSent("the host name could not be looked up") from None
+            seconds = min(_LOOKUP_TIMEOUT_SECONDS, deadline - time.monotonic())
+            addresses = await self._lookups.look_up(
+                target.host, target.port, share=share or target.host, seconds=seconds
+            )
         for address in addresses:
             if not egress.permits(target.host, address):
                 raise UrlBlocked

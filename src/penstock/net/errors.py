@@ -17,6 +17,13 @@ class NotSent(Exception):
         self.local = local  # this machine lacks a resource; says nothing about the server
 
 
+class LookupBusy(NotSent):
+    """The name was not looked up, because other lookups of the same organization, or of many, took too long."""
+
+    def __init__(self) -> None:
+        super().__init__("too many host names are being looked up", local=True)
+
+
 class UrlBlocked(NotSent):
     """The egress rules forbid the URL, or one of the IP addresses of its host."""
 

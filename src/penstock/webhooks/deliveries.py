@@ -14,7 +14,7 @@ from penstock.clock import Clock
 from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.net.client import HttpClient
-from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from penstock.net.guard import EgressRules, check_webhook_url
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
@@ -67,6 +67,7 @@ class DeliveryResult:
     delivered: bool = False
     counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
     known: bool = True  # False when the message may have arrived or not
+    short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
 
 
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
@@ -230,7 +231,7 @@ class Deliveries:
             failpoint("hook.after_2xx")
         if result.counts:
             self._concurrent_max = min(_CONCURRENT_MAX, self._concurrent_max + 1)
-        else:
+        elif result.short_of_places:
             self._concurrent_max = max(_CONCURRENT_MIN, self._concurrent_max // 2)
         # A lost result would deliver the message again, so wait for the database while the lease lasts.
         give_up_at = self._clock.monotonic() + self._timeout_seconds * _LEASE_EXTRA / 2
@@ -250,7 +251,12 @@ class Deliveries:
             headers = await self._headers(message)
             async with asyncio.timeout(self._timeout_seconds + _LATE_SECONDS):
                 status = await self._client.post_guarded(
-                    url, message.body, headers, timeout_seconds=self._timeout_seconds, egress=self._egress
+                    url,
+                    message.body,
+                    headers,
+                    timeout_seconds=self._timeout_seconds,
+                    egress=self._egress,
+                    share=message.org_id,
                 )
         except InvalidRequest:
             return DeliveryResult("the URL is refused")
@@ -258,6 +264,8 @@ class Deliveries:
             return DeliveryResult("timed out")
         except StorageUnavailable as problem:
             return DeliveryResult(str(problem), counts=False)
+        except LookupBusy as problem:
+            return DeliveryResult(str(problem), counts=False, short_of_places=False)
         except NotSent as problem:
             return DeliveryResult(str(problem), counts=not problem.local)
         except MaybeSent as problem:

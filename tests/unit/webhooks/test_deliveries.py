@@ -7,7 +7,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
-from penstock.net.errors import MaybeSent, NotSent
+from penstock.net.errors import LookupBusy, MaybeSent, NotSent
 from tests.databases import Database
 from tests.webhook_receivers import (
     URL,
@@ -96,6 +96,20 @@ async def test_a_local_shortage_does_not_count_as_a_delivery(database: Database)
         await process.deliveries.deliver_due_messages()
         assert await process.state(message_id) == ("delivered", 1, "status 200")
         assert process.deliveries._concurrent_max == 9
+
+
+async def test_a_delivery_without_a_place_to_look_up_its_host_does_not_count(sqlite: Database) -> None:
+    async def busy(_: SentMessage) -> int:
+        raise LookupBusy
+
+    async with open_process(sqlite, busy) as process:
+        (message_id,) = await add_messages(process.store)
+        most = process.deliveries._concurrent_max
+        for _ in range(10):
+            await process.deliveries.deliver_due_messages()
+            process.clock.advance(1.2)
+        assert (await process.state(message_id)).deliveries == 0
+        assert process.deliveries._concurrent_max == most, "slow names of one organization slow down no other"
 
 
 async def test_a_url_is_checked_before_each_delivery(sqlite: Database) -> None:
