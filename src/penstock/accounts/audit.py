@@ -1,8 +1,11 @@
 """Check that balances, requests, generations, messages and files agree with each other."""
 
+import hashlib
+from contextlib import suppress
+
 from penstock.clock import Clock
 from penstock.media.files import find_strays
-from penstock.media.storage import Storage, storage_key
+from penstock.media.storage import FileMissing, Storage, storage_key
 from penstock.store.base import Store
 from penstock.values import Nanos
 
@@ -34,14 +37,18 @@ RULES = {
 _BEFORE = ("audit_overdue", "audit_abandoned")  # which look at what was due for some time
 
 
-async def audit(store: Store, storage: Storage, clock: Clock) -> list[str]:
-    """Return one line per breach of a rule, at most twenty per rule; an empty list if everything agrees."""
+async def audit(store: Store, storage: Storage, clock: Clock, *, reads_files: bool = False) -> list[str]:
+    """Return one line per breach of a rule, at most twenty per rule; an empty list if everything agrees.
+
+    With `reads_files` every file is read and compared with its stored SHA-256, which takes as long as reading them all.
+    """
     breaches: list[str] = []
     for name, message in RULES.items():
         values = {"now_ms": clock.steady_ms() - _OVERDUE_MS} if name in _BEFORE else {}
         rows = await store.slow(name, **values)
         breaches += [f"{name.removeprefix('audit_')}: {message.format(**row)}" for row in rows[:_MAX_SHOWN]]
-    return breaches + await _check_files(store, storage, clock.now_ms())
+    breaches += await _check_files(store, storage, clock.now_ms())
+    return breaches + (await _find_changed_files(store, storage) if reads_files else [])
 
 
 async def count_orphans(store: Store) -> tuple[int, Nanos]:
@@ -51,6 +58,19 @@ async def count_orphans(store: Store) -> tuple[int, Nanos]:
     """
     (row,) = await store.slow("count_orphans")
     return row["count"], Nanos(row["cost"])
+
+
+async def _find_changed_files(store: Store, storage: Storage) -> list[str]:
+    """Return the files whose bytes differ from the stored SHA-256. Missing files are the subject of another check."""
+    changed = []
+    for row in await store.slow("list_file_digests"):
+        digest = hashlib.sha256()
+        with suppress(FileMissing):
+            async for chunk in storage.read(storage_key(row["id"]), 0, row["size_bytes"]):
+                digest.update(chunk)
+            if digest.digest() != row["sha256"]:
+                changed.append(f"media: {storage_key(row['id'])} was changed: its SHA-256 is not the stored one")
+    return changed
 
 
 async def _check_files(store: Store, storage: Storage, now_ms: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Check that what is stored adds up."""
 
+from typing import Annotated
+
 import typer
 
 from penstock.accounts import audit as checks
@@ -11,13 +13,17 @@ from penstock.values import Nanos, dollars
 from penstock.vault import Vault
 
 
-def audit(data: Data = None, config: Config = None) -> None:
+def audit(
+    data: Data = None,
+    config: Config = None,
+    files: Annotated[bool, typer.Option("--files", help="Read every file too, and compare its SHA-256.")] = False,
+) -> None:
     """Check that balances, requests, files and messages agree, and exit with status 1 if they do not."""
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> tuple[list[str], int, Nanos]:
         storage = open_storage(settings.media, settings.media_options, settings.data)
-        return await checks.audit(store, storage, Clock()), *await checks.count_orphans(store)
+        return await checks.audit(store, storage, Clock(), reads_files=files), *await checks.count_orphans(store)
 
     breaches, count, lost = with_store(settings, work)
     for breach in breaches:

@@ -10,6 +10,7 @@ from tempfile import mkstemp
 from typing import TypeVar
 
 import msgspec
+import structlog
 
 from penstock.errors import InvalidRequest, StorageUnavailable
 from penstock.event_loop import LoopTurns
@@ -29,6 +30,8 @@ from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
 from penstock.upstream.client import DownloadSource
 from penstock.values import InputImage, new_id
+
+log = structlog.get_logger()
 
 _INPUT_SECONDS = 20.0
 _IMAGE_SECONDS = 300.0
@@ -196,6 +199,7 @@ class Transfer:
         try:
             await self._storage.replace(storage_key(media_id), data, content_type)
         except StorageUnavailable as error:
+            log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
             raise OutputNotStored from error
 
     async def _convert_output(self, data: bytes, request: Request, for_org: str) -> tuple[bytes, str, int, int]:
@@ -265,7 +269,7 @@ class Transfer:
         path = Path(name)
         try:
             with os.fdopen(handle, "wb") as writer:
-                await self._download_video(source, writer)
+                await self._download_video(media_id, source, writer)
             failpoint("fetch.mid")
             size_bytes, sha256, head = await asyncio.to_thread(_inspect_file, path)
             found = sniff(head)
@@ -277,7 +281,7 @@ class Transfer:
         output = Output(media_id=media_id, content_type=found.content_type, size_bytes=size_bytes)
         return StoredOutput(output=output, sha256=sha256)
 
-    async def _download_video(self, source: DownloadSource, writer: Writer) -> None:
+    async def _download_video(self, media_id: str, source: DownloadSource, writer: Writer) -> None:
         try:
             if source.trusted:
                 status = await self._stream_video(source, writer)
@@ -291,7 +295,8 @@ class Transfer:
                     writer=writer,
                 )
                 status = response.status
-        except OSError as error:
+        except OSError as error:  # most likely the disk is full
+            log.warning("output not stored", media_id=media_id, reason=error.strerror)
             raise OutputNotStored from error
         except (NotSent, MaybeSent) as error:
             raise _download_error(error) from error

@@ -1,10 +1,33 @@
 """`penstock audit`."""
 
+import asyncio
 from pathlib import Path
 
 import apsw
 
 from tests.command_line import done, penstock
+from tests.gateway import MASTER, Installation, OpenGateway, sqlite_only
+
+
+@sqlite_only
+def test_an_audit_of_files_finds_a_changed_byte(open_gateway: OpenGateway, installation: Installation) -> None:
+    async def make_image() -> None:
+        async with open_gateway() as running:
+            await running.image(headers={"x-service-replay": "record"})
+
+    asyncio.run(make_image())
+    options = ("--data", installation.data)
+    assert done("audit", "--files", *options, PENSTOCK_SECRET=MASTER).out == "audit clean\n"
+    stored = [path for path in (installation.data / "media").rglob("*") if path.is_file()]
+    assert len(stored) == 2
+    for path in stored:
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    assert done("audit", *options, PENSTOCK_SECRET=MASTER).out == "audit clean\n"
+    ended = penstock("audit", "--files", *options, PENSTOCK_SECRET=MASTER)
+    assert (ended.status, ended.out) == (1, "2 breaches\n")
+    assert all(path.name in ended.err for path in stored)
 
 
 def test_an_audit_finds_what_does_not_add_up(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ UPDATE media SET expires_at_ms = :at_ms WHERE id IN (
 -- Every file that should be in storage.
 SELECT id, size_bytes, expires_at_ms FROM media UNION ALL SELECT media_id, size_bytes, NULL FROM recording_files;
 
+-- name: list_file_digests
+-- Every file that should be in storage, with its SHA-256.
+SELECT id, size_bytes, sha256 FROM media UNION ALL SELECT media_id, size_bytes, sha256 FROM recording_files;
+
 -- name: get_file_row
 -- Returns a row if a file belongs to a request or to a recording.
 SELECT id FROM media WHERE id = :id
