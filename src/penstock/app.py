@@ -30,6 +30,7 @@ from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
+from penstock.media.quota import StorageQuota
 from penstock.media.storage import open_storage
 from penstock.media.transfer import Transfer
 from penstock.net.client import HttpClient
@@ -123,6 +124,7 @@ async def build_gateway(
             upstream=Upstream(http_client, local_servers, settings),
             transfer=Transfer(storage, pool, http_client, settings, unfinished),
             media=MediaFiles(store, storage, vault, clock),
+            quota=StorageQuota(store, clock, settings.storage_bytes_per_org),
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),

@@ -119,6 +119,12 @@ class PayloadTooLarge(InvalidRequest):
     status = 413
 
 
+class StorageQuotaExceeded(PayloadTooLarge):
+    """The organization has stored as many bytes of files as the setting `storage_bytes_per_org` allows."""
+
+    type = "insufficient_quota"
+
+
 class UnsupportedMediaType(InvalidRequest):
     status = 415
 

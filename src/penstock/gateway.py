@@ -11,6 +11,7 @@ from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
+from penstock.media.quota import StorageQuota
 from penstock.media.transfer import Transfer
 from penstock.metrics import Metrics
 from penstock.recordings.recordings import Recordings
@@ -39,6 +40,7 @@ class Gateway:
     upstream: Upstream
     transfer: Transfer
     media: MediaFiles
+    quota: StorageQuota
     jobs: Jobs
     callbacks: Callbacks
     webhooks: WebhookSecrets

@@ -120,6 +120,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 30.0
     concurrent_jobs: Annotated[Count, Meta(description="Most generations that one process runs at a time.")] = 10_000
 
+    storage_bytes_per_org: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Most bytes of files, of requests and recordings, that one organization may have stored; "
+            "above, new images, videos and imports are refused. 0: no limit.",
+        ),
+    ] = 100 * 1024**3
     json_bytes: Annotated[Count, Meta(description="Largest JSON body.")] = 32 * 1024**2
     form_bytes: Annotated[Count, Meta(description="Largest multipart body.")] = 64 * 1024**2
     image_bytes: Annotated[Count, Meta(description="Largest image that a caller may send or name.")] = 20 * 1024**2

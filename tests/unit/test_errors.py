@@ -20,6 +20,7 @@ TABLE = """
     METHOD_NOT_ALLOWED        405  invalid_request_error
     CONFLICT                  409  invalid_request_error
     PAYLOAD_TOO_LARGE         413  invalid_request_error
+    STORAGE_QUOTA_EXCEEDED    413  insufficient_quota
     UNSUPPORTED_MEDIA_TYPE    415  invalid_request_error
     HEADERS_TOO_LARGE         431  invalid_request_error
     RATE_LIMITED              429  rate_limit_error

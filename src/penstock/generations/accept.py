@@ -41,8 +41,9 @@ class Accepted:
 async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted:
     """Accept a call. After this it is charged once or not at all, and its generation ends, also after a crash.
 
-    Raises InsufficientBalance, or RateLimited when a limit of the key is reached.
+    Raises InsufficientBalance, RateLimited when a limit of the key is reached, or StorageQuotaExceeded.
     """
+    await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
     caller = call.caller
     validated = planned.validated

@@ -12,6 +12,7 @@ from msgspec import Meta
 from penstock.errors import InvalidRequest
 from penstock.imaging.formats import extension
 from penstock.imaging.sniff import sniff
+from penstock.media.quota import StorageQuota
 from penstock.recordings.recordings import SHOWN_REQUEST_BYTES, RecordedResult, Recordings
 from penstock.schema import Output, StoredOutput
 from penstock.store.base import ConstraintViolated, Row, Store
@@ -132,19 +133,27 @@ async def export_recording(
 
 
 async def import_recording(
-    store: Store, recordings: Recordings, org_id: str, document: Any, media: Mapping[str, bytes], now_ms: int
+    store: Store,
+    recordings: Recordings,
+    org_id: str,
+    document: Any,
+    media: Mapping[str, bytes],
+    now_ms: int,
+    quota: StorageQuota | None = None,
 ) -> str:
     """Add the recording of a recording file to an organization. Returns its id.
 
     The id is always a new one, because ids of files are made from it. The id in the file is kept as `imported_id`, by
     which the organization can pin it. A file with the same contents is imported once: the second time this returns the
     id of the first. `document` is the decoded JSON, `media` the media files beside it by name. Raises InvalidRequest
-    when it is not a recording file or does not fit its media files.
+    when it is not a recording file or does not fit its media files, StorageQuotaExceeded when there is no room for it.
     """
     recording, request, outputs = read_document(document, media)
     import_digest = _import_digest(recording, outputs)
     if earlier := await _find_imported(store, org_id, import_digest):
         return earlier
+    if quota:
+        await quota.check(org_id, sum(stored.output.size_bytes for stored in outputs))
     recording_id = new_id("rec", now_ms)
     rows = await recordings.store_files(recording_id, outputs, is_imported=True)
     result = RecordedResult(

@@ -190,6 +190,7 @@ CREATE TABLE media (
 );
 CREATE INDEX media_by_request ON media (request_id, role, position);
 CREATE INDEX media_by_expiry ON media (expires_at_ms);
+CREATE INDEX media_by_org ON media (org_id, size_bytes);  -- for adding them up
 
 -- Webhook messages. A message is inserted in the transaction that ends its generation, and delivered afterwards.
 CREATE TABLE messages (

@@ -36,6 +36,12 @@ UPDATE media SET expires_at_ms = :at_ms WHERE id IN (
 -- Every file that should be in storage.
 SELECT id, size_bytes, expires_at_ms FROM media UNION ALL SELECT media_id, size_bytes, NULL FROM recording_files;
 
+-- name: get_stored_bytes
+-- The bytes of all files of an organization.
+SELECT COALESCE((SELECT SUM(size_bytes) FROM media WHERE org_id = :org_id), 0)
+    + COALESCE((SELECT SUM(size_bytes) FROM recording_files
+        JOIN recordings ON recordings.id = recording_files.recording_id WHERE recordings.org_id = :org_id), 0) AS bytes;
+
 -- name: list_file_digests
 -- Every file that should be in storage, with its SHA-256.
 SELECT id, size_bytes, sha256 FROM media UNION ALL SELECT media_id, size_bytes, sha256 FROM recording_files;

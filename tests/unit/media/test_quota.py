@@ -1,0 +1,73 @@
+"""The storage quota of an organization."""
+
+import json
+
+import msgspec
+import pytest
+
+from penstock.errors import StorageQuotaExceeded
+from penstock.recordings import files
+from tests.gateway import OpenGateway, RunningGateway, sqlite_only
+
+
+async def stored_bytes(running: RunningGateway, org_id: str) -> int:
+    row = await running.gateway.store.one("get_stored_bytes", org_id=org_id)
+    assert row is not None
+    return int(row["bytes"])
+
+
+async def test_the_files_of_requests_and_recordings_are_counted(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        org_id = running.caller.org_id
+        assert await stored_bytes(running, org_id) == 0
+        await running.image()
+        one = await stored_bytes(running, org_id)
+        assert one == sum(file.size_bytes for file in await running.storage.list_files())
+        await running.image(headers={"x-service-replay": "record"})
+        assert await stored_bytes(running, org_id) == 3 * one
+        assert await stored_bytes(running, (await running.create_caller_in_new_org()).org_id) == 0
+
+
+@sqlite_only
+async def test_a_full_organization_makes_nothing_more_until_it_deletes(open_gateway: OpenGateway) -> None:
+    async with open_gateway(storage_bytes_per_org=1) as running:
+        await running.image()
+        running.clock.advance(31)
+        with pytest.raises(StorageQuotaExceeded, match="of its 1"):
+            await running.image()
+        with pytest.raises(StorageQuotaExceeded):
+            await running.video()
+        other = await running.create_caller_in_new_org()
+        await running.image(caller=other)  # has a quota of its own
+        (request,) = [row for row in await running.records() if row["status"] == "completed"]
+        await running.purge(request["id"])
+        running.clock.advance(31)
+        await running.image()
+
+
+@sqlite_only
+async def test_an_import_must_fit(open_gateway: OpenGateway) -> None:
+    async with open_gateway(storage_bytes_per_org=10**6) as running:
+        gateway = running.gateway
+        org_id = running.caller.org_id
+        await running.image(headers={"x-service-replay": "record"})
+        (row,) = await gateway.recordings.all(org_id)
+        row = await gateway.recordings.get(org_id, row["id"])
+        recording_file, _ = await files.export_recording(gateway.recordings, row, inline=True)
+        document = json.loads(msgspec.json.encode(recording_file))
+        stored = await running.storage.list_files()
+        running.clock.advance(31)
+        gateway.quota._max_bytes = await stored_bytes(running, org_id) + 10
+        with pytest.raises(StorageQuotaExceeded):
+            await files.import_recording(
+                gateway.store, gateway.recordings, org_id, document, {}, running.clock.now_ms(), gateway.quota
+            )
+        assert [file.key for file in stored] == [file.key for file in await running.storage.list_files()]
+
+
+@sqlite_only
+async def test_a_quota_of_zero_is_none(open_gateway: OpenGateway) -> None:
+    async with open_gateway(storage_bytes_per_org=0) as running:
+        await running.image()
+        running.clock.advance(31)
+        await running.image()
