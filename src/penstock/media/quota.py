@@ -30,6 +30,7 @@ class StorageQuota:
             until = self._clock.monotonic() + _CACHE_SECONDS
             self._used[org_id] = (until, used)  # calls that come meanwhile use the old sum instead of adding up, too
             used = await self._sum(org_id)
+            self._used[org_id] = (until, used)
         if used + max(1, more_bytes) > self._max_bytes:
             raise StorageQuotaExceeded(
                 f"Your organization has stored {used} bytes of its {self._max_bytes}. Delete recordings, purge "

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LoopTurns
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
@@ -77,7 +77,8 @@ class Transfer:
     async def load_input(self, role: str, source: UploadedFile | str, param: str, *, for_org: str) -> InputImage:
         """Read an uploaded file, a data URI or a URL, and return it as a clean image.
 
-        Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image.
+        Raises InvalidRequest, which names the parameter, when it cannot be fetched or is not a usable image, and
+        Unavailable when that is not the caller's fault.
         """
         data = await self._read_source(source, param, for_org)
         if len(data) > self._settings.image_bytes:
@@ -112,7 +113,9 @@ class Transfer:
                 max_redirects=_MAX_REDIRECTS,
                 share=for_org,
             )
-        except (NotSent, MaybeSent):
+        except (NotSent, MaybeSent) as error:
+            if isinstance(error, NotSent) and error.local:
+                raise Unavailable(f"The URL of `{param}` cannot be fetched now: {error}.") from None
             response = None
         if response is None or response.status != 200:
             raise InvalidRequest(f"`{param}` has a URL that could not be fetched.", param=param)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
 from penstock.media import transfer as transfer_module
 from penstock.media.storage import storage_key
 from penstock.media.transfer import DownloadFailed, Transfer, UnusableFile
+from penstock.net.errors import LookupBusy
 from penstock.providers.spec import File
 from penstock.schema import Request
 from penstock.upstream.client import DownloadSource
@@ -107,6 +108,19 @@ async def test_input_urls_inside_the_network_of_the_gateway_are_refused(open_gat
         for url in ("https://127.0.0.1/x.png", "https://localhost/x.png", "https://[::1]/x.png"):
             with pytest.raises(InvalidRequest, match="URL that could not be fetched"):
                 await load(running.gateway.transfer, url)
+
+
+async def test_a_url_that_the_gateway_has_no_place_to_fetch_is_not_called_bad(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(*_: object, **__: object) -> None:
+        raise LookupBusy
+
+    async with open_gateway(works=False) as running:
+        transfer = running.gateway.transfer
+        monkeypatch.setattr(transfer._http_client, "fetch", fetch)
+        with pytest.raises(Unavailable, match="`image` cannot be fetched now: too many host names"):
+            await load(transfer, "https://images.test/x.png")
 
 
 async def test_input_images_are_stored_and_read_back(open_gateway: OpenGateway) -> None:
