@@ -5,7 +5,7 @@ from tests.api.http_calls import served_api
 from tests.api.raw_http import request, until
 from tests.gateway import OpenGateway, sqlite_only
 
-WISH = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
+IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64", "response_format": "b64_json"}
 
 
 def sleeps_for(clock: ManualClock, seconds: float) -> bool:
@@ -18,11 +18,11 @@ def sleeps_for(clock: ManualClock, seconds: float) -> bool:
 async def test_a_caller_who_hangs_up_during_the_delay_frees_the_call(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         path = "/compat/v1/images/generations"
-        assert (await api.call("POST", path, WISH, headers={"x-service-replay": "record"})).status == 200
+        assert (await api.call("POST", path, IMAGE, headers={"x-service-replay": "record"})).status == 200
         clock = api.running.clock
         headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "50000,60000"}
         async with await api.served.connect() as connection:
-            await connection.send(request("POST", path, key=api.running.key, body=WISH, headers=headers))
+            await connection.send(request("POST", path, key=api.running.key, body=IMAGE, headers=headers))
             await until(lambda: sleeps_for(clock, 50))
         await until(lambda: not sleeps_for(clock, 50))
 
@@ -31,11 +31,11 @@ async def test_a_caller_who_hangs_up_during_the_delay_frees_the_call(open_gatewa
 async def test_images_are_read_after_the_delay(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api:
         path = "/compat/v1/images/generations"
-        live = await api.call("POST", path, WISH, headers={"x-service-replay": "record"})
+        live = await api.call("POST", path, IMAGE, headers={"x-service-replay": "record"})
         clock = api.running.clock
         headers = {"x-service-replay": "replay-or-error", "x-service-replay-latency": "21000,43000"}
         async with await api.served.connect() as connection:
-            await connection.send(request("POST", path, key=api.running.key, body=WISH, headers=headers))
+            await connection.send(request("POST", path, key=api.running.key, body=IMAGE, headers=headers))
             await until(lambda: sleeps_for(clock, 21))
             clock.advance(21)
             await until(lambda: sleeps_for(clock, 22))
