@@ -49,7 +49,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         PublicUrl, Meta(description="URL under which callers reach the gateway; empty: made from host and port.")
     ] = ""
     behind_tls: Annotated[
-        bool, Meta(description="A proxy in front of the gateway provides TLS; required to listen beyond this machine.")
+        bool,
+        Meta(
+            description="A proxy in front of the gateway provides TLS. This or allow_plain_http is required to listen "
+            "beyond this machine."
+        ),
+    ] = False
+    allow_plain_http: Annotated[
+        bool,
+        Meta(
+            description="Listen beyond this machine although keys and prompts travel unencrypted, for example inside a "
+            "container whose port only this machine can reach. A warning is logged at each start."
+        ),
     ] = False
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="IP addresses of proxies whose X-Forwarded-* headers are believed.")

@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import which
 from typing import Annotated
 
+import structlog
 import typer
 import uvloop
 
@@ -31,8 +32,8 @@ def serve(
 ) -> None:
     """Run the gateway."""
     settings = load_settings(host=host, port=port, data=data, config=config)
-    _check_exposure(settings)
     configure_logs(settings.log_level)
+    _check_exposure(settings)
     # Processes that share a Postgres database may share the data folder; a SQLite database has one process.
     lock = nullcontext() if settings.database else lock_data_folder(settings.data)
     with lock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -40,11 +41,18 @@ def serve(
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Refuse to listen beyond this machine without TLS, because keys would travel unencrypted."""
-    if settings.host not in ("127.0.0.1", "::1", "localhost") and not settings.behind_tls:
+    """Refuse to listen beyond this machine without TLS, because keys would travel unencrypted; warn where that is
+    allowed.
+    """
+    if settings.host in ("127.0.0.1", "::1", "localhost") or settings.behind_tls:
+        return
+    if not settings.allow_plain_http:
         raise ValueError(
-            f"refusing to listen on {settings.host} without TLS: if a proxy in front provides it, set behind_tls = true"
+            f"refusing to listen on {settings.host} without TLS: if a proxy in front provides it, set "
+            "behind_tls = true; where nobody else can reach the port, set allow_plain_http = true"
         )
+    problem = "keys and prompts travel unencrypted: this process listens beyond this machine without TLS"
+    structlog.get_logger().warning(problem)
 
 
 def _collect_less_often() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.app import Welcome, lock_data_folder
 from penstock.commands import serve
@@ -46,12 +47,16 @@ def first_line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])  # noqa: S104
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104
 def test_listening_on_other_addresses_needs_tls(tmp_path: Path, host: str) -> None:
     ended = penstock("serve", "--host", host, "--data", tmp_path)
     assert ended.status == 1
     assert f"refusing to listen on {host} without TLS" in ended.err
-    serve._check_exposure(Settings(host=host, behind_tls=True))
+    with capture_logs() as logs:
+        serve._check_exposure(Settings(host=host, behind_tls=True))
+        assert logs == []
+        serve._check_exposure(Settings(host=host, allow_plain_http=True))
+        assert [line["log_level"] for line in logs] == ["warning"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])

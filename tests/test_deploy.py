@@ -1,0 +1,110 @@
+"""The files for containers, Kubernetes, systemd and proxies name settings, paths and limits that exist."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]  # comes with schemathesis
+
+from penstock import settings
+from penstock.api.routes import ROUTES
+from penstock.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+KUBERNETES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+FILES = [ROOT / "Dockerfile", ROOT / "compose.yaml", *sorted(path for path in (ROOT / "deploy").rglob("*.*"))]
+OTHER_VARIABLES = {"PENSTOCK_KEY", "PENSTOCK_URL", "PENSTOCK_CONFIG"}
+
+
+def kubernetes_objects() -> list[dict[str, Any]]:
+    return [found for path in KUBERNETES for found in yaml.safe_load_all(path.read_text())]
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    deployments = [found for found in kubernetes_objects() if found["kind"] == "Deployment"]
+    return {found["metadata"]["name"]: found["spec"]["template"]["spec"] for found in deployments}
+
+
+def test_every_variable_is_a_setting() -> None:
+    known = {variable for _, variable, _, _ in settings.rows()} | OTHER_VARIABLES
+    named = {(path.name, name) for path in FILES for name in re.findall(r"PENSTOCK_[A-Z_]+[A-Z]", path.read_text())}
+    assert len(named) > 15
+    assert sorted((path, name) for path, name in named if name not in known) == []
+
+
+def test_every_setting_in_a_comment_exists() -> None:
+    """Lines such as `#   behind_tls = true`."""
+    known = {name for name, *_ in settings.rows()}
+    named = {name for path in FILES for name in re.findall(r"^#   ([a-z_]+) = ", path.read_text(), re.MULTILINE)}
+    assert named, "nginx.conf names some"
+    assert named <= known
+
+
+def test_every_probe_is_a_path_of_the_gateway() -> None:
+    paths = {route.path for route in ROUTES}
+    probes = {path for file in FILES for path in re.findall(r"/(?:readyz|healthz|livez)\b", file.read_text())}
+    assert probes == {"/readyz", "/healthz"}
+    assert probes <= paths
+
+
+def test_processes_have_time_to_drain() -> None:
+    drain = Settings().drain_seconds
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    unit = (ROOT / "deploy" / "systemd" / "penstock.service").read_text()
+    graces = [pod["terminationGracePeriodSeconds"] for pod in pods().values()]
+    graces += [
+        int(compose["services"][name]["stop_grace_period"].removesuffix("s")) for name in ("gateway-1", "worker")
+    ]
+    graces.append(int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]))
+    pauses = [int(pause) for path in KUBERNETES for pause in re.findall(r"sleep: {seconds: (\d+)}", path.read_text())]
+    assert len(graces) == 5
+    assert min(graces) > drain + max(pauses)
+
+
+def test_proxies_take_the_largest_body() -> None:
+    largest = max(Settings().form_bytes, Settings().json_bytes)
+    sizes = [
+        int(size)
+        for path in (ROOT / "deploy" / "proxies").iterdir()
+        for size in re.findall(r"(?:client_max_body_size|max_size) (\d+)[mM]", path.read_text())
+    ]
+    assert len(sizes) == 3
+    assert all(size * 1_000_000 > largest for size in sizes)
+
+
+def test_containers_run_without_privileges() -> None:
+    for name, pod in pods().items():
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"], name
+        assert container["securityContext"]["readOnlyRootFilesystem"], name
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}, name
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    (user,) = re.findall(r"^USER (\d+)$", dockerfile, re.MULTILINE)
+    assert {pod["securityContext"]["runAsUser"] for pod in pods().values()} == {int(user)}
+
+
+def test_what_the_image_is_built_from_is_sent_to_the_builder() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    copied = {
+        source.removeprefix("./")
+        for line in re.findall(r"^COPY (?!--)(.*)$", dockerfile, re.MULTILINE)
+        for source in line.split()[:-1]
+    }
+    sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
+    assert copied == sent
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_budgets_and_services_select_pods_that_exist() -> None:
+    labels = [
+        found["spec"]["template"]["metadata"]["labels"]
+        for found in kubernetes_objects()
+        if found["kind"] == "Deployment"
+    ]
+    selectors = [
+        found["spec"]["selector"].get("matchLabels", found["spec"]["selector"])
+        for found in kubernetes_objects()
+        if "selector" in found.get("spec", {})
+    ]
+    assert len(selectors) == 5
+    assert all(selector in labels for selector in selectors)
