@@ -132,6 +132,27 @@ class Quote(msgspec.Struct, frozen=True):
     total: Nanos = ZERO
 
 
+class CostLine(msgspec.Struct, frozen=True, array_like=True):
+    """One line of what a request cost."""
+
+    metric: str  # what was priced, such as `image`, `second` or `output_token`; `reported`: the provider's own sum
+    quantity: int | float
+    unit_usd: str | None  # None for a sum that the provider reported
+    amount: Nanos
+
+
+class FailedAttempt(msgspec.Struct, frozen=True, array_like=True):
+    """A chat call to a provider that failed. Those of generations have rows of their own."""
+
+    provider: str
+    upstream_model: str
+    started_at_ms: int
+    ended_at_ms: int
+    kind: str
+    message: str | None  # None where it is not stored
+    http_status: int | None = None
+
+
 # ----------------------------------------------------------------------------------------------------------- generation
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.providers.spec import Model, Price
-from penstock.schema import Component, Quote, Request
+from penstock.schema import Component, CostLine, Quote, Request
 from penstock.upstream import translate
 from penstock.values import Nanos, nanos
 
@@ -29,22 +29,21 @@ def quote(model: Model, request: Request) -> Quote:
     return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls)))
 
 
-def actual_cost(
+def actual_lines(
     model: Model,
     request: Request,
     outputs: int,
     *,
     pixels: int | None = None,
     usage: Mapping[str, int] | None = None,
-) -> Decimal:
-    """Return the cost in dollars, not yet rounded, of the outputs of one call to a provider.
+) -> "tuple[Line, ...]":
+    """Return the cost, not yet rounded, of the outputs of one call to a provider.
 
     `model` has the prices of the moment at which the request was accepted, `pixels` counts the pixels of all outputs
     together, and `usage` is what the provider reported. An amount that is not known is taken as requested.
     """
     price = matching_price(model.prices, price_facts(model, request))
-    lines = _lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {}))
-    return sum((Decimal(line.usd) * line.quantity for line in lines), Decimal(0))
+    return tuple(_lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {})))
 
 
 # ----------------------------------------------------------------------------------------------------------- price rows
@@ -86,6 +85,9 @@ def _tier(short_side: int) -> str:
 # ---------------------------------------------------------------------------------------------------------------- lines
 
 
+REPORTED = "reported"
+
+
 class Line(NamedTuple):
     """A quantity at a price in dollars per unit."""
 
@@ -93,6 +95,31 @@ class Line(NamedTuple):
     metric: str
     quantity: Decimal
     is_input: bool = False
+
+    @property
+    def cost_usd(self) -> Decimal:
+        return Decimal(self.usd) * self.quantity
+
+
+def reported_line(usd: str) -> Line:
+    """Return the line for a sum that the provider reports."""
+    return Line(usd, REPORTED, Decimal(1))
+
+
+def cost_lines(lines: Iterable[Line], cost: Nanos) -> tuple[CostLine, ...]:
+    """Return lines as they are stored with a request: equal ones together, rounded so that they add up to the cost."""
+    quantities: dict[tuple[str, str], Decimal] = {}
+    for line in lines:
+        name = f"input_{line.metric}" if line.is_input else line.metric
+        key = (name, line.usd)
+        quantities[key] = quantities.get(key, Decimal(0)) + line.quantity
+    rest = cost
+    found: list[CostLine] = []
+    for index, ((metric, usd), quantity) in enumerate(quantities.items(), 1):
+        amount = rest if index == len(quantities) else nanos(Decimal(usd) * quantity)
+        rest = Nanos(rest - amount)
+        found.append(CostLine(metric, _plain(quantity), None if metric == REPORTED else usd, amount))
+    return tuple(found)
 
 
 def quote_of(lines: Iterable[Line]) -> Quote:
@@ -102,16 +129,19 @@ def quote_of(lines: Iterable[Line]) -> Quote:
 
 
 def _component(line: Line) -> Component:
-    is_whole = line.quantity == line.quantity.to_integral_value()
-    quantity = int(line.quantity) if is_whole else float(line.quantity)
+    quantity = _plain(line.quantity)
     return Component(
         type="input" if line.is_input else "output",
         metric=line.metric,
         quantity=quantity,
         billable_quantity=quantity,
         unit_usd=line.usd,
-        total=nanos(Decimal(line.usd) * line.quantity),
+        total=nanos(line.cost_usd),
     )
+
+
+def _plain(quantity: Decimal) -> int | float:
+    return int(quantity) if quantity == quantity.to_integral_value() else float(quantity)
 
 
 def _lines(price: Price | None, amounts: "_Amounts") -> list[Line]:

@@ -8,49 +8,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.accounts.records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import Problem
-from penstock.schema import MODALITY, SLOT_MS, Call, Request
+from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import ZERO, Nanos, dollars, first_id, iso
+from penstock.values import ZERO, Nanos, dollars, first_id
 
-OPEN_STATUSES = ("pending", "processing")
+KINDS = ("image", "edit", "upscale", "video", "chat")
 STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
 _LOWEST_ID = "req_"
 _HIGHEST_ID = "req_~"
 _MAX_MESSAGE_CHARS = 1000
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
-    """A row of the table `requests`. Money is in nano-dollars."""
-
-    org_id: str
-    id: str
-    key_id: str
-    created_at_ms: int
-    model: str | None
-    modality: str | None
-    endpoint: str
-    status: str
-    hold: int
-    cost: int
-    duration_ms: int | None
-    error_code: str | None
-    error_message: str | None
-    session_id: str | None
-    trace_id: str | None
-    end_user: str | None
-    request_bytes: int | None
-    response_bytes: int | None
-    purged_at_ms: int | None
-    process_id: str | None
-
-    @property
-    def is_open(self) -> bool:
-        return self.status in OPEN_STATUSES
 
 
 class RequestEnd(msgspec.Struct, frozen=True):
@@ -62,6 +33,13 @@ class RequestEnd(msgspec.Struct, frozen=True):
     response_bytes: int | None = None
     error_code: str | None = None
     error_message: str | None = None
+    provider: str | None = None  # None: the one that was last asked, if any
+    upstream_model: str | None = None
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_lines: Sequence[CostLine] = ()  # of the cost before it was limited to the hold
+    attempts: Sequence[FailedAttempt] = ()  # of a chat call
 
     def columns(self) -> Row:
         return {
@@ -71,6 +49,13 @@ class RequestEnd(msgspec.Struct, frozen=True):
             "response_bytes": self.response_bytes,
             "error_code": self.error_code,
             "error_message": self.error_message[:_MAX_MESSAGE_CHARS] if self.error_message else None,
+            "provider": self.provider,
+            "upstream_model": self.upstream_model,
+            "input_tokens": self.input_tokens,
+            "cached_tokens": self.cached_tokens,
+            "output_tokens": self.output_tokens,
+            "cost_lines": encode_lines(self.cost_lines),
+            "attempts": encode_attempts(self.attempts),
         }
 
 
@@ -95,53 +80,61 @@ class Filters:
     created_before_ms: int | None = None
     key_id: str | None = None
     status: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    kind: str | None = None
+    user: str | None = None
+    search: str | None = None  # a part of the id or of the user; one that begins with `req_` is the beginning of the id
     summary: bool = False
 
     @property
     def low(self) -> str | None:
         """The id above which the rows lie."""
-        return None if self.created_after_ms is None else first_id("req", self.created_after_ms)
+        created = None if self.created_after_ms is None else first_id("req", self.created_after_ms)
+        if self.search is None or not self.search.startswith(_LOWEST_ID):
+            return created
+        # The last text before all that begin with the search: ids contain no character above `z`.
+        before = self.search[:-1] + chr(ord(self.search[-1]) - 1) + "~"
+        return max(created or "", before)
 
     @property
     def high(self) -> str | None:
         """The id below which the rows lie."""
-        return None if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
+        created = None if self.created_before_ms is None else first_id("req", self.created_before_ms + 1)
+        if self.search is None or not self.search.startswith(_LOWEST_ID):
+            return created
+        return min(created or _HIGHEST_ID, self.search + "~")
 
     @property
-    def equal(self) -> dict[str, str]:
-        """Columns that must have one value."""
+    def is_plain(self) -> bool:
+        """Whether only the time, the key and the status are given, which the usage slots count by."""
+        return (self.model, self.provider, self.kind, self.user, self.search) == (None,) * 5
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """The values that rows are compared with, as the query takes them."""
         wanted = {"key_id": self.key_id, "status": self.status}
-        return {name: value for name, value in wanted.items() if value is not None}
+        if self.is_plain:
+            return {name: value for name, value in wanted.items() if value is not None}
+        return {
+            **wanted,
+            "model": self.model,
+            "provider": self.provider,
+            "kind": self.kind,
+            "end_user": self.user,
+            "search": self.search,
+        }
 
     @property
     def query_suffix(self) -> str:
-        """The end of the name of the query for these columns: there is one for each index."""
-        names = [name.removesuffix("_id") for name in self.equal]
-        return "_of_" + "_and_".join(names) if names else ""
-
-
-def request_record(row: RequestRow) -> dict[str, Any]:
-    """Return a row as the request record of the interface."""
-    return {
-        "id": row.id,
-        "object": "request",
-        "created_at": iso(row.created_at_ms),
-        "model": row.model,
-        "modality": row.modality,
-        "endpoint": row.endpoint,
-        "status": row.status,
-        "cost": dollars(Nanos(row.cost)),
-        "currency": "usd",
-        "duration_ms": row.duration_ms,
-        "key_id": row.key_id,
-        "error_code": row.error_code,
-        "error_message": row.error_message,
-        "session_id": row.session_id,
-        "trace_id": row.trace_id,
-        "user": row.end_user,
-        "request_size_bytes": row.request_bytes,
-        "response_size_bytes": row.response_bytes,
-    }
+        """The end of the name of the query: there is one for each index, and the most selective is chosen."""
+        if self.is_plain:
+            names = [name.removesuffix("_id") for name in self.columns]
+            return "_of_" + "_and_".join(names) if names else ""
+        for name in ("user", "model", "provider"):
+            if getattr(self, name) is not None:
+                return f"_of_{name}"
+        return "_matching" if self.kind in (None, "chat") else "_of_kind"
 
 
 def trace_id(call: Call) -> str | None:
@@ -165,7 +158,7 @@ async def open_request(
 ) -> None:
     """Add the row of an accepted request; its modality is the task's unless one is given."""
     columns = _request_columns(call, request, modality or MODALITY.get(request.task))
-    await tx.run("add_request", **{**columns, **_NOT_ENDED, "status": status, "hold": hold, "process_id": process_id})
+    await tx.run("add_request", **columns, **_NOT_ENDED, status=status, hold=hold, process_id=process_id)
 
 
 async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:
@@ -203,7 +196,13 @@ async def count_usage(tx: Transaction, ended: Iterable[Usage]) -> None:
         await tx.run_many("add_usage", rows)
 
 
-_NOT_ENDED = RequestEnd(status="pending").columns()
+_NOT_ENDED: Row = {
+    "cost": ZERO,
+    "duration_ms": None,
+    "response_bytes": None,
+    "error_code": None,
+    "error_message": None,
+}
 
 
 def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
@@ -211,6 +210,7 @@ def _request_columns(call: Call, request: Request, modality: str | None) -> Row:
         **_call_columns(call),
         "model": request.model,
         "modality": modality,
+        "kind": request.task,
         "end_user": request.values.get("user"),
         "session_id": call.headers.get("x-service-session-id") or request.values.get("session_id"),
     }
@@ -243,7 +243,9 @@ class Requests:
         self._pager = Pager(store, "request", "req")
         self._catch_up = catch_up
 
-    async def reject(self, call: Call, problem: Problem, model: str | None, modality: str | None = None) -> None:
+    async def reject(
+        self, call: Call, problem: Problem, model: str | None, modality: str | None = None, kind: str | None = None
+    ) -> None:
         """Record a call that was refused before any provider was called."""
         duration_ms = int((self._clock.monotonic() - call.started) * 1000)
         end = RequestEnd("rejected", duration_ms=duration_ms, error_code=problem.code, error_message=problem.message)
@@ -252,16 +254,16 @@ class Requests:
             **end.columns(),
             "model": model,
             "modality": modality,
+            "kind": kind,
             "hold": 0,
-            "process_id": None,
             "end_user": None,
             "session_id": call.headers.get("x-service-session-id"),
         }
 
         async def write(tx: Transaction) -> None:
-            await tx.run("add_request", **row)
-            usage = Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
-            await count_usage(tx, [usage])
+            if await add_ended_requests(tx, [row]):
+                usage = Usage(call.caller.org_id, call.caller.key_id, end.status, call.at_ms // SLOT_MS, ZERO)
+                await count_usage(tx, [usage])
 
         await self._store.write(write, org_id=call.caller.org_id)
 
@@ -277,6 +279,11 @@ class Requests:
 
     async def list_records(self, org_id: str, filters: Filters) -> Page:
         """Return the matching records, newest first, and their summary if the filters ask for it."""
+        page = await self.list_page(org_id, filters)
+        return replace(page, data=[request_record(RequestRow(**row)) for row in page.data])
+
+    async def list_page(self, org_id: str, filters: Filters) -> Page:
+        """Return the matching rows, as `list_records` does."""
         if self._catch_up:
             await self._catch_up()
         page = await self._pager.page(
@@ -287,10 +294,9 @@ class Requests:
             low=filters.low,
             high=filters.high,
             query_suffix=filters.query_suffix,
-            **filters.equal,
+            **filters.columns,
         )
-        summary = await self._summary(org_id, filters) if filters.summary else None
-        return replace(page, data=[request_record(RequestRow(**row)) for row in page.data], summary=summary)
+        return replace(page, summary=await self._summary(org_id, filters) if filters.summary else None)
 
     async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
         """Return count and cost of everything that matches, on all pages.
@@ -302,6 +308,9 @@ class Requests:
         end_slot = (self._clock.now_ms() if before_ms is None else before_ms + 1) // SLOT_MS
         low = filters.low or _LOWEST_ID
         high = filters.high or _HIGHEST_ID
+        if not filters.is_plain:
+            sums = await self._store.slow("sum_matching_requests", org_id=org_id, low=low, high=high, **filters.columns)
+            return _summary(sums)
         wanted = {"key_id": filters.key_id or "", "status": filters.status or ""}
         if first_slot < end_slot:
             sums = await self._store.slow(
@@ -317,6 +326,10 @@ class Requests:
             )
         else:
             sums = await self._store.slow("sum_range", org_id=org_id, low=low, high=high)
-        matching = [row for row in sums if all(value in ("", row[name]) for name, value in wanted.items())]
-        cost = Nanos(sum(int(row["cost"]) for row in matching))
-        return {"total_cost": dollars(cost), "currency": "usd", "count": sum(int(row["count"]) for row in matching)}
+        return _summary([row for row in sums if all(value in ("", row[name]) for name, value in wanted.items())])
+
+
+def _summary(sums: Iterable[Row]) -> dict[str, Any]:
+    rows = list(sums)
+    cost = Nanos(sum(int(row["cost"]) for row in rows))
+    return {"total_cost": dollars(cost), "currency": "usd", "count": sum(int(row["count"]) for row in rows)}

@@ -123,6 +123,8 @@ class AsgiApp:
             self._rates.count_call(state.caller)
         if scope["query_string"]:
             state.query = query.parse(scope["query_string"])
+            if route.refuses_unknown_query:
+                query.check_names(route.query, state.query)
             query.read(route.query, state.query)
         if scope.get("extensions") is BODY_ARRIVED:
             body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
@@ -187,7 +189,7 @@ class AsgiApp:
                 log.warning("refusals of this key are not recorded for a minute", key_id=caller.key_id)
             return
         try:
-            await self._gateway.requests.reject(call, problem, _model(call), state.route.modality)
+            await self._gateway.requests.reject(call, problem, _model(call), state.route.modality, state.route.kind)
         except Exception as failure:  # the caller gets its response even if the record cannot be written
             log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
 

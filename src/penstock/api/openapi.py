@@ -6,8 +6,9 @@ from typing import Any
 
 from penstock import __version__
 from penstock.api.request_schemas import body
-from penstock.api.response_schemas import SCHEMAS, Schema, ref
+from penstock.api.response_schemas import SCHEMAS
 from penstock.api.route import Query, Route
+from penstock.api.schema_parts import Schema, ref
 from penstock.fields import Table
 
 _CONVERTOR = re.compile(r":\w+}")
@@ -30,6 +31,7 @@ _REASONS = {
     503: "The gateway cannot serve the call now.",
     504: "A provider took too long.",
 }
+_NOT_CHANGED = "Not changed since the response with this entity tag."
 _CURSORS = {"starting_after", "ending_before", "after"}
 _GENERATION = (402, 404, 409, 429, 502, 504)
 
@@ -134,7 +136,7 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     if route.gives == "page":
         yield 200, _response(route.summary, {"*/*": {"schema": {"type": "string"}}})
-        yield 304, _response("Not changed", None)
+        yield 304, _response(_NOT_CHANGED, None)
         return
     if route.gives == "text":
         yield 200, _response(route.summary, {"text/plain": {"schema": {"type": "string"}}})
@@ -148,6 +150,8 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         if route.fields is not None and "stream" in route.fields:
             content["text/event-stream"] = {"schema": {"type": "string"}}
         yield status, _response(route.summary, content)
+    if route.is_tagged:
+        yield 304, _response(_NOT_CHANGED, None)
 
 
 def _response(text: str, content: dict[str, Any] | None) -> dict[str, Any]:

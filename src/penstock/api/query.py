@@ -47,6 +47,15 @@ def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
     return {row.name: _value(row, query[row.name]) if row.name in query else row.default for row in rows}
 
 
+def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for a parameter that no row describes."""
+    names = [row.name for row in rows]
+    for name in query:
+        if name not in names:
+            allowed = f"allowed are {_quoted(names)}" if names else "this path takes none"
+            raise InvalidRequest(f"`{name[:64]}` is not a query parameter here; {allowed}.", param=name[:64])
+
+
 def page_url(path: str, rows: Sequence[Query], query: Mapping[str, str], cursor: str, at: str | None) -> str | None:
     """Return path and query of another page: the same filters, and the cursor at another id; None for no id."""
     if at is None:

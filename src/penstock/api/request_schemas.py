@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from penstock.accounts.keys import ADMIN
 from penstock.api.multipart import NAME_CHARS
-from penstock.api.response_schemas import FLAG, TEXT, Schema, array, one_of, open_object
+from penstock.api.schema_parts import FLAG, TEXT, Schema, array, one_of, open_object
 from penstock.fields import Field, Table
 
 _NOT_BLANK = r"\S"

@@ -1,11 +1,19 @@
 """List and retrieve request records."""
 
-from penstock.accounts.requests import STATUSES, Filters
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+from penstock.accounts.records import RequestRow
+from penstock.accounts.requests import KINDS, STATUSES, Filters
 from penstock.api import query
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
+from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.errors import NotFound
 from penstock.gateway import Gateway
+from penstock.generations.records import complete_records
 from penstock.schema import Call, Response
 
 REQUESTS_QUERY = (
@@ -15,13 +23,26 @@ REQUESTS_QUERY = (
     Query(name="created_before", type="time", about="Created at this moment or earlier."),
     Query(name="key_id", about="Made with this key."),
     Query(name="status", one_of=STATUSES, about="In this state."),
+    Query(name="model", about="Of this model, by the name in the call."),
+    Query(name="provider", about="Served by this provider, or last sent to it."),
+    Query(name="kind", one_of=KINDS, about="Of this kind."),
+    Query(name="user", about="Of this end user."),
+    Query(name="search", about="With this text in `user` or in the id; `req_…` is the beginning of the id."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
 )
 
 
 async def list_requests(gateway: Gateway, call: Call) -> Response:
     asked = query.read(REQUESTS_QUERY, call.query)
-    filters = Filters(
+    filters = read_filters(asked)
+    page = await gateway.requests.list_page(call.caller.org_id, filters)
+    records = await complete_records(gateway, call, [RequestRow(**row) for row in page.data])
+    body = page_body(call, REQUESTS_QUERY, replace(page, data=records))
+    return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
+
+
+def read_filters(asked: Mapping[str, Any]) -> Filters:
+    return Filters(
         limit=asked["limit"],
         starting_after=asked["starting_after"],
         ending_before=asked["ending_before"],
@@ -29,16 +50,33 @@ async def list_requests(gateway: Gateway, call: Call) -> Response:
         created_before_ms=asked["created_before"],
         key_id=asked["key_id"],
         status=asked["status"],
+        model=asked["model"],
+        provider=asked["provider"],
+        kind=asked["kind"],
+        user=asked["user"],
+        search=asked["search"],
         summary=asked["summary"],
     )
-    page = await gateway.requests.list_records(call.caller.org_id, filters)
-    body = page_body(call, REQUESTS_QUERY, page)
-    return Response(json={**body, "summary": page.summary} if filters.summary else body)
 
 
 async def retrieve_request(gateway: Gateway, call: Call) -> Response:
     request_id = path_id(call, "request_id", "req", "request")
-    record = await gateway.requests.get_record(call.caller.org_id, request_id)
-    if record is None:
+    row = await gateway.requests.get(call.caller.org_id, request_id)
+    if row is None:
         raise NotFound(f"No such request: {request_id}.")
-    return Response(json=record)
+    [record] = await complete_records(gateway, call, [row])
+    return tagged_response(call, record, [record])
+
+
+def tagged_response(call: Call, body: dict[str, Any], records: Sequence[Mapping[str, Any]]) -> Response:
+    """Return records with an entity tag, or status 304 to a caller who has them already.
+
+    URLs of outputs do not count: they are new each time.
+    """
+    stable = [{**record, "outputs": [output["id"] for output in record["outputs"]]} for record in records]
+    ends = [body.get(name) for name in ("next_page_url", "previous_page_url", "summary")]
+    digest = blake2b(encode([stable, ends]), digest_size=16).hexdigest()
+    headers = {"etag": f'W/"{digest}"', "cache-control": "private, no-cache"}
+    if call.headers.get("if-none-match") == headers["etag"]:
+        return Response(status=304, headers=headers)
+    return Response(json=body, headers=headers)

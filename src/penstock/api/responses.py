@@ -15,7 +15,7 @@ from penstock.schema import Response
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS = (204, 304)
 _JSON = "application/json"
@@ -52,7 +52,7 @@ def encode_body(response: Response) -> bytes:
     """Return the body of a response that is not a stream."""
     if response.body is not None:
         return response.body
-    return b"" if response.json is None else _encode(response.json)
+    return b"" if response.json is None else encode(response.json)
 
 
 def _headers(request_id: str, response: Response) -> list[tuple[bytes, bytes]]:

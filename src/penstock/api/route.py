@@ -56,6 +56,8 @@ class Route:
     status: int = 200
     also: tuple[tuple[int, str], ...] = ()  # further responses: status and schema
     modality: str | None = None
+    kind: str | None = None  # of its refused calls in the records
+    is_tagged: bool = False  # its response has an entity tag, and status 304 for a caller who has it already
     # May call a provider and cost money: refusals are recorded, and every error says whether repeating it is safe.
     generation: bool = False
     # Refused once the process has been told to stop.
@@ -65,6 +67,11 @@ class Route:
     def takes_work(self) -> bool:
         """Whether each call counts as a request of its key, also a refused one and a dry run."""
         return self.method == "POST" and self.needs_key
+
+    @property
+    def refuses_unknown_query(self) -> bool:
+        """Whether an unknown query parameter is an error. To the compatible API, clients may add their own."""
+        return self.path.startswith("/v1/")
 
     @property
     def needs_key(self) -> bool:

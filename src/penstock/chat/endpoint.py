@@ -1,7 +1,7 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -9,7 +9,7 @@ from penstock.accounts.chat_settlement import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.images import inline_images
-from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
+from penstock.chat.pricing import Usage, actual_cost, cost_lines, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
 from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
 from penstock.errors import Cancelled, Problem, UpstreamError
@@ -19,7 +19,7 @@ from penstock.generations.retrieve import mark_recorded
 from penstock.metrics import NO_PROVIDER
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
-from penstock.schema import Call, Request, Response
+from penstock.schema import Call, FailedAttempt, Request, Response
 from penstock.upstream.catalog import Candidate, Route, capable_route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
@@ -27,6 +27,7 @@ from penstock.values import ZERO, Nanos
 
 _IDLE_SECONDS = 60.0
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_MAX_MESSAGE_CHARS = 1000
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
 
 
@@ -72,31 +73,60 @@ class _ReservedCall:
     gateway: Gateway
     chat: ChatRequest
     reservation: Reservation
+    failed_attempts: list[FailedAttempt] = field(default_factory=list)
 
     def settle(
         self,
         status: str,
         *,
-        provider: str = NO_PROVIDER,
-        cost: Nanos = ZERO,
+        candidate: Candidate | None = None,
+        usage: Usage | None = None,
         response_bytes: int = 0,
         response: bytes = b"",
         problem: Problem | None = None,
     ) -> None:
-        """Record how the call ended and charge its cost; what exceeds the reserved amount is a loss. The `response` is
-        stored together with the request where the settings ask for it.
+        """Record how the call ended and charge the usage of the candidate that served it; what exceeds the reserved
+        amount is a loss. The `response` is stored together with the request where the settings ask for it.
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
+        model = candidate.model if candidate else None
+        cost = actual_cost(model, usage) if model and usage else ZERO
+        last = self.failed_attempts[-1] if self.failed_attempts else None
+        provider = candidate.provider.slug if candidate else None
         end = RequestEnd(
             status,
             cost,
             duration_ms,
             response_bytes,
             problem.code if problem else None,
-            self._stored_message(problem) if problem else None,
+            self._stored_message(problem.message) if problem else None,
+            provider=provider or (last.provider if last else None),
+            upstream_model=model.upstream if model else last.upstream_model if last else None,
+            input_tokens=usage.input if usage else None,
+            cached_tokens=usage.cached if usage else None,
+            output_tokens=usage.output if usage else None,
+            cost_lines=cost_lines(model, usage) if model and usage else (),
+            attempts=self.failed_attempts,
         )
         self.gateway.chat_settlement.settle_later(self.reservation, end, self._payload(response))
-        self.gateway.metrics.count_generation(provider, "chat", status, min(cost, self.reservation.amount))
+        charged = min(cost, self.reservation.amount)
+        self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
+
+    def add_failure(self, candidate: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
+        """Note a failed attempt for the record, and return the failure."""
+        failure = Failure.from_error(problem)
+        attempts = self.failed_attempts
+        attempt = FailedAttempt(
+            candidate.provider.slug,
+            candidate.model.upstream,
+            attempts[-1].ended_at_ms if attempts else self.reservation.call.at_ms,
+            self.gateway.clock.now_ms(),
+            failure.kind,
+            self._stored_message(problem.message)[:_MAX_MESSAGE_CHARS],
+            problem.status if isinstance(problem, AttemptFailed) else None,
+        )
+        attempts.append(attempt)
+        return failure
 
     @property
     def stores_payload(self) -> bool:
@@ -108,9 +138,9 @@ class _ReservedCall:
         expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
         return Payload(self.reservation.call.body, response, expires_at_ms)
 
-    def _stored_message(self, problem: Problem) -> str:
+    def _stored_message(self, message: str) -> str:
         """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
-        return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else problem.message
+        return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else message
 
 
 async def _forward(reserved: _ReservedCall, route: Route) -> Response:
@@ -124,7 +154,7 @@ async def _forward(reserved: _ReservedCall, route: Route) -> Response:
             else:
                 response = await _forward_whole(reserved, candidate)
         except (AttemptFailed, OutcomeUnknown) as problem:
-            failure = Failure.from_error(problem)
+            failure = reserved.add_failure(candidate, problem)
             failures.append(failure)
             _record_health(reserved.gateway, candidate, failure)
             if not failure.allows_failover:
@@ -175,8 +205,7 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
     if usage is None:
         usage = estimated_usage(chat, output_bytes=sum(len(bytes(choice)) for choice in completion.choices))
     body = rename_finish_reasons(reply.body, _finish_reasons(candidate))
-    cost = actual_cost(candidate.model, usage)
-    reserved.settle("completed", provider=provider.slug, cost=cost, response_bytes=len(body), response=body)
+    reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body)
 
 
@@ -250,13 +279,13 @@ async def _relay_events(
             reserved.gateway.health.record_failure(provider.slug, candidate.model.upstream, "broken")
             status = "upstream_failure"
             problem = UpstreamError(f"{provider.name} {fault}.")
+            reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
-        cost = ZERO if status == "upstream_failure" else _stream_cost(reserved.chat, candidate, relay)
         reserved.settle(
             status,
-            provider=provider.slug,
-            cost=cost,
+            candidate=candidate,
+            usage=None if status == "upstream_failure" else _stream_usage(reserved.chat, relay),
             response_bytes=relay.size_bytes,
             response=bytes(stored or b""),
             problem=problem,
@@ -272,7 +301,6 @@ def _describe(gateway: Gateway, candidate: Candidate, broken: StreamBroken) -> s
     return f"{broken}: {message.rstrip('.')}"
 
 
-def _stream_cost(chat: ChatRequest, candidate: Candidate, relay: Relay) -> Nanos:
-    """Return the cost of what was sent; without reported usage, each event counts as one token."""
-    usage = relay.usage or estimated_usage(chat, output_tokens=relay.event_count)
-    return actual_cost(candidate.model, usage)
+def _stream_usage(chat: ChatRequest, relay: Relay) -> Usage:
+    """Return the usage of what was sent; where the provider reports none, each event counts as one token."""
+    return relay.usage or estimated_usage(chat, output_tokens=relay.event_count)

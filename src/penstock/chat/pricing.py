@@ -6,10 +6,10 @@ from functools import cache
 
 import msgspec
 
-from penstock.accounts.prices import Line, quote_of
+from penstock.accounts.prices import REPORTED, Line, quote_of
 from penstock.chat.request import ChatRequest
 from penstock.providers.spec import Model, Price
-from penstock.schema import Quote
+from penstock.schema import CostLine, Quote
 from penstock.values import ZERO, Nanos, nanos
 
 # Averages, for usage that a provider does not report.
@@ -88,6 +88,14 @@ def actual_cost(model: Model, usage: Usage) -> Nanos:
     return max(ZERO, _token_rate(price).nanos(usage.input, usage.output, usage.cached)) if price else ZERO
 
 
+def cost_lines(model: Model, usage: Usage) -> tuple[CostLine, ...]:
+    """Return the lines of `actual_cost`; their amounts add up to it."""
+    if (usd := usage.cost_usd) is not None:
+        return (CostLine(REPORTED, 1, None, nanos(usd)),)
+    price = _price_for(model, usage.input)
+    return _token_rate(price).lines(usage.input, usage.output, usage.cached) if price else ()
+
+
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
     """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
     return Usage(
@@ -114,6 +122,7 @@ def _price_for(model: Model, input_tokens: int) -> Price | None:
 _UNITS_PER_NANO = 10**12
 _HALF_NANO = _UNITS_PER_NANO // 2
 _UNITS_PER_USD = _UNITS_PER_NANO * 10**9
+_METRICS = ("input_token", "output_token", "cached_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,24 @@ class _TokenRate:
     input: int
     output: int
     cached: int
+    usd: tuple[str, str, str]  # the same prices in dollars
+
+    def lines(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> tuple[CostLine, ...]:
+        """Return what each kind of token costs. Fractions of nano-dollars are carried over to the next line."""
+        counts = (input_tokens - cached_tokens, output_tokens, cached_tokens)
+        found = []
+        sum_before = ZERO
+        units = _HALF_NANO
+        for metric, count, rate, usd in zip(
+            _METRICS, counts, (self.input, self.output, self.cached), self.usd, strict=True
+        ):
+            if not count:
+                continue
+            units += rate * count
+            total = Nanos(max(0, units // _UNITS_PER_NANO))
+            found.append(CostLine(metric, count, usd, Nanos(total - sum_before)))
+            sum_before = total
+        return tuple(found)
 
     def nanos(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Nanos:
         """Return the price of tokens, of which the cached ones are part of the input; rounded once, half up."""
@@ -136,5 +163,6 @@ def _token_rate(price: Price) -> _TokenRate:
 
 @cache
 def _parsed_rate(input_usd: str, output_usd: str, cached_usd: str) -> _TokenRate:
-    amounts = [int(Decimal(usd) * _UNITS_PER_USD) for usd in (input_usd, output_usd, cached_usd)]
-    return _TokenRate(*amounts)
+    usd = (input_usd, output_usd, cached_usd)
+    per_input, per_output, per_cached = (int(Decimal(price) * _UNITS_PER_USD) for price in usd)
+    return _TokenRate(per_input, per_output, per_cached, usd)

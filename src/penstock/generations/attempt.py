@@ -5,12 +5,11 @@ import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from penstock.accounts.prices import actual_cost
+from penstock.accounts.prices import Line, actual_lines, reported_line
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -85,14 +84,14 @@ class _Attempt:
             result, outputs = await self._store_outputs(result)
         except AttemptFailed as problem:
             self._report_failure(problem)
-            await self._record("failed", kind=problem.kind, message=problem.message)
+            await self._record("failed", kind=problem.kind, message=problem.message, http_status=problem.status)
             return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
         except OutcomeUnknown as problem:
             self.gateway.health.record_failure(slug, upstream, "timeout")
             await self._record("unknown", kind="timeout", message=problem.message)
             return Failure.from_error(problem, self.part.count)
         self.gateway.health.record_success(slug, upstream)
-        return AttemptResult(self.part, self.id, result, outputs, self._cost_usd(result, outputs))
+        return AttemptResult(self.part, self.id, result, outputs, self._price_lines(result, outputs))
 
     def _report_failure(self, problem: AttemptFailed) -> None:
         """Refusing one request says nothing about the provider's health."""
@@ -158,9 +157,16 @@ class _Attempt:
                 candidate=self.part.candidate_index,
                 count=self.part.count,
                 provider=self.provider.slug,
+                upstream_model=self.candidate.model.upstream,
                 at_ms=gateway.clock.now_ms(),
             )
-            await tx.run("start_request", id=job.id, org_id=job.org_id)
+            await tx.run(
+                "start_request",
+                id=job.id,
+                org_id=job.org_id,
+                provider=self.provider.slug,
+                upstream_model=self.candidate.model.upstream,
+            )
 
         await gateway.store.write(write)
 
@@ -343,9 +349,9 @@ class _Attempt:
             failpoint("media.after_fsync")
         return tuple(outputs)
 
-    def _cost_usd(self, result: Result, outputs: Sequence[StoredOutput]) -> Decimal:
+    def _price_lines(self, result: Result, outputs: Sequence[StoredOutput]) -> tuple[Line, ...]:
         """The cost that the provider reports, else the price of what was delivered."""
         if result.cost_usd is not None:
-            return Decimal(result.cost_usd)
+            return (reported_line(result.cost_usd),)
         pixels = sum((stored.output.width or 0) * (stored.output.height or 0) for stored in outputs)
-        return actual_cost(self.candidate.model, self.job.request, len(outputs), pixels=pixels, usage=result.usage)
+        return actual_lines(self.candidate.model, self.job.request, len(outputs), pixels=pixels, usage=result.usage)

@@ -7,6 +7,7 @@ import structlog
 
 from penstock.accounts import transfers
 from penstock.accounts.payloads import expiry_ms
+from penstock.accounts.prices import cost_lines
 from penstock.accounts.requests import RequestEnd, count_usage, end_request
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
@@ -73,7 +74,16 @@ async def complete(
         if recording:
             await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
         hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
-        end = RequestEnd("completed", hold_end.charged, max(0, now - job.row.created_at_ms))
+        end = RequestEnd(
+            "completed",
+            hold_end.charged,
+            max(0, now - job.row.created_at_ms),
+            provider=result.provider if attempts else None,
+            upstream_model=attempts[0].part.candidate.model.upstream if attempts else None,
+            input_tokens=_reported_tokens(attempts, "input"),
+            output_tokens=_reported_tokens(attempts, "output"),
+            cost_lines=cost_lines([line for attempt in attempts for line in attempt.price_lines], cost),
+        )
         usage = await end_request(tx, job.org_id, job.id, end)
         assert usage is not None, "a generation and its request end in one transaction"
         await _queue_message(tx, job.row, "completed", now, outputs=[{"url": url} for url in urls])
@@ -91,6 +101,12 @@ async def complete(
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
     gateway.deliveries.wake()
+
+
+def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None:
+    """The tokens that the provider reports, for models that are billed by the token."""
+    reported = [attempt.result.usage[name] for attempt in attempts if name in attempt.result.usage]
+    return sum(reported) if reported else None
 
 
 async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: int) -> list[str]:

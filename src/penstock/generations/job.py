@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from penstock.accounts.prices import restore_prices
+from penstock.accounts.prices import Line, restore_prices
 from penstock.gateway import Gateway
 from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
@@ -72,7 +72,11 @@ class AttemptResult:
     attempt_id: str
     result: Result
     outputs: tuple[StoredOutput, ...]
-    cost_usd: Decimal  # not rounded; the sum over all attempts is
+    price_lines: tuple[Line, ...]  # what it cost; not rounded, the sum over all attempts is
+
+    @property
+    def cost_usd(self) -> Decimal:
+        return sum((line.cost_usd for line in self.price_lines), Decimal(0))
 
 
 def part_sizes(count: int, native_n: int) -> list[int]:
@@ -168,6 +172,7 @@ async def record_attempt(
     result: Result | None = None,
     kind: FailureKind | None = None,
     message: str | None = None,
+    http_status: int | None = None,
 ) -> None:
     """Store what became of an attempt. Waits for a store that is unavailable: losing the provider's id for a job would
     lose something paid for.
@@ -176,7 +181,16 @@ async def record_attempt(
 
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)
-        await set_attempt(tx, attempt_id, state, gateway.clock.now_ms(), result=result, kind=kind, message=message)
+        await set_attempt(
+            tx,
+            attempt_id,
+            state,
+            gateway.clock.now_ms(),
+            result=result,
+            kind=kind,
+            message=message,
+            http_status=http_status,
+        )
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
 
@@ -190,6 +204,7 @@ async def set_attempt(
     result: Result | None = None,
     kind: FailureKind | None = None,
     message: str | None = None,
+    http_status: int | None = None,
     cost: Nanos | None = None,
 ) -> None:
     """Update an attempt that has not ended.
@@ -205,6 +220,7 @@ async def set_attempt(
         ref=msgspec.json.encode(dict(result.ref)) if result else None,
         failure_kind=kind,
         failure_message=message,
+        http_status=http_status,
         cost=cost,
         at_ms=at_ms,
     )

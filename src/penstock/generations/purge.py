@@ -2,6 +2,7 @@
 
 import msgspec
 
+from penstock.accounts.records import attempts_without_messages
 from penstock.errors import Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -33,7 +34,8 @@ async def purge(gateway: Gateway, call: Call) -> Response:
             result = _result_without_files(row)
             await tx.run("purge_generation", id=request_id, org_id=org_id, plan=plan, result=result)
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
-        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms())
+        attempts = attempts_without_messages(record)
+        await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
         await tx.run("delete_payload", request_id=request_id, org_id=org_id)
         if row and row.status == "failed":
             await tx.run("purge_message", request_id=request_id, org_id=org_id, body=failure_event_body(row, "Purged."))

@@ -111,11 +111,13 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     candidate: int  # index into the plan's candidates
     count: int
     provider: str
+    upstream_model: str
     state: str
     upstream_id: str | None
     ref: bytes | None  # what the provider needs to find the job again, as JSON
     failure_kind: FailureKind | None
     failure_message: str | None
+    http_status: int | None
     cost: int | None
     check_at_ms: int | None
     checks: int

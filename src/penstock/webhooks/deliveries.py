@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -64,10 +64,12 @@ class DeliveryResult:
     """How a delivery ended; `text` is shown to operators."""
 
     text: str
+    status: int | None = None  # of the receiver's response
     delivered: bool = False
     counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
     known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
+    started_at_ms: int | None = None  # None when nothing was sent
 
 
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
@@ -219,12 +221,13 @@ class Deliveries:
     # ------------------------------------------------------------------------------------------------------ delivering
 
     async def _deliver(self, message: LeasedMessage) -> None:
+        started_at_ms = self._clock.now_ms()
         try:
             with self._occupy_place(message):
-                result = await self._send(message)
+                result = replace(await self._send(message), started_at_ms=started_at_ms)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
-                await self._record(message, _INTERRUPTED)
+                await self._record(message, replace(_INTERRUPTED, started_at_ms=started_at_ms))
             raise
         failpoint("hook.sent")
         if result.delivered:
@@ -270,7 +273,7 @@ class Deliveries:
             return DeliveryResult(str(problem), counts=not problem.local)
         except MaybeSent as problem:
             return DeliveryResult(str(problem))
-        return DeliveryResult(f"status {status}", delivered=200 <= status < 300)
+        return DeliveryResult(f"status {status}", status, delivered=200 <= status < 300)
 
     async def _headers(self, message: LeasedMessage) -> dict[str, str]:
         timestamp = self._clock.now_ms() // 1000
@@ -284,23 +287,40 @@ class Deliveries:
 
     async def _record(self, message: LeasedMessage, result: DeliveryResult) -> None:
         """End the message or schedule its next delivery. Changes nothing when the lease has passed on."""
-        values = {"id": message.id, "lease_token": message.lease_token, "result": result.text[:_RESULT_CHARS_MAX]}
+        text = result.text[:_RESULT_CHARS_MAX]
+        values: Row = {"id": message.id, "lease_token": message.lease_token, "result": text}
         deliveries = message.deliveries + result.counts
         if result.delivered or deliveries > len(self._delays) or message.unrecorded > _UNRECORDED_MAX:
             state = "delivered" if result.delivered else "exhausted"
-            end = {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms(), **values}
-            recorded = await self._store.write(lambda tx: tx.run("end_message", **end))
+            change = "end_message"
+            values |= {"state": state, "deliveries": deliveries, "at_ms": self._clock.now_ms()}
         else:
             seconds = self._delays[deliveries - 1] if result.counts else _LOCAL_PAUSE_SECONDS
             wait_ms = seconds * 1000 * (1 + random.uniform(0, _JITTER))  # noqa: S311 (spreads load, hides nothing)
-            retry = {
+            change = "postpone_message"
+            values |= {
                 "deliveries": deliveries,
                 "unrecorded": 0 if result.known else message.unrecorded,
                 "next_at_ms": self._clock.steady_ms() + round(wait_ms),
-                **values,
             }
-            recorded = await self._store.write(lambda tx: tx.run("postpone_message", **retry))
-        lost = "" if recorded else " (not recorded: the lease was lost)"
+        ended_at_ms = self._clock.now_ms()
+
+        async def write(tx: Transaction) -> bool:
+            if not await tx.run(change, **values):
+                return False
+            if result.started_at_ms is not None:
+                await tx.run(
+                    "add_delivery",
+                    message_id=message.id,
+                    number=message.lease_token,
+                    started_at_ms=result.started_at_ms,
+                    ended_at_ms=ended_at_ms,
+                    http_status=result.status,
+                    result=text,
+                )
+            return True
+
+        lost = "" if await self._store.write(write) else " (not recorded: the lease was lost)"
         _log.info("webhook %s, delivery %d: %s%s", message.id, deliveries, result.text, lost)
 
     # ------------------------------------------------------------------------------------------------------- operators

@@ -30,8 +30,9 @@ DAMAGE = {
     "UPDATE generations SET status = 'queued', deadline_ms = 0 WHERE status = 'completed'": "overdue: ",
     "UPDATE requests SET purged_at_ms = 1 WHERE status = 'completed'": "purged: ",
     "UPDATE attempts SET state = 'completed', cost = 7 WHERE state = 'failed'": "losses: ",
-    "INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, state, created_at_ms,"
-    " updated_at_ms) SELECT 'att_x', request_id, org_id, round, part, candidate + 1, count, provider, 'failed', 1, 1"
+    "INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, upstream_model, state,"
+    " created_at_ms, updated_at_ms)"
+    " SELECT 'att_x', request_id, org_id, round, part, candidate + 1, count, provider, upstream_model, 'failed', 1, 1"
     " FROM attempts WHERE state = 'failed';"
     "UPDATE attempts SET state = 'unknown' WHERE state = 'failed' AND id <> 'att_x'": "attempts: ",
     "DELETE FROM usage_slots": "usage: ",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts.requests import OPEN_STATUSES
+from penstock.accounts.records import OPEN_STATUSES
 from penstock.errors import Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller

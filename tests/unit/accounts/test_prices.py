@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.accounts.prices import actual_cost, price_facts, quote, restore_prices, snapshot_prices
+from penstock.accounts.prices import actual_lines, price_facts, quote, restore_prices, snapshot_prices
 from penstock.providers import openai_compatible
 from penstock.providers.convert import allowed_seconds, closest_resolution, pixels, with_unit
 from penstock.providers.spec import Model, Operation, Price, Reply, Result, converted, emulated, passthrough
@@ -25,6 +25,10 @@ def priced_model(price: Price | None, op: Operation = openai_compatible.IMAGE, *
 def image_request(task: str = "image", inputs: int = 0, **values: Any) -> Request:
     images = tuple(Input("image", f"med_{n}", "image/png", 1000, 500, 1) for n in range(inputs))
     return Request(task=task, model="m", values={"prompt": "a pear", **values}, inputs=images)
+
+
+def actual_cost(*arguments: Any, **more: Any) -> Decimal:
+    return sum((line.cost_usd for line in actual_lines(*arguments, **more)), Decimal(0))
 
 
 def test_price_per_image() -> None:

@@ -17,6 +17,7 @@ from penstock.accounts.requests import (
     Requests,
     count_usage,
     end_request,
+    ended_request,
     open_request,
     trace_id,
 )
@@ -64,6 +65,11 @@ async def open_one(store: Store, call: Call, hold: int = 50) -> None:
     await store.write(write)
 
 
+async def start_one(store: Store, call: Call, provider: str = "lab") -> None:
+    values = {"id": call.id, "org_id": call.caller.org_id, "provider": provider, "upstream_model": "easel"}
+    await store.write(lambda tx: tx.run("start_request", **values))
+
+
 async def end_one(store: Store, call: Call, status: str, cost: int = 0, **fields: Any) -> bool:
     end = RequestEnd(status, Nanos(cost), **fields)
 
@@ -103,8 +109,16 @@ async def test_a_request_from_opening_to_end(database: Database) -> None:
             "user": "ann",
             "request_size_bytes": 7,
             "response_size_bytes": None,
+            "kind": "image",
+            "provider": None,
+            "executed_model": None,
+            "input_tokens": None,
+            "cached_tokens": None,
+            "output_tokens": None,
+            "cost_lines": [],
+            "purged_at": None,
         }
-        await store.write(lambda tx: tx.run("start_request", id=call.id, org_id=call.caller.org_id))
+        await start_one(store, call)
         found = await requests.get_record(call.caller.org_id, call.id)
         assert found is not None
         assert found["status"] == "processing"
@@ -225,7 +239,7 @@ async def make_requests(store: Store, org_id: str, count: int, chance: random.Ra
         else:
             await open_one(store, call)
             if status == "processing":
-                await store.write(lambda tx, call=call: tx.run("start_request", id=call.id, org_id=org_id))  # type: ignore[misc]
+                await start_one(store, call)
             elif status != "pending":
                 cost = chance.randrange(10**9) if status == "completed" else 0
                 await end_one(store, call, status, cost)
@@ -332,3 +346,102 @@ async def test_summaries_are_exact(database: Database) -> None:
         page = await Requests(store, ManualClock(NOW)).list_records(org_id, Filters(summary=True))
         assert page.summary is not None
         assert page.summary["total_cost"] == Decimal("1000000.000000003")
+
+
+# --------------------------------------------------------------------------------------------------- combined filters
+
+
+async def add_ended(store: Store, rows: list[dict[str, Any]]) -> None:
+    await store.write(lambda tx: tx.run_many("add_ended_request", rows))
+
+
+def ended_row(org_id: str, at_ms: int, **columns: Any) -> dict[str, Any]:
+    call = make_call(org_id, at_ms)
+    end = RequestEnd(columns.pop("status", "completed"), Nanos(columns.pop("cost", 0)), 5)
+    return {**ended_request(call, REQUEST, "image", end), **columns}
+
+
+async def test_filters_can_be_combined_in_every_way_and_paged(database: Database) -> None:
+    """Against a plain list in memory: every combination of filters, page by page both ways, and the summary."""
+    chance = random.Random(5)
+    choices = {
+        "model": ["flux", "veo", None],
+        "provider": ["lab", "annex", None],
+        "kind": ["image", "video", "chat"],
+        "end_user": ["ann@a.example", "bob", None],
+        "status": ["completed", "upstream_failure"],
+        "key_id": list(KEYS),
+    }
+    async with database.open() as store:
+        org_id, other = await create_org(store), await create_org(store)
+        rows = [
+            ended_row(
+                org_id,
+                NOW + number,
+                cost=number,
+                **{name: chance.choice(values) for name, values in choices.items()},  # type: ignore[arg-type]
+            )
+            for number in range(90)
+        ]
+        await add_ended(store, [*rows, *(ended_row(other, NOW + number) for number in range(9))])
+        requests = Requests(store, ManualClock(NOW + 1000))
+        wanted: dict[str, list[Any]] = {
+            "model": [None, "flux"],
+            "provider": [None, "annex"],
+            "kind": [None, "video", "chat"],
+            "user": [None, "bob"],
+            "status": [None, "completed"],
+            "key_id": [None, "key_a"],
+            "search": [None, "@a.ex"],
+        }
+        for values in product(*wanted.values()):
+            asked = dict(zip(wanted, values, strict=True))
+            columns = {"end_user" if name == "user" else name: value for name, value in asked.items()}
+            text = columns.pop("search")
+            matching = [
+                row
+                for row in reversed(rows)
+                if all(value is None or row[name] == value for name, value in columns.items())
+                and (text is None or text in (row["end_user"] or ""))
+            ]
+            filters = Filters(limit=7, summary=True, **asked)
+            page = await requests.list_records(org_id, filters)
+            assert page.summary is not None
+            assert page.summary["count"] == len(matching), asked
+            assert page.summary["total_cost"] == dollars(Nanos(sum(row["cost"] for row in matching))), asked
+            found = [record["id"] for record in page.data]
+            while page.next_cursor:
+                page = await requests.list_records(org_id, replace(filters, starting_after=page.next_cursor))
+                found += [record["id"] for record in page.data]
+            assert found == [row["id"] for row in matching], asked
+            if page.previous_cursor:
+                back = await requests.list_records(org_id, replace(filters, ending_before=page.previous_cursor))
+                start = len(found) - len(page.data)
+                assert [record["id"] for record in back.data] == found[max(0, start - 7) : start], asked
+
+
+async def test_a_search_finds_parts_of_the_id_and_of_the_user(database: Database) -> None:
+    async with database.open() as store:
+        org_id = await create_org(store)
+        rows = [ended_row(org_id, NOW + number, end_user=f"user{number}%_") for number in range(12)]
+        await add_ended(store, rows)
+        requests = Requests(store, ManualClock(NOW + 1000))
+
+        async def found(text: str, **more: Any) -> list[str]:
+            page = await requests.list_records(org_id, Filters(limit=100, search=text, summary=True, **more))
+            assert page.summary is not None
+            assert page.summary["count"] == len(page.data)
+            return [record["id"] for record in page.data]
+
+        everything = [row["id"] for row in reversed(rows)]
+        sought = rows[4]["id"]
+        assert await found(sought) == [sought]
+        assert await found(sought[8:]) == [sought]
+        assert await found(sought[:-12]) == [sought]
+        assert await found("req_") == everything
+        assert await found(sought[:9]) == everything
+        assert await found("req_f") == await found("req_zz") == await found("nobody") == []
+        assert await found("user7") == await found("r7%") == [rows[7]["id"]]
+        assert await found("%_") == everything, "they are letters like any others"
+        assert await found("user1", created_after_ms=NOW + 5) == [rows[11]["id"], rows[10]["id"]]
+        assert await found(sought, created_after_ms=NOW + 5) == []

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from penstock.api import response_schemas
+from penstock.api import schema_parts
 from penstock.api.response_schemas import SCHEMAS
 
 EXAMPLES: dict[str, Any] = {
@@ -64,11 +64,9 @@ def test_a_schema_accepts_its_example_and_no_further_fields(name: str) -> None:
 
 
 def test_nullable_fields_accept_null() -> None:
-    assert response_schemas.or_null(response_schemas.TEXT) == {"type": ["string", "null"]}
-    assert response_schemas.or_null(response_schemas.one_of("a")) == {"type": ["string", "null"], "enum": ["a", None]}
-    assert response_schemas.or_null(response_schemas.ref("Key")) == {
-        "anyOf": [response_schemas.ref("Key"), {"type": "null"}]
-    }
+    assert schema_parts.or_null(schema_parts.TEXT) == {"type": ["string", "null"]}
+    assert schema_parts.or_null(schema_parts.one_of("a")) == {"type": ["string", "null"], "enum": ["a", None]}
+    assert schema_parts.or_null(schema_parts.ref("Key")) == {"anyOf": [schema_parts.ref("Key"), {"type": "null"}]}
 
 
 def test_a_videos_metadata_may_have_further_fields() -> None:

@@ -55,13 +55,25 @@ CREATE TABLE requests (
     response_bytes BIGINT,
     purged_at_ms   BIGINT,
     process_id     {id},  -- chat calls with a hold: the process that handles the call
+    kind           TEXT CHECK (kind IN ('image', 'edit', 'upscale', 'video', 'chat')),
+    provider       TEXT,    -- that served the request, or was last asked
+    upstream_model TEXT,    -- that provider's own name of the model
+    input_tokens   BIGINT,  -- with the cached ones
+    cached_tokens  BIGINT,
+    output_tokens  BIGINT,
+    cost_lines     TEXT,    -- what was priced, as JSON; before the cost was limited to the hold
+    attempts       TEXT,    -- the failed attempts of a chat call, as JSON; those of generations are rows
     PRIMARY KEY (org_id, id)
 ) {without_rowid};
--- Ids sort by time, so the primary key and these two indexes serve every filter in both directions as ranges of ids.
--- There is no index by key alone, because every call would pay for it: a key's requests of all statuses are read as one
--- range per status.
+-- Ids sort by time, so the primary key and these indexes serve every filter in both directions as ranges of ids; of
+-- several filters the most selective one chooses the index. There is no index by key alone, because every call would pay
+-- for it: a key's requests of all statuses are read as one range per status.
 CREATE INDEX requests_by_status ON requests (org_id, status, id);
 CREATE INDEX requests_by_key_and_status ON requests (org_id, key_id, status, id);
+CREATE INDEX requests_by_model ON requests (org_id, model, id) WHERE model IS NOT NULL;
+CREATE INDEX requests_by_provider ON requests (org_id, provider, id) WHERE provider IS NOT NULL;
+CREATE INDEX requests_by_kind ON requests (org_id, kind, id) WHERE kind <> 'chat';
+CREATE INDEX requests_by_user ON requests (org_id, end_user, id) WHERE end_user IS NOT NULL;
 
 -- Processes that handle chat calls. Each renews its lease; the open chat calls of one whose lease has expired are ended.
 CREATE TABLE processes (
@@ -155,12 +167,14 @@ CREATE TABLE attempts (
     candidate       BIGINT NOT NULL,  -- index into the plan's candidates
     count           BIGINT NOT NULL,  -- number of outputs requested
     provider        TEXT NOT NULL,
+    upstream_model  TEXT NOT NULL,    -- the provider's own name of the model
     state           TEXT NOT NULL
         CHECK (state IN ('intent', 'submitted', 'completed', 'failed', 'unknown', 'cancelled')),
     upstream_id     TEXT,             -- the provider's id for the job
     ref             {blob},           -- what the provider needs to find the job again, as JSON
     failure_kind    TEXT,
     failure_message TEXT,
+    http_status     BIGINT,           -- of the response that was the failure
     cost            BIGINT,
     check_at_ms     BIGINT,           -- when to ask about a job that was given up; null: there is nothing to ask
     checks          BIGINT NOT NULL DEFAULT 0,  -- how often it was asked about since then
@@ -213,6 +227,17 @@ CREATE TABLE messages (
 CREATE INDEX messages_waiting ON messages (next_at_ms) WHERE state = 'waiting';
 CREATE INDEX messages_by_org ON messages (org_id, id);
 CREATE INDEX messages_by_state ON messages (state);  -- for counting them
+
+-- Tries to deliver a message, with the receiver's response. Its body is not stored.
+CREATE TABLE deliveries (
+    message_id    {id} NOT NULL REFERENCES messages (id),
+    number        BIGINT NOT NULL,  -- the message's lease_token; grows, with gaps
+    started_at_ms BIGINT NOT NULL,
+    ended_at_ms   BIGINT NOT NULL,
+    http_status   BIGINT,           -- null when no response came
+    result        TEXT NOT NULL,
+    PRIMARY KEY (message_id, number)
+) {without_rowid};
 
 -- Recorded calls: the request, its result and its duration.
 CREATE TABLE recordings (

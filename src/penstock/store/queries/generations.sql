@@ -127,14 +127,16 @@ SELECT cancel_requested FROM generations WHERE id = :id;
 
 -- name: add_attempt
 -- Add an attempt before its call is sent.
-INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, state, created_at_ms,
-    updated_at_ms)
-VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, 'intent', :at_ms, :at_ms);
+INSERT INTO attempts (id, request_id, org_id, round, part, candidate, count, provider, upstream_model, state,
+    created_at_ms, updated_at_ms)
+VALUES (:id, :request_id, :org_id, :round, :part, :candidate, :count, :provider, :upstream_model, 'intent', :at_ms,
+    :at_ms);
 
 -- name: set_attempt
 -- Update an attempt after its call. An ended attempt stays as it is.
 UPDATE attempts SET state = :state, upstream_id = COALESCE(:upstream_id, upstream_id), ref = COALESCE(:ref, ref),
-    failure_kind = :failure_kind, failure_message = :failure_message, cost = :cost, updated_at_ms = :at_ms
+    failure_kind = :failure_kind, failure_message = :failure_message, http_status = :http_status, cost = :cost,
+    updated_at_ms = :at_ms
 WHERE id = :id AND state IN ('intent', 'submitted');
 
 -- name: list_attempts

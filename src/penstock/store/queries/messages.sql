@@ -95,6 +95,12 @@ WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 UPDATE messages SET deliveries = :deliveries, unrecorded = :unrecorded, next_at_ms = :next_at_ms, last_result = :result
 WHERE id = :id AND lease_token = :lease_token AND state = 'waiting';
 
+-- name: add_delivery
+-- Add a try to deliver a message.
+INSERT INTO deliveries (message_id, number, started_at_ms, ended_at_ms, http_status, result)
+VALUES (:message_id, :number, :started_at_ms, :ended_at_ms, :http_status, :result)
+ON CONFLICT (message_id, number) DO NOTHING;
+
 -- name: requeue_message
 -- Start the deliveries of an ended message over.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL

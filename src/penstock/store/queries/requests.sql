@@ -3,16 +3,18 @@
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
-    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id)
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
-    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id);
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
-    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes)
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, kind, provider,
+    upstream_model, input_tokens, cached_tokens, output_tokens, cost_lines, attempts)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
-    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes)
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :kind, :provider,
+    :upstream_model, :input_tokens, :cached_tokens, :output_tokens, :cost_lines, :attempts)
 ON CONFLICT (org_id, id) DO NOTHING;
 
 -- name: list_stored_requests [sqlite]
@@ -25,13 +27,16 @@ SELECT id FROM requests
 WHERE org_id = :org_id AND id IN (SELECT json_array_elements_text(CAST(:ids AS json)));
 
 -- name: start_request
--- Mark a request as sent to a provider.
-UPDATE requests SET status = 'processing' WHERE id = :id AND org_id = :org_id AND status = 'pending';
+-- Mark a request as sent to a provider: to its first one, or after a failure to the next.
+UPDATE requests SET status = 'processing', provider = :provider, upstream_model = :upstream_model
+WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing');
 
 -- name: end_request
 -- End a request. Changes nothing the second time.
 UPDATE requests SET status = :status, cost = :cost, duration_ms = :duration_ms, error_code = :error_code,
-    error_message = :error_message, response_bytes = :response_bytes
+    error_message = :error_message, response_bytes = :response_bytes, provider = COALESCE(:provider, provider),
+    upstream_model = COALESCE(:upstream_model, upstream_model), input_tokens = :input_tokens,
+    cached_tokens = :cached_tokens, output_tokens = :output_tokens, cost_lines = :cost_lines, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND status IN ('pending', 'processing')
 RETURNING key_id, created_at_ms, hold;
 
@@ -118,6 +123,69 @@ SELECT of_key.* FROM (
     ORDER BY id {DESC|ASC} LIMIT :limit
 ) AS of_key ORDER BY id {DESC|ASC} LIMIT :limit;
 
+-- name: list_{older|newer}_requests_of_user
+-- A page {downwards|upwards} from an id, of one end user; a null parameter does not filter.
+SELECT * FROM requests INDEXED BY requests_by_user
+WHERE org_id = :org_id AND end_user = :end_user AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_model
+-- A page {downwards|upwards} from an id, of one model; a null parameter does not filter.
+SELECT * FROM requests INDEXED BY requests_by_model
+WHERE org_id = :org_id AND model = :model AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_provider
+-- A page {downwards|upwards} from an id, of one provider; a null parameter does not filter.
+SELECT * FROM requests INDEXED BY requests_by_provider
+WHERE org_id = :org_id AND provider = :provider AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_of_kind
+-- A page {downwards|upwards} from an id, of one kind other than chat, which has no index; a null parameter does not filter.
+SELECT * FROM requests INDEXED BY requests_by_kind
+WHERE org_id = :org_id AND kind = :kind AND kind <> 'chat' AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+    AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: list_{older|newer}_requests_matching
+-- A page {downwards|upwards} from an id, with any filters; a null parameter does not filter.
+SELECT * FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user)
+ORDER BY id {DESC|ASC} LIMIT :limit;
+
+-- name: sum_matching_requests
+-- Number and cost of the requests between two ids that match; a null parameter does not filter.
+SELECT COUNT(*) AS count, COALESCE(SUM(cost), 0) AS cost FROM requests
+WHERE org_id = :org_id AND id > :low AND id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR key_id = :key_id) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:model AS TEXT) IS NULL OR model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR end_user = :end_user)
+    AND (CAST(:search AS TEXT) IS NULL OR replace(id, :search, '') <> id OR replace(end_user, :search, '') <> end_user);
+
 -- name: count_open_of_key
 -- Number of a key's unfinished requests.
 SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
@@ -139,8 +207,8 @@ WHERE org_id = :org_id AND key_id = :key_id AND id > :low
     AND status IN ('completed', 'pending', 'processing', 'upstream_failure', 'cancelled');
 
 -- name: mark_purged
--- Mark a request as purged and remove its error message.
-UPDATE requests SET purged_at_ms = :at_ms, error_message = NULL
+-- Mark a request as purged, and remove its error message and those of its attempts.
+UPDATE requests SET purged_at_ms = :at_ms, error_message = NULL, attempts = :attempts
 WHERE id = :id AND org_id = :org_id AND purged_at_ms IS NULL;
 
 -- name: list_requests_of_process

@@ -1,0 +1,219 @@
+"""JSON Schemas of the responses about the account: requests, keys, balance, webhooks, providers and recordings."""
+
+from collections.abc import Mapping
+
+from penstock.accounts.keys import SCOPES
+from penstock.accounts.requests import KINDS, STATUSES
+from penstock.api.schema_parts import (
+    FLAG,
+    INTEGER,
+    MONEY,
+    NUMBER,
+    TEXT,
+    TIME,
+    Schema,
+    always,
+    array,
+    closed_object,
+    list_of,
+    one_of,
+    open_object,
+    or_null,
+    ref,
+)
+from penstock.states import KEY, MESSAGE
+
+_ATTEMPT = closed_object(
+    {
+        "id": or_null(TEXT),
+        "provider": TEXT,
+        "provider_name": TEXT,
+        "model": or_null(TEXT),
+        "status": one_of("sent", "running", "completed", "failed", "unknown", "cancelled"),
+        "started_at": TIME,
+        "ended_at": or_null(TIME),
+        "outputs": INTEGER,
+        "round": INTEGER,
+        "failure": or_null(closed_object({"kind": TEXT, "reason": TEXT, "message": or_null(TEXT)})),
+        "http_status": or_null(INTEGER),
+        "upstream_id": or_null(TEXT),
+    }
+)
+_OUTPUT = closed_object(
+    {
+        "id": TEXT,
+        "url": TEXT,
+        "content_type": TEXT,
+        "size_bytes": INTEGER,
+        "width": or_null(INTEGER),
+        "height": or_null(INTEGER),
+        "revised_prompt": or_null(TEXT),
+        "expires_at": TIME,
+    }
+)
+_WEBHOOK_MESSAGE = closed_object(
+    {
+        "id": TEXT,
+        "object": always("webhook.message"),
+        "request_id": TEXT,
+        "event": TEXT,
+        "url": TEXT,
+        "status": one_of(*MESSAGE),
+        "created_at": TIME,
+        "ended_at": or_null(TIME),
+        "next_at": or_null(TIME),
+        "deliveries": array(
+            closed_object(
+                {
+                    "number": INTEGER,
+                    "at": TIME,
+                    "duration_ms": INTEGER,
+                    "status_code": or_null(INTEGER),
+                    "result": TEXT,
+                }
+            )
+        ),
+    },
+    optional={"body": open_object({})},
+)
+_REQUEST = closed_object(
+    {
+        "id": TEXT,
+        "object": always("request"),
+        "created_at": TIME,
+        "model": or_null(TEXT),
+        "modality": or_null(one_of("image", "video", "speech", "vision")),
+        "endpoint": or_null(TEXT),
+        "status": one_of(*STATUSES),
+        "cost": MONEY,
+        "currency": always("usd"),
+        "duration_ms": or_null(INTEGER),
+        "key_id": or_null(TEXT),
+        "error_code": or_null(TEXT),
+        "error_message": or_null(TEXT),
+        "session_id": or_null(TEXT),
+        "trace_id": or_null(TEXT),
+        "user": or_null(TEXT),
+        "request_size_bytes": or_null(INTEGER),
+        "response_size_bytes": or_null(INTEGER),
+        "kind": or_null(one_of(*KINDS)),
+        "key_name": or_null(TEXT),
+        "provider": or_null(TEXT),
+        "executed_model": or_null(TEXT),
+        "progress": or_null(INTEGER),
+        "input_tokens": or_null(INTEGER),
+        "cached_tokens": or_null(INTEGER),
+        "output_tokens": or_null(INTEGER),
+        "cost_lines": array(
+            closed_object({"metric": TEXT, "quantity": NUMBER, "unit_price": or_null(NUMBER), "amount": NUMBER})
+        ),
+        "attempts": array(_ATTEMPT),
+        "outputs": array(_OUTPUT),
+        "webhook": or_null(ref("WebhookMessage")),
+        "purged_at": or_null(TIME),
+    }
+)
+_SUMMARY = closed_object({"total_cost": MONEY, "currency": always("usd"), "count": INTEGER})
+_KEY = {
+    "id": TEXT,
+    "object": always("key"),
+    "name": or_null(TEXT),
+    "last_four": or_null(TEXT),
+    "status": one_of(*KEY),
+    "created_at": TIME,
+    "revoked_at": or_null(TIME),
+}
+_BALANCE = closed_object(
+    {
+        "object": always("balance"),
+        "billing_type": one_of("prepaid", "postpaid"),
+        "available": closed_object({"amount": or_null(NUMBER), "currency": always("usd")}),
+    }
+)
+_PAYLOADS = closed_object(
+    {
+        "id": TEXT,
+        "object": always("request.payloads"),
+        "request": or_null(open_object({})),
+        "response": {"description": "A JSON object; the text of a streamed chat; null when nothing is stored."},
+    }
+)
+_PURGED = closed_object({"id": TEXT, "purged": always(True), "already_purged": FLAG, "media_deleted": INTEGER})
+
+_RECORDING = closed_object(
+    {
+        "id": TEXT,
+        "object": always("recording"),
+        "created_at": TIME,
+        "kind": one_of("image", "edit", "video"),
+        "model": TEXT,
+        "request_id": or_null(TEXT),
+        "imported_id": or_null(TEXT),
+        "duration_ms": INTEGER,
+        "request": or_null(open_object({})),
+    }
+)
+_RECORDING_FILE = open_object(
+    {
+        "penstock_recording": INTEGER,
+        "id": TEXT,
+        "kind": TEXT,
+        "task": TEXT,
+        "model": TEXT,
+        "recorded_at": TIME,
+        "duration_ms": INTEGER,
+        "request": open_object({}),
+        "provider": TEXT,
+        "provider_name": TEXT,
+        "executed_model": TEXT,
+        "files": array(open_object({"content_type": TEXT, "data": TEXT})),
+        "standard": TEXT,
+        "strict": TEXT,
+    }
+)
+_PROVIDER = closed_object(
+    {
+        "id": TEXT,
+        "object": always("provider"),
+        "name": TEXT,
+        "on": FLAG,
+        "reason": or_null(TEXT),
+        "credential": or_null(TEXT),
+        "models": INTEGER,
+        "health": array(
+            closed_object(
+                {
+                    "provider": TEXT,
+                    "model": TEXT,
+                    "well": FLAG,
+                    "good": INTEGER,
+                    "bad": INTEGER,
+                    "last_problem": or_null(TEXT),
+                    "well_in_seconds": NUMBER,
+                }
+            )
+        ),
+    }
+)
+
+ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
+    "Request": _REQUEST,
+    "WebhookMessage": _WEBHOOK_MESSAGE,
+    "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
+    "Key": closed_object(_KEY),
+    "NewKey": closed_object({**_KEY, "key": TEXT}),
+    "OwnKey": closed_object({**_KEY, "scopes": array(one_of(*SCOPES))}),
+    "KeyList": list_of("Key"),
+    "Balance": _BALANCE,
+    "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "Payloads": _PAYLOADS,
+    "Purged": _PURGED,
+    "Provider": _PROVIDER,
+    "ProviderList": list_of("Provider", pages=False),
+    "Recording": _RECORDING,
+    "RecordingList": list_of("Recording"),
+    "RecordingDeleted": closed_object(
+        {"id": TEXT, "object": always("recording"), "deleted": always(True), "media_deleted": INTEGER}
+    ),
+    "RecordingFile": _RECORDING_FILE,
+}

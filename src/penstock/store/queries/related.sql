@@ -1,0 +1,63 @@
+-- What belongs to the requests of a page: attempts, outputs, messages, deliveries and the names of keys.
+
+-- name: list_attempts_of_requests [sqlite]
+-- The attempts of generations, in the order in which candidates are tried.
+SELECT id, request_id, round, count, provider, upstream_model, state, upstream_id, failure_kind, failure_message,
+    http_status, created_at_ms, updated_at_ms
+FROM attempts WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id
+ORDER BY request_id, round, candidate, part;
+
+-- name: list_attempts_of_requests [postgres]
+-- The attempts of generations, in the order in which candidates are tried.
+SELECT id, request_id, round, count, provider, upstream_model, state, upstream_id, failure_kind, failure_message,
+    http_status, created_at_ms, updated_at_ms
+FROM attempts WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id
+ORDER BY request_id, round, candidate, part;
+
+-- name: list_outputs_of_requests [sqlite]
+-- The outputs of requests that have not expired, in order.
+SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms FROM media
+WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id AND role = 'output' AND expires_at_ms > :now_ms
+ORDER BY request_id, position;
+
+-- name: list_outputs_of_requests [postgres]
+-- The outputs of requests that have not expired, in order.
+SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms FROM media
+WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id AND role = 'output' AND expires_at_ms > :now_ms
+ORDER BY request_id, position;
+
+-- name: list_messages_of_requests [sqlite]
+-- The webhook messages of requests.
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
+FROM messages WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+
+-- name: list_messages_of_requests [postgres]
+-- The webhook messages of requests.
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
+FROM messages WHERE request_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
+
+-- name: list_deliveries_of_messages [sqlite]
+-- The tries to deliver messages, oldest first.
+SELECT message_id, number, started_at_ms, ended_at_ms, http_status, result FROM deliveries
+WHERE message_id IN (SELECT value FROM json_each(:ids)) ORDER BY message_id, number;
+
+-- name: list_deliveries_of_messages [postgres]
+-- The tries to deliver messages, oldest first.
+SELECT message_id, number, started_at_ms, ended_at_ms, http_status, result FROM deliveries
+WHERE message_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) ORDER BY message_id, number;
+
+-- name: list_progress_of_requests [sqlite]
+-- How far unfinished generations are, in percent.
+SELECT id, status, progress FROM generations WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+
+-- name: list_progress_of_requests [postgres]
+-- How far unfinished generations are, in percent.
+SELECT id, status, progress FROM generations WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
+
+-- name: list_names_of_keys [sqlite]
+-- The names of keys.
+SELECT id, name FROM keys WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+
+-- name: list_names_of_keys [postgres]
+-- The names of keys.
+SELECT id, name FROM keys WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
