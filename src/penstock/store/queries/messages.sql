@@ -112,7 +112,7 @@ UPDATE messages SET body = :body WHERE request_id = :request_id AND org_id = :or
 
 -- name: get_message
 -- One message, for operators.
-SELECT id, org_id, request_id, event, url, state, deliveries, last_result, created_at_ms, ended_at_ms
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
 FROM messages WHERE id = :id;
 
 -- name: list_messages
