@@ -10,7 +10,7 @@ from penstock.accounts.requests import open_request
 from penstock.errors import nothing_sent
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
-from penstock.generations.plan import PlannedCall, body_digest
+from penstock.generations.plan import PlannedCall
 from penstock.generations.rows import (
     Follow,
     GenerationRow,
@@ -60,7 +60,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             return earlier
         if caller.is_limited:
             await check_limits(tx, caller, hold, now)
-        plan = await _claim_recording(tx, call, planned)
+        plan = await _claim_recording(tx, caller.org_id, call.id, planned)
         await open_request(tx, call, request, hold)
         await tx.run(
             "add_generation",
@@ -76,7 +76,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             retention_seconds=validated.retention_seconds,
             webhook_url=validated.webhook_url,
             idempotency_key=validated.idempotency_key,
-            body_digest=body_digest(call) if validated.idempotency_key else None,
+            body_digest=validated.body_digest if validated.idempotency_key else None,
             lease_token=_FIRST_TOKEN if runs_here else 0,
             lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
         )
@@ -103,20 +103,20 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
     return Accepted(row, Lease(call.id, _FIRST_TOKEN) if runs_here else None)
 
 
-async def _claim_recording(tx: Transaction, call: Call, planned: PlannedCall) -> Plan:
+async def _claim_recording(tx: Transaction, org_id: str, request_id: str, planned: PlannedCall) -> Plan:
     """The plan with its final source: of several alike calls that would record, the first records, others follow it."""
     plan = planned.plan
     source = plan.source
     if not planned.claims_recording or not isinstance(source, Recording):
         return plan
     fingerprint = source.fingerprint
-    claim = {"org_id": call.caller.org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
-    if not await tx.run("claim_recording", **claim, request_id=call.id):
+    claim = {"org_id": org_id, "kind": fingerprint.kind, "digest": fingerprint.digest}
+    if not await tx.run("claim_recording", **claim, request_id=request_id):
         leader = await tx.one("get_recording_claim", **claim)
         return msgspec.structs.replace(plan, source=Follow(leader["request_id"], source)) if leader else plan
     # The previous holder of the claim may have stored its recording after `make_plan` looked for one.
     found = await tx.one(f"find_{fingerprint.by}_recording", **claim)
     if found is None:
         return plan
-    await tx.run("release_recording_claim", request_id=call.id)
+    await tx.run("release_recording_claim", request_id=request_id)
     return msgspec.structs.replace(plan, source=Replay(found["id"]))

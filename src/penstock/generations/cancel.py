@@ -11,7 +11,7 @@ from penstock.store.base import Transaction
 
 async def cancel_video(gateway: Gateway, call: Call) -> Response:
     """Request the cancel of a video. One that was sent to a provider may be completed all the same."""
-    row = await get_video_row(gateway, call)
+    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     problem = Cancelled("The generation was cancelled.")
     now = gateway.clock.now_ms()
 

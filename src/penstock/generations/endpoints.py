@@ -3,7 +3,7 @@
 from penstock.gateway import Gateway
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
-from penstock.generations.plan import PlannedCall, body_digest, estimate, make_plan
+from penstock.generations.plan import PlannedCall, estimate, make_plan
 from penstock.generations.retrieve import delayed_image_result, image_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.schema import Call, Response
@@ -14,13 +14,13 @@ from penstock.schema import Call, Response
 async def make_images(gateway: Gateway, call: Call) -> Response:
     """Make images while the caller waits."""
     validated = validate.image(call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call, validated, "image", ("image",)))
+    return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("image",)))
 
 
 async def edit_images(gateway: Gateway, call: Call) -> Response:
     """Edit or upscale images while the caller waits. The model decides which: an edit needs a prompt."""
     validated = validate.edit(call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call, validated, "edit", ("edit", "upscale")))
+    return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("edit", "upscale")))
 
 
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
@@ -36,8 +36,8 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     if job.problem:
         raise mark_recorded(job.problem)
     if planned.due_ms[1] > gateway.clock.steady_ms():
-        return await delayed_image_result(gateway, call, planned.due_ms)
-    return await image_result(gateway, call, job.outputs)
+        return await delayed_image_result(gateway, call.caller.org_id, call.id, call.base_url, planned.due_ms)
+    return await image_result(gateway, call.caller.org_id, call.id, call.base_url, job.outputs)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos
@@ -45,25 +45,26 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
 
 async def start_video(gateway: Gateway, call: Call) -> Response:
     """Accept a video, which is made after the response; see `run`."""
+    org_id = call.caller.org_id
     validated = validate.video(call, gateway.settings)
     if validated.idempotency_key and not call.dry_run:
-        earlier = await get_generation_by_key(gateway.store, call.caller.org_id, validated.idempotency_key)
+        earlier = await get_generation_by_key(gateway.store, org_id, validated.idempotency_key)
         if earlier:
-            return _repeated(gateway, call, earlier)
-    planned = await make_plan(gateway, call, validated, "video", ("video",))
+            return _repeated(gateway, earlier, validated.body_digest)
+    planned = await make_plan(gateway, org_id, validated, ("video",))
     if call.dry_run:
         return estimate(gateway, planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
-        return _repeated(gateway, call, accepted.row)
+        return _repeated(gateway, accepted.row, validated.body_digest)
     if accepted.lease:
         gateway.jobs.start(accepted.lease)
     return video_created(gateway, accepted.row)
 
 
-def _repeated(gateway: Gateway, call: Call, earlier: GenerationRow) -> Response:
+def _repeated(gateway: Gateway, earlier: GenerationRow, body_digest: bytes) -> Response:
     """The response to a call whose idempotency key was used before."""
     headers = {"idempotent-replayed": "true"}
-    if earlier.body_digest != body_digest(call):
+    if earlier.body_digest != body_digest:
         headers["idempotency-mismatch"] = "true"
     return video_created(gateway, earlier, headers)

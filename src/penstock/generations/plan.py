@@ -1,6 +1,5 @@
 """Plan a validated call: which candidates can serve it and at what price, or which recording or mock replaces them."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.providers.spec import Model
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
-from penstock.schema import Call, Fingerprint, Input, PlannedCandidate, Request, Response
+from penstock.schema import Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
 from penstock.upstream import catalog, translate
 from penstock.upstream.catalog import Candidate, Route
@@ -36,27 +35,27 @@ class PlannedCall:
     claims_recording: bool = False  # of several alike calls only the first is to record
 
 
-async def make_plan(
-    gateway: Gateway, call: Call, validated: ValidatedCall, kind: str, tasks: Sequence[str]
-) -> PlannedCall:
-    """Plan a recording or a mock where the call asks for one, else the providers.
+async def make_plan(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+    """Plan a recording or a mock where the call asks for one, else the providers; a model must do one of the tasks.
 
     Raises a Problem when no candidate can serve the call, or when a recording is required and none matches.
     """
-    options = None if call.dry_run else recordings.replay_options(call)
+    options = validated.replay
     if options is None:
-        return await _plan_live(gateway, call, validated, tasks)
+        return await _plan_live(gateway, org_id, validated, tasks)
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
-    fingerprint = recordings.fingerprint(kind, validated.request, model, sources, body_digest(call), options.match)
+    fingerprint = recordings.fingerprint(
+        validated.request.task, validated.request, model, sources, validated.body_digest, options.match
+    )
     if options.may_replay:
-        if found := await gateway.recordings.find(call.caller.org_id, options, fingerprint):
+        if found := await gateway.recordings.find(org_id, options, fingerprint):
             return _plan_replay(gateway, validated, options, found)
         if options.mode == "replay-or-error":
             raise recordings.no_match()
     if options.mode.endswith("mock"):
-        return await _plan_mock(gateway, call, validated, options, tasks)
-    return _with_recording(gateway, await _plan_live(gateway, call, validated, tasks), options, fingerprint)
+        return await _plan_mock(gateway, org_id, validated, options, tasks)
+    return _with_recording(gateway, await _plan_live(gateway, org_id, validated, tasks), options, fingerprint)
 
 
 def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
@@ -70,10 +69,10 @@ def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
-async def _plan_live(gateway: Gateway, call: Call, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def _plan_live(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
     route, request = _capable_route(route, validated)
-    inputs = await _load_inputs(gateway, call, validated.inputs)
+    inputs = await _load_inputs(gateway, org_id, validated.inputs)
     request = msgspec.structs.replace(request, inputs=_described(inputs))
     candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
     return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs)
@@ -107,9 +106,8 @@ def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandida
     )
 
 
-async def _load_inputs(gateway: Gateway, call: Call, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
+async def _load_inputs(gateway: Gateway, org_id: str, sources: Sequence[InputSource]) -> tuple[InputImage, ...]:
     """Read, check and normalise the input images. Raises InvalidRequest for an unusable one."""
-    org_id = call.caller.org_id
     inputs = [await gateway.transfer.load_input(item.role, item.source, item.param, for_org=org_id) for item in sources]
     _check_mask(inputs)
     return tuple(inputs)
@@ -158,21 +156,13 @@ def _plan_replay(gateway: Gateway, validated: ValidatedCall, options: ReplayOpti
 
 
 async def _plan_mock(
-    gateway: Gateway, call: Call, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
+    gateway: Gateway, org_id: str, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
     _, request = _capable_route(gateway.catalog.known_route(validated.request.model, tasks), validated)
-    inputs = await _load_inputs(gateway, call, [item for item in validated.inputs if not item.is_url])
+    inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)
     due_ms = recordings.replay_times(options.latency, 0, gateway.clock.steady_ms())
     request = msgspec.structs.replace(request, inputs=_described(inputs))
     return PlannedCall(validated, request, Plan((candidate,), Mock(due_ms[1])), inputs, due_ms)
-
-
-def body_digest(call: Call) -> bytes:
-    """A digest that is equal for equal bodies. A form's boundary, which is new each time, is left out."""
-    if not call.is_form:
-        return hashlib.sha256(call.body).digest()
-    parts = [(name, value if isinstance(value, str) else value.data) for name, value in call.form]
-    return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()

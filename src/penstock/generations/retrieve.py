@@ -35,21 +35,23 @@ async def image_status(gateway: Gateway, call: Call) -> Response:
         raise NotFound(f"No such image request: {call.path['id']}.")
     if row.status != "completed":
         return Response(json=respond.image_status(row), headers=respond.poll_headers(row))
-    return await image_result(gateway, msgspec.structs.replace(call, id=row.id), ())
+    return await image_result(gateway, row.org_id, row.id, call.base_url)
 
 
-async def image_result(gateway: Gateway, call: Call, stored: Sequence[StoredOutput]) -> Response:
-    """The result of the image request with the call's id. `stored` are its outputs if they are still in memory.
+async def image_result(
+    gateway: Gateway, org_id: str, request_id: str, base_url: str, stored: Sequence[StoredOutput] = ()
+) -> Response:
+    """The result of an image request, with URLs under `base_url`. `stored` are its outputs if still in memory.
 
     Raises the Problem of a failed request, and NotFound when the images were purged or have expired.
     """
-    row = await get_generation(gateway.store, call.id, call.caller.org_id)
+    row = await get_generation(gateway.store, request_id, org_id)
     assert row is not None, "generations are never deleted"
     if row.status == "failed":
         raise stored_problem(row.error_code, row.error_message)
     result = row.decode_result()
     if result is None:
-        raise unfinished(call.id)
+        raise unfinished(request_id)
     request = row.decode_request()
     now_ms = gateway.clock.now_ms()
     if request is None or row.expires_at_ms is None or row.expires_at_ms <= now_ms:
@@ -61,7 +63,7 @@ async def image_result(gateway: Gateway, call: Call, stored: Sequence[StoredOutp
             data.append(respond.image(output, b64_json=await _base64(gateway, output, in_memory)))
         else:
             until_ms = min(row.expires_at_ms, now_ms + gateway.settings.url_seconds * 1000)
-            url = await gateway.media.signed_url(output.media_id, until_ms, call.base_url)
+            url = await gateway.media.signed_url(output.media_id, until_ms, base_url)
             data.append(respond.image(output, url=url))
     headers = _source_headers(row.decode_plan(), result)
     return Response(json=respond.images(row, result, data), headers=headers)
@@ -99,14 +101,16 @@ def mark_recorded(problem: Problem) -> Problem:
     return problem
 
 
-async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, int]) -> Response:
-    """The result of the image request, with its first and last byte sent at the moments in `due_ms`.
+async def delayed_image_result(
+    gateway: Gateway, org_id: str, request_id: str, base_url: str, due_ms: tuple[int, int]
+) -> Response:
+    """The result of an image request, with its first and last byte sent at the moments in `due_ms`.
 
     The images are read and the response is encoded after the wait, so that a waiting call holds little memory.
     """
     first_ms, last_ms = due_ms
     clock = gateway.clock
-    row = await get_generation(gateway.store, call.id, call.caller.org_id)
+    row = await get_generation(gateway.store, request_id, org_id)
     assert row is not None, "generations are never deleted"
     headers = _source_headers(row.decode_plan(), row.decode_result())
 
@@ -114,7 +118,7 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
         await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
         yield b"{"
         await clock.sleep(max(0.0, (last_ms - clock.steady_ms()) / 1000))
-        response = await image_result(gateway, call, ())
+        response = await image_result(gateway, org_id, request_id, base_url)
         yield encode(response.json)[1:]
 
     return Response(chunks=chunks(), headers=headers)
@@ -125,22 +129,22 @@ async def delayed_image_result(gateway: Gateway, call: Call, due_ms: tuple[int, 
 
 async def video(gateway: Gateway, call: Call) -> Response:
     """One video, in whatever state it is."""
-    row = await get_video_row(gateway, call)
+    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     headers = {**respond.poll_headers(row), **_source_headers(row.decode_plan(), row.decode_result())}
-    return Response(json=await _video_object(gateway, call, row), headers=headers)
+    return Response(json=await _video_object(gateway, call.base_url, row), headers=headers)
 
 
 async def list_videos(gateway: Gateway, call: Call) -> Response:
     """OpenAI's list: `limit`, `after` and `order`."""
     limit, order, after = _page_options(call)
     if after:
-        await get_video_row(gateway, msgspec.structs.replace(call, path={"id": after}))
+        await get_video_row(gateway, after, call.caller.org_id)
     pager = Pager(gateway.store, "generation", "req")
     if order == "asc":
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
     else:
         rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
-    data = [await _video_object(gateway, call, GenerationRow(**row)) for row in rows]
+    data = [await _video_object(gateway, call.base_url, GenerationRow(**row)) for row in rows]
     return Response(
         json={
             "object": "list",
@@ -164,7 +168,7 @@ def _page_options(call: Call) -> tuple[int, str, str | None]:
 
 async def video_content(gateway: Gateway, call: Call) -> Response:
     """The first output's file, for clients that download through the gateway."""
-    row = await get_video_row(gateway, call)
+    row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     if row.status != "completed":
         raise Conflict(f"This video is {row.status}; it has no content.", should_retry=False)
     files = await gateway.store.all("list_media", request_id=row.id, org_id=call.caller.org_id)
@@ -184,15 +188,15 @@ def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, st
     )
 
 
-async def get_video_row(gateway: Gateway, call: Call) -> GenerationRow:
+async def get_video_row(gateway: Gateway, video_id: str, org_id: str) -> GenerationRow:
     """The video that the call's path names. Raises NotFound."""
-    row = await get_generation(gateway.store, call.path["id"], call.caller.org_id)
+    row = await get_generation(gateway.store, video_id, org_id)
     if row is None or row.task != "video":
-        raise NotFound(f"No such video: {call.path['id']}.")
+        raise NotFound(f"No such video: {video_id}.")
     return row
 
 
-async def _video_object(gateway: Gateway, call: Call, row: GenerationRow) -> dict[str, object]:
+async def _video_object(gateway: Gateway, base_url: str, row: GenerationRow) -> dict[str, object]:
     plan = row.decode_plan()
     names = gateway.catalog.names
     if row.status != "completed":
@@ -202,9 +206,7 @@ async def _video_object(gateway: Gateway, call: Call, row: GenerationRow) -> dic
     result = row.decode_result()
     if result is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         return respond.video(row, plan, names)
-    urls = [
-        await gateway.media.signed_url(output.media_id, row.expires_at_ms, call.base_url) for output in result.outputs
-    ]
+    urls = [await gateway.media.signed_url(output.media_id, row.expires_at_ms, base_url) for output in result.outputs]
     return respond.video(row, plan, names, urls=urls)
 
 

@@ -1,15 +1,19 @@
-"""Check the fields of a call and build the canonical request."""
+"""Check the fields and the replay headers of a call and build the canonical request."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import AUTO, EDIT, IMAGE, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.net import guard
 from penstock.net.guard import EgressRules
+from penstock.recordings.recordings import ReplayOptions, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.values import Frame, Retention
@@ -38,19 +42,21 @@ class InputSource:
 
 @dataclass(frozen=True, slots=True)
 class ValidatedCall:
-    """A call whose fields are valid: the request, its inputs, and the fields for the gateway itself."""
+    """What a call asks for, all of it valid: the request, its inputs, and what is meant for the gateway itself."""
 
     request: Request
     inputs: tuple[InputSource, ...] = ()
     retention_seconds: int = 0
     webhook_url: str | None = None
     idempotency_key: str | None = None
+    replay: ReplayOptions | None = None  # None also in a dry run
+    body_digest: bytes = b""  # set with an idempotency key or with replay options
 
 
 def image(call: Call, settings: Settings) -> ValidatedCall:
     """Raises InvalidRequest, which names the field, as do `edit` and `video`."""
     values, extras = _check_fields(IMAGE, _fields(call, IMAGE))
-    return _validated(settings, "image", values, extras)
+    return _validated(call, settings, "image", values, extras)
 
 
 def edit(call: Call, settings: Settings) -> ValidatedCall:
@@ -65,14 +71,14 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
         raise InvalidRequest("`mask` takes one file.", param="mask")
     if not values.get("prompt", "").strip():
         values.pop("prompt", None)
-    return _validated(settings, "edit", values, extras, tuple(inputs))
+    return _validated(call, settings, "edit", values, extras, tuple(inputs))
 
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
     inputs = tuple(_take_inputs(fields, "input_reference", "reference", _egress(settings)))
     values, extras = _check_fields(VIDEO, fields)
-    return _validated(settings, "video", values, extras, inputs)
+    return _validated(call, settings, "video", values, extras, inputs)
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -117,6 +123,7 @@ def _other_name(table: Table, name: str) -> str:
 
 
 def _validated(
+    call: Call,
     settings: Settings,
     task: str,
     values: dict[str, Any],
@@ -134,13 +141,25 @@ def _validated(
         extras=extras,
         metadata=_metadata(values.get("metadata")),
     )
+    idempotency_key = values.get("idempotency_key")
+    replay = None if call.dry_run else replay_options(call.headers, call.caller.replay_mode)
     return ValidatedCall(
         request=request,
         inputs=inputs,
         retention_seconds=_retention_seconds(settings, values.get("media_retention")),
         webhook_url=guard.check_webhook_url(webhook_url, _egress(settings)) if webhook_url else None,
-        idempotency_key=values.get("idempotency_key"),
+        idempotency_key=idempotency_key,
+        replay=replay,
+        body_digest=_body_digest(call) if idempotency_key or replay else b"",
     )
+
+
+def _body_digest(call: Call) -> bytes:
+    """A digest that is equal for equal bodies. A form's boundary, which is new each time, is left out."""
+    if not call.is_form:
+        return hashlib.sha256(call.body).digest()
+    parts = [(name, value if isinstance(value, str) else value.data) for name, value in call.form]
+    return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()
 
 
 def _egress(settings: Settings) -> EgressRules:

@@ -12,7 +12,7 @@ from penstock.clock import Clock
 from penstock.errors import InvalidRequest, NotFound, RecordingNotFound
 from penstock.fields import TABLES, UploadedFile
 from penstock.media.storage import RECORDING_FILE_PREFIX, Storage, storage_key
-from penstock.schema import Call, Fingerprint, GenerationResult, Output, Request, StoredOutput
+from penstock.schema import Fingerprint, GenerationResult, Output, Request, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES, is_id, new_id
@@ -65,16 +65,16 @@ class RecordedResult(msgspec.Struct, frozen=True):
     files: tuple[Output, ...]
 
 
-def replay_options(call: Call) -> ReplayOptions | None:
+def replay_options(headers: Mapping[str, str], key_mode: str | None) -> ReplayOptions | None:
     """The replay options of a call, or None when neither its headers nor its key set a mode.
 
     Raises InvalidRequest for a bad header, or when a header is missing that another one needs.
     """
-    mode = _header(call, "", REPLAY_MODES) or call.caller.replay_mode
-    match = _header(call, "-match", REPLAY_MATCHES) or "standard"
-    fields = tuple(name.strip() for name in call.headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
-    recording = call.headers.get(f"{_PREFIX}-recording")
-    latency = call.headers.get(f"{_PREFIX}-latency", "instant")
+    mode = _header(headers, "", REPLAY_MODES) or key_mode
+    match = _header(headers, "-match", REPLAY_MATCHES) or "standard"
+    fields = tuple(name.strip() for name in headers.get(f"{_PREFIX}-fields", "").split(",") if name.strip())
+    recording = headers.get(f"{_PREFIX}-recording")
+    latency = headers.get(f"{_PREFIX}-latency", "instant")
     if match == "specific" and not fields:
         raise InvalidRequest(
             "X-Service-Replay-Fields is required when X-Service-Replay-Match is `specific`: field names, "
@@ -96,8 +96,8 @@ def replay_options(call: Call) -> ReplayOptions | None:
     return ReplayOptions(mode, match, fields, recording, latency) if mode else None
 
 
-def _header(call: Call, suffix: str, allowed: Sequence[str]) -> str | None:
-    value = call.headers.get(_PREFIX + suffix)
+def _header(headers: Mapping[str, str], suffix: str, allowed: Sequence[str]) -> str | None:
+    value = headers.get(_PREFIX + suffix)
     if value is not None and value not in allowed:
         name = "X-Service-Replay" + suffix.title()
         raise InvalidRequest(f"{name} must be one of {', '.join(f'`{word}`' for word in allowed)}.", param=name)

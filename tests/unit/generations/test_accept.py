@@ -25,7 +25,8 @@ async def accept_video(running: RunningGateway, caller: Caller | None = None, **
     """A video of four seconds."""
     call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     validated = validate.video(call, running.gateway.settings)
-    return await accept(running.gateway, call, await make_plan(running.gateway, call, validated, "video", ("video",)))
+    planned = await make_plan(running.gateway, call.caller.org_id, validated, ("video",))
+    return await accept(running.gateway, call, planned)
 
 
 async def row_counts(running: RunningGateway) -> dict[str, int]:
