@@ -55,16 +55,6 @@ async def wait_until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def wait_until_stable(number: Callable[[], int]) -> int:
-    """Return a number once it has stopped growing."""
-    async with asyncio.timeout(10):
-        before = -1
-        while (now := number()) != before:
-            before = now
-            await asyncio.sleep(0.1)
-    return now
-
-
 def full_text(error: BaseException) -> str:
     """Everything that a log could show of an error."""
     return "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))

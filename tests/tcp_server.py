@@ -68,6 +68,7 @@ class TcpServer:
         self.connections = 0
         self.requests: list[bytes] = []
         self.sent_bytes = 0
+        self.tasks: set[asyncio.Task[None]] = set()  # one for each connection, running its script
         self.closed_by_client = asyncio.Semaphore(0)  # released whenever a script's `wait_closed` returns
 
     @property
@@ -79,6 +80,11 @@ class TcpServer:
         async with asyncio.timeout(10):
             await self.closed_by_client.acquire()
 
+    async def wait_ended(self) -> None:
+        """Wait until the script of every connection has ended: by itself, or because the other side was gone."""
+        async with asyncio.timeout(10):
+            await asyncio.wait(self.tasks)
+
 
 Script = Callable[[Connection], Awaitable[None]]
 
@@ -89,7 +95,6 @@ async def serve(
 ) -> AsyncIterator[TcpServer]:
     """Run the script for each connection, close the connection when it ends, and raise its failure at the end."""
     server = TcpServer()
-    tasks: set[asyncio.Task[None]] = set()
     failures: list[BaseException] = []
 
     async def run_script(connection: Connection, writer: asyncio.StreamWriter) -> None:
@@ -108,7 +113,7 @@ async def serve(
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
-        tasks.add(asyncio.get_running_loop().create_task(run_script(Connection(reader, writer, server), writer)))
+        server.tasks.add(asyncio.get_running_loop().create_task(run_script(Connection(reader, writer, server), writer)))
 
     listener = await asyncio.start_server(accept, host, port)
     server.host, server.port = listener.sockets[0].getsockname()[:2]
@@ -117,9 +122,9 @@ async def serve(
         yield server
     finally:
         listener.close()
-        for task in tasks:
+        for task in server.tasks:
             task.cancel()
-        await asyncio.gather(*tasks)
+        await asyncio.gather(*server.tasks)
         for _ in range(3):  # transports close on the next turns of the event loop
             await asyncio.sleep(0)
     if failures:

@@ -82,7 +82,7 @@ async def fail():
     raise ValueError("unseen")
 async def test_it():
     asyncio.create_task(fail())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     gc.collect()
 """
     result = outcome(pytester_with_hooks, source)

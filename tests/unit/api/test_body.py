@@ -25,6 +25,7 @@ from penstock.api.body import (
 )
 from penstock.api.route import Takes
 from penstock.settings import Settings
+from tests.loop_time import jumping_time
 from tests.work import lines_run
 
 LIMITS = Limits(json_bytes=1000, form_bytes=2000, seconds=5.0)
@@ -210,43 +211,44 @@ def test_limits_come_from_the_settings() -> None:
 
 
 async def test_a_slow_body_is_a_408() -> None:
-    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.1, window_bytes=100)
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=10, window_bytes=100)
 
     async def trickle() -> dict[str, Any]:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
         return {"type": "http.request", "body": b" ", "more_body": True}
 
-    with pytest.raises(errors.RequestTimeout, match="too slowly"):
+    with jumping_time(), pytest.raises(errors.RequestTimeout, match="too slowly"):
         await read_body("json", JSON, trickle, limits)
 
 
 async def test_a_body_that_never_arrives_is_a_408() -> None:
-    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=100)
-    with pytest.raises(errors.RequestTimeout):
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=10, window_bytes=100)
+    with jumping_time(), pytest.raises(errors.RequestTimeout):
         await read_body("json", JSON, sending(), limits)
 
 
 async def test_a_body_past_its_deadline_is_a_408_at_any_speed() -> None:
-    limits = Limits(10**9, 10**9, seconds=0.15, window_seconds=0.05, window_bytes=1)
+    limits = Limits(10**9, 10**9, seconds=60, window_seconds=10, window_bytes=1)
 
     async def steady() -> dict[str, Any]:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
         return {"type": "http.request", "body": b" " * 100, "more_body": True}
 
-    with pytest.raises(errors.RequestTimeout, match=r"longer than 0\.15 seconds"):
+    with jumping_time(), pytest.raises(errors.RequestTimeout, match="longer than 60 seconds"):
         await read_body("json", JSON, steady, limits)
 
 
 async def test_a_body_at_the_minimum_speed_is_accepted() -> None:
-    limits = Limits(10**6, 10**6, seconds=60, window_seconds=0.05, window_bytes=10)
+    limits = Limits(10**6, 10**6, seconds=60, window_seconds=10, window_bytes=25)
     parts = [b'{"a":', *(b" " * 20 for _ in range(10)), b"1}"]
 
     async def paced() -> dict[str, Any]:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(4)  # so two parts arrive in each window of 10 seconds
         part = parts.pop(0)
         return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
-    assert (await read_body("json", JSON, paced, limits)).json == {"a": 1}
+    with jumping_time():
+        assert (await read_body("json", JSON, paced, limits)).json == {"a": 1}
 
 
 async def test_a_disconnect_is_reported() -> None:
