@@ -85,7 +85,7 @@ serve: .venv/.ready-to-serve ## Run the gateway (HOST, PORT, DATA)
 
 .PHONY: test
 test: lint ## Check style and types, then run the tests
-	$(RUN) pytest -n auto $(ARGS)
+	$(RUN) pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, formatting and types

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 import secrets
 import sys
 import threading
@@ -23,6 +24,9 @@ from tests.databases import BOTH
 from tests.ports import unused_port
 
 pytest_plugins = ["pytester"]
+
+# The tests start many processes, and where no bytecode is kept, each of them compiles all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A busy machine is no failure; a test that hangs runs into pytest's own limit.
 hypothesis.settings.register_profile("penstock", deadline=None)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import openai
 import pytest
 
 from penstock.store.base import Dialect
@@ -29,6 +30,22 @@ def story(request: pytest.FixtureRequest, dialect: Dialect, tmp_path: Path, lab:
     """A data folder on which servers can be started, stopped and killed."""
     database = request.getfixturevalue("fresh_database") if dialect == "postgres" else ""
     return Installation(tmp_path / "data", database, lab)
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A running server on SQLite for tests that do not need one of their own; at the end its audit must be clean."""
+    with scripted_provider_in_thread() as lab:
+        story = Installation(tmp_path_factory.mktemp("shared") / "data", "", lab)
+        with story.serving() as serving:
+            yield serving
+            assert story.penstock("audit").returncode == 0
+
+
+@pytest.fixture
+def shared_client(shared_server: Serving) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=shared_server.base_url, api_key=shared_server.key, timeout=30) as client:
+        yield client
 
 
 @pytest.fixture

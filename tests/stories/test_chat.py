@@ -46,26 +46,27 @@ def messages(text: str) -> list[ChatCompletionMessageParam]:
     return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
 
 
-@sqlite_only
-def test_every_kind_of_response(client: openai.OpenAI) -> None:
-    whole = client.chat.completions.create(model=ECHO, messages=messages("one two"), logprobs=True, top_logprobs=2)
+def test_every_kind_of_response(shared_client: openai.OpenAI) -> None:
+    whole = shared_client.chat.completions.create(
+        model=ECHO, messages=messages("one two"), logprobs=True, top_logprobs=2
+    )
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("one two", "stop")
     assert whole.choices[0].logprobs is not None
     assert [len(token.top_logprobs) for token in whole.choices[0].logprobs.content or ()] == [2, 2]
     assert whole.usage is not None
     assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
 
-    cut = client.chat.completions.create(model=ECHO, messages=messages("one two three"), max_tokens=2)
+    cut = shared_client.chat.completions.create(model=ECHO, messages=messages("one two three"), max_tokens=2)
     assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == ("one two", "length")
 
-    form = client.chat.completions.create(
+    form = shared_client.chat.completions.create(
         model=ECHO, messages=messages("pear"), response_format={"type": "json_object"}, seed=7, stop=["!"]
     )
     assert json.loads(form.choices[0].message.content or "") == {"echo": "pear"}
-    parsed = client.chat.completions.parse(model=ECHO, messages=messages("a plan"), response_format=Plan)
+    parsed = shared_client.chat.completions.parse(model=ECHO, messages=messages("a plan"), response_format=Plan)
     assert parsed.choices[0].message.parsed == Plan(city="echo", days=1)
 
-    vision = client.chat.completions.create(
+    vision = shared_client.chat.completions.create(
         model=ECHO,
         messages=[{"role": "user", "content": [
             {"type": "text", "text": "look"},
@@ -75,10 +76,9 @@ def test_every_kind_of_response(client: openai.OpenAI) -> None:
     assert vision.choices[0].message.content == "look [image]"
 
 
-@sqlite_only
-def test_a_tool_is_called_and_its_result_used(client: openai.OpenAI) -> None:
+def test_a_tool_is_called_and_its_result_used(shared_client: openai.OpenAI) -> None:
     conversation = messages("weather in Lima")
-    asked = client.chat.completions.create(model=ECHO, messages=conversation, tools=[WEATHER])
+    asked = shared_client.chat.completions.create(model=ECHO, messages=conversation, tools=[WEATHER])
     assert asked.choices[0].finish_reason == "tool_calls"
     assert asked.choices[0].message.tool_calls is not None
     (call,) = asked.choices[0].message.tool_calls
@@ -88,20 +88,19 @@ def test_a_tool_is_called_and_its_result_used(client: openai.OpenAI) -> None:
         {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]},  # type: ignore[list-item]
         {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
     ]
-    answered = client.chat.completions.create(model=ECHO, messages=conversation, tools=[WEATHER])
+    answered = shared_client.chat.completions.create(model=ECHO, messages=conversation, tools=[WEATHER])
     assert answered.choices[0].message.content == "sunny"
 
-    with client.chat.completions.stream(model=ECHO, messages=messages("weather?"), tools=[WEATHER]) as stream:
+    with shared_client.chat.completions.stream(model=ECHO, messages=messages("weather?"), tools=[WEATHER]) as stream:
         streamed = stream.get_final_completion().choices[0].message.tool_calls
     assert streamed is not None
     assert streamed[0].type == "function"
     assert json.loads(streamed[0].function.arguments) == {"city": "echo", "days": 1}
 
 
-@sqlite_only
-def test_a_stream_with_and_without_usage(client: openai.OpenAI) -> None:
+def test_a_stream_with_and_without_usage(shared_client: openai.OpenAI) -> None:
     chunks = list(
-        client.chat.completions.create(
+        shared_client.chat.completions.create(
             model=ECHO, messages=messages("one two three"), stream=True, stream_options={"include_usage": True}
         )
     )
@@ -109,7 +108,7 @@ def test_a_stream_with_and_without_usage(client: openai.OpenAI) -> None:
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "one two three"
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert (chunks[-1].choices, chunks[-1].usage is not None) == ([], True)
-    without_usage = list(client.chat.completions.create(model=ECHO, messages=messages("one"), stream=True))
+    without_usage = list(shared_client.chat.completions.create(model=ECHO, messages=messages("one"), stream=True))
     assert all(chunk.choices and chunk.usage is None for chunk in without_usage)
 
 

@@ -68,15 +68,14 @@ def test_the_first_day_of_a_user(served: Serving, client: openai.OpenAI, lab: Sc
         client.videos.download_content(video.id)
 
 
-@sqlite_only
-def test_the_first_day_without_any_provider(served: Serving, client: openai.OpenAI) -> None:
+def test_the_first_day_without_any_provider(shared_client: openai.OpenAI) -> None:
     """The first command of the README, and a video of the built-in provider."""
-    made = client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
+    made = shared_client.images.generate(model="atelier/sketch", prompt="a lighthouse at dusk", size="128x96")
     assert made.data is not None
     assert opened(fetched(made.data[0].url)).size == (128, 96)
-    video = client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
-    assert client.videos.poll(video.id).status == "completed"
-    assert client.videos.download_content(video.id).read()[4:8] == b"ftyp"
+    video = shared_client.videos.create(model="atelier/clip", prompt="a lighthouse", seconds="1", size="64x64")  # type: ignore[arg-type]
+    assert shared_client.videos.poll(video.id).status == "completed"
+    assert shared_client.videos.download_content(video.id).read()[4:8] == b"ftyp"
 
 
 @sqlite_only

@@ -70,36 +70,46 @@ async def recording(running: RunningGateway, kind: str, **body: Any) -> str:
 KINDS = [(kind, match) for kind in BODIES for match in MATCHES if kind == "image" or match in ("standard", "pinned")]
 
 
-@pytest.mark.parametrize("found", [True, False], ids=["found", "missing"])
-@pytest.mark.parametrize("mode", MATRIX)
 @pytest.mark.parametrize(("kind", "match"), KINDS)
-async def test_each_mode_with_and_without_a_recording(
-    open_gateway: OpenGateway, kind: str, mode: str, found: bool, match: str
-) -> None:
+async def test_each_mode_with_and_without_a_recording(open_gateway: OpenGateway, kind: str, match: str) -> None:
+    """Each case is that of an organization of its own, which has no other recordings."""
     async with open_gateway() as running:
-        pinned = await recording(running, kind) if found else "rec_" + "0" * 32
-        headers = {"": mode, **MATCHES[match]}
-        if match == "pinned":
-            headers["-recording"] = pinned
-        expected = MATRIX[mode][0 if found else 1]
-        sent, money = len(running.lab.invoice), await running.money()
-        stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
-        if expected == "error":
-            with pytest.raises(RecordingNotFound):
-                await send(running, kind, headers)
-            assert (len(running.lab.invoice), await running.money()) == (sent, money)
-            return
-        response = await ended(running, kind, await send(running, kind, headers))
-        assert response.headers["x-service-replay-status"] == expected
-        serves_live = expected in ("live", "recorded")
-        assert len(running.lab.invoice) == sent + serves_live
-        assert (await running.money() != money) is serves_live
-        now_stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
-        assert now_stored == stored + (expected == "recorded")
-        if expected == "replayed":
-            assert response.headers["x-service-replay-recording"] == pinned
-            assert response.json["metadata"]["cost"] == 0
-        assert (await running.record(response.json["id"]))["status"] == "completed"
+        for mode, (with_recording, without) in MATRIX.items():
+            for found, expected in ((True, with_recording), (False, without)):
+                running.caller = await running.create_caller_in_new_org()
+                recorded = await recording(running, kind) if found else None
+                try:
+                    await check_mode(running, kind, mode, match, recorded, expected)
+                except AssertionError as failure:
+                    failure.add_note(f"mode {mode}, {'with' if found else 'without'} a recording")
+                    raise
+
+
+async def check_mode(
+    running: RunningGateway, kind: str, mode: str, match: str, recorded: str | None, expected: str
+) -> None:
+    """Make a call and check where its result came from, what was sent, charged and stored."""
+    headers = {"": mode, **MATCHES[match]}
+    if match == "pinned":
+        headers["-recording"] = recorded or "rec_" + "0" * 32
+    sent, money = len(running.lab.invoice), await running.money()
+    stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
+    if expected == "error":
+        with pytest.raises(RecordingNotFound):
+            await send(running, kind, headers)
+        assert (len(running.lab.invoice), await running.money()) == (sent, money)
+        return
+    response = await ended(running, kind, await send(running, kind, headers))
+    assert response.headers["x-service-replay-status"] == expected
+    serves_live = expected in ("live", "recorded")
+    assert len(running.lab.invoice) == sent + serves_live
+    assert (await running.money() != money) is serves_live
+    now_stored = len((await running.gateway.recordings.page(running.caller.org_id)).data)
+    assert now_stored == stored + (expected == "recorded")
+    if expected == "replayed":
+        assert response.headers["x-service-replay-recording"] == recorded
+        assert response.json["metadata"]["cost"] == 0
+    assert (await running.record(response.json["id"]))["status"] == "completed"
 
 
 async def test_the_newest_match_is_replayed_and_only_to_its_organization(open_gateway: OpenGateway) -> None:

@@ -10,7 +10,7 @@ from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
 IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
-VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4}
+VIDEO = {"model": "video-1", "prompt": "a train", "seconds": 4, "size": "128x128"}
 OR_RECORD = {"x-service-replay": "replay-or-record"}
 
 
