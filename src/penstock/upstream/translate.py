@@ -24,13 +24,21 @@ _NOT_SENT_AT_TOP_LEVEL = frozenset(
     """key token access_token authorization organization project model_name model_id endpoint url host stream
     partial_images""".replace("_", "").split()
 )
+# How many outputs are made, how long, how large and how fast: by name, and by class where names follow a pattern.
 _PRICED = frozenset(
-    """num_images num_outputs num_samples num_results number_of_images number_of_videos image_count sample_count samples
-    batch_size batch_count n_iter num_videos max_images sequential_image_generation num_frames frames frame_count fps
-    frames_per_second duration duration_seconds seconds video_length width height image_size output_size megapixels
-    generate_audio service_tier""".replace("_", "").split()
+    """samples n_iter sequential_image_generation frames frames_per_second video_length width height image_size
+    output_size megapixels generate_audio""".replace("_", "").split()
 )
-_PRICED_CHAT = frozenset({"servicetier"})
+_PRICED_CLASS = re.compile(
+    r"(num|number|max|nb|n)(of)?(image|output|sample|result|video|clip|variation|generation|frame)s?"
+    r"|(image|output|sample|result|video|clip|variation|generation|frame)s?(count|number|num)"
+    r"|.*batch.*|.*duration.*|.*seconds|.*fps|.*servicetier|.*priority"
+)
+# What providers of chat bill beside the tokens: searches, tools that they run themselves, other speeds and media.
+_PRICED_CHAT_CLASS = re.compile(
+    r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
+    r"|prediction|speed|fastmode"
+)
 _EXTRAS_BYTES_MAX = 64 * 1024
 _EXTRAS_DEPTH_MAX = 16
 _PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
@@ -147,7 +155,11 @@ def _check_extra(op: Operation, name: str, inner: str, *, is_top: bool) -> None:
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
     if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
-    if plain in (_PRICED_CHAT if op.task == "chat" else _PRICED) or inner in op.priced_extras:
+    if op.task == "chat":
+        is_priced = _PRICED_CHAT_CLASS.fullmatch(plain) is not None
+    else:
+        is_priced = plain in _PRICED or _PRICED_CLASS.fullmatch(plain) is not None
+    if is_priced or inner in op.priced_extras:
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
 
 

@@ -198,6 +198,22 @@ async def test_extra_fields_cannot_redirect_the_call(open_gateway: OpenGateway, 
         assert running.lab.chats.received[-1].fields["top_k"] == 40
 
 
+@sqlite_only
+async def test_extra_fields_cannot_order_what_is_billed_beside_the_tokens(open_gateway: OpenGateway) -> None:
+    names = """search_parameters web_search_options web_search plugins service_tier serviceTier priority modalities
+        audio prediction mcp_servers code_interpreter grounding speed"""
+    async with open_gateway() as running:
+        for name in names.split():
+            with pytest.raises(InvalidRequest, match="would change the price") as caught:
+                await chat(running, **{name: "priority"})
+            assert caught.value.param == name
+        tool = {"type": "web_search", "function": {"name": "look"}}
+        with pytest.raises(InvalidRequest, match="must have `type` `function`"):
+            await chat(running, tools=[tool])
+        await chat(running, reasoning_effort="low", top_k=40, parallel_tool_calls=False, verbosity="low")
+        assert len(running.lab.chats) == 1
+
+
 # -------------------------------------------------------------------------------------------------------------- streams
 
 

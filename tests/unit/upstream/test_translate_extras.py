@@ -72,7 +72,8 @@ def test_extras_that_say_where_to_send_or_whom_to_call_are_refused() -> None:
 
 PRICED_NAMES = """
     num_images num_outputs numberOfImages sampleCount batch_size num_frames fps duration durationSeconds seconds
-    max_images generate_audio service_tier width height image_size Num-Images megapixels
+    max_images generate_audio service_tier width height image_size Num-Images megapixels n_images numVideos
+    clips_count image_number inference_batch clip_duration video_seconds output_fps job_priority
 """
 
 

@@ -6,9 +6,7 @@ from penstock.providers.spec import Model, Price, Provider, bearer, fixed
 
 # Sent to OpenRouter as the highest price of a chat, so that the hold is always enough.
 MAX_PRICE = {"prompt": "15", "completion": "75", "request": "0.05"}
-CHAT = chat_operation(
-    fixed("provider.max_price", MAX_PRICE), priced_extras=frozenset({"plugins", "web_search_options"})
-)
+CHAT = chat_operation(fixed("provider.max_price", MAX_PRICE))
 CHAT_PRICE = Price(
     unit="token",
     usd="0.000075",
