@@ -15,6 +15,7 @@ from penstock.net.errors import MaybeSent, ResponseTooLarge
 
 SMALL_READ_BYTES = 64 * 2**10
 LARGE_READ_BYTES = 256 * 2**10
+_MAX_MEMBERS = 16
 
 
 class Headers(Mapping[str, str]):
@@ -142,6 +143,8 @@ class BodyDecoder:
         if encoding not in ("", "gzip", "x-gzip", "deflate"):
             raise MaybeSent("the response is compressed in a way that was not asked for")
         self._decompressor = _new_decompressor() if encoding else None
+        self._compressed_bytes_left = max_bytes + SMALL_READ_BYTES  # what cannot be compressed grows a little
+        self._members = 1
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise ResponseTooLarge(max_bytes)
 
@@ -155,9 +158,15 @@ class BodyDecoder:
 
     def _decompress(self, piece: bytes) -> Iterator[bytes]:
         decompressor = self._decompressor or _new_decompressor()
+        self._compressed_bytes_left -= len(piece)
+        if self._compressed_bytes_left < 0:
+            raise ResponseTooLarge(self._max_bytes)
         try:
             while piece:
                 if decompressor.eof:  # a body may consist of several compressed members
+                    self._members += 1
+                    if self._members > _MAX_MEMBERS:  # empty ones would cost much time and count as no bytes
+                        raise MaybeSent("the compressed response has too many members")
                     self._decompressor = decompressor = _new_decompressor()
                 yield decompressor.decompress(piece, SMALL_READ_BYTES)
                 piece = decompressor.unused_data if decompressor.eof else decompressor.unconsumed_tail

@@ -77,6 +77,29 @@ async def test_a_decompression_bomb_stops_at_the_limit() -> None:
         assert psutil.Process().memory_info().rss - before < 64 * MIB
 
 
+@pytest.mark.parametrize("step", [1000, SMALL_READ_BYTES])
+def test_a_body_of_empty_members_stops_after_a_few_of_them(step: int) -> None:
+    empty = gzip.compress(b"")
+    members = empty * 100_000
+    decoder = BodyDecoder("gzip", "", MIB)
+    pieces = (members[start : start + step] for start in range(0, len(members), step))
+    with pytest.raises(MaybeSent, match="too many members"):
+        [list(decoder.feed(piece)) for piece in pieces]
+    assert decoder._members == 17
+    decoder = BodyDecoder("gzip", "", MIB)
+    list(decoder.feed(empty * 16))
+    decoder.finish()
+
+
+def test_the_limit_counts_compressed_bytes_too() -> None:
+    """A long header is no contents: without this it could go on for ever."""
+    decoder = BodyDecoder("gzip", "", 1000)
+    assert list(decoder.feed(b"\x1f\x8b\x08\x08" + bytes(6))) == [b""]
+    name = b"n" * 1000  # of a file; it would end with a zero
+    with pytest.raises(ResponseTooLarge):
+        [list(decoder.feed(name)) for _ in range(100)]
+
+
 async def test_the_limit_counts_decompressed_bytes() -> None:
     assert await send_and_read(gzip.compress(b"x" * 1000), "content-encoding: gzip", max_bytes=1000) == b"x" * 1000
     with pytest.raises(ResponseTooLarge):
