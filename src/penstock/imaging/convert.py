@@ -67,14 +67,16 @@ def unconverted(data: bytes, output_format: OutputFormat, output_compression: in
     if found is None or found.width == 0:
         return None
     too_long = max(found.width, found.height) > MAX_SIDE.get(output_format, MAX_PIXELS)
+    too_large = found.width * found.height > MAX_PIXELS
     same = found.content_type == CONTENT_TYPES[output_format]
-    return found if too_long or (same and (output_compression == 100 or output_format not in LOSSY)) else None
+    finished = same and (output_compression == 100 or output_format not in LOSSY)
+    return found if too_long or too_large or finished else None
 
 
 def convert(data: bytes, output_format: OutputFormat, output_compression: int = 100) -> ImageFile:
     """Convert an image to another format, upright and without metadata.
 
-    An image that has the format already, or is too large for it, is returned as it is.
+    An image that has the format already, or is too large to be converted, is returned as it is.
     """
     _check_output(output_format, output_compression)
     found = unconverted(data, output_format, output_compression)

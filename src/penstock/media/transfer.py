@@ -220,7 +220,12 @@ class Transfer:
                 output_compression=compression,
             )
         except WorkFailed as error:
-            raise UnusableFile(error.message) from error
+            found = sniff(data)
+            if error.kind == "refused" or found is None or not found.width:
+                raise UnusableFile(error.message) from error
+            # The limits of this gateway, not the provider, are the reason: what was paid for is delivered as it is.
+            log.warning("output not converted", output_format=output_format, reason=error.message)
+            return data, found.content_type, found.width, found.height
         return image["data"], image["content_type"], image["width"], image["height"]
 
     async def _read_output(self, file: File, source: DownloadSource | None) -> tuple[bytes, str | None]:

@@ -1,6 +1,7 @@
 """One attempt: what each kind of failure means for the caller, the money and the next provider."""
 
 import asyncio
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -435,3 +436,27 @@ async def test_nothing_is_left_in_the_scratch_folder(open_gateway: OpenGateway) 
         running.lab.contents.next(faults.cut(), faults.file(b"<html>", "video/mp4"))
         await running.wait_for_video((await running.video()).json["id"])
         assert running.scratch == []
+
+
+@sqlite_only
+async def test_an_image_too_large_to_be_converted_is_delivered_as_it_was_made(open_gateway: OpenGateway) -> None:
+    """It is paid for, and the provider is not to blame for what a caller asked of the gateway."""
+    header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (8000).to_bytes(4, "big") + (6000).to_bytes(4, "big") + b"\x08\x02"
+    large = header + b"\0" * 1000
+    async with open_gateway() as running:
+        running.lab.images.always(faults.altered(data=[{"b64_json": base64.b64encode(large).decode()}]))
+        for _ in range(4):
+            made = await running.image(output_format="jpeg", response_format="b64_json")
+            assert base64.b64decode(made["data"][0]["b64_json"]) == large
+            assert (made["output_format"], made["size"]) == ("png", "8000x6000")
+        assert await running.money() == (nanos("9.84"), 0)
+        assert running.gateway.health.is_healthy("lab", "easel-1")
+
+
+@sqlite_only
+async def test_a_broken_image_is_not_delivered(open_gateway: OpenGateway) -> None:
+    header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (64).to_bytes(4, "big") + (64).to_bytes(4, "big") + b"\x08\x02"
+    async with open_gateway() as running:
+        running.lab.images.next(faults.altered(data=[{"b64_json": base64.b64encode(header + b"\0" * 99).decode()}]))
+        assert "unusable" in (await failure(running, output_format="jpeg")).message
+        assert await running.money() == UNTOUCHED

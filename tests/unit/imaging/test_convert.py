@@ -321,6 +321,13 @@ def test_an_image_longer_than_1600_pixels_is_not_converted_to_avif(name: str) ->
     assert fits.content_type == "image/avif"
 
 
+@pytest.mark.parametrize("target", ["jpeg", "webp", "gif", "avif"])
+def test_an_image_with_too_many_pixels_to_convert_is_not_changed(target: OutputFormat) -> None:
+    data = png_header(7000, 6000) + b"the rest"
+    assert convert.unconverted(data, target, 80) == ("image/png", 7000, 6000)
+    assert convert.convert(data, target, 80).data == data
+
+
 def test_transparent_pixels_become_white_in_jpeg() -> None:
     image = opened(convert.convert(saved(Image.new("RGBA", (16, 16), (255, 0, 0, 0)), "png"), "jpeg", 100).data)
     assert image.getpixel((8, 8)) == (255, 255, 255)

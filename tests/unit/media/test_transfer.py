@@ -2,13 +2,16 @@
 
 import base64
 import io
-from typing import Any
+import struct
+from typing import Any, Literal
 
+import msgspec
 import pytest
 from PIL import Image
 
 from penstock.errors import InvalidRequest, Unavailable
 from penstock.fields import UploadedFile
+from penstock.imaging.workers import WorkerPool, WorkFailed
 from penstock.media import transfer as transfer_module
 from penstock.media.storage import storage_key
 from penstock.media.transfer import DownloadFailed, Transfer, UnusableFile
@@ -290,3 +293,25 @@ async def test_a_providers_url_inside_the_network_of_the_gateway_is_blocked(open
             with pytest.raises(UnusableFile, match="blocked by the egress rules"):
                 await store_and_read(running, File(url="x"), request, source_at(running, "/files/x.png", trusted=False))
         assert len(running.lab.files) == 0
+
+
+@pytest.mark.parametrize("kind", ["crashed", "timeout"])
+async def test_an_output_that_this_gateway_cannot_convert_is_delivered_as_it_is(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch, kind: Literal["crashed", "timeout"]
+) -> None:
+    """The provider was paid and did nothing wrong."""
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise WorkFailed(kind, "The work needed more memory than the limit.")
+
+    monkeypatch.setattr(WorkerPool, "run", fail)
+    async with open_gateway() as running:
+        request = msgspec.structs.replace(IMAGE, values={**IMAGE.values, "output_format": "jpeg"})
+        assert await store_and_read(running, File(data=png(8, 8)), request) == png(8, 8)
+
+
+async def test_an_output_with_too_many_pixels_to_convert_is_delivered_as_it_is(open_gateway: OpenGateway) -> None:
+    large = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 7000, 6000) + bytes(9)
+    async with open_gateway() as running:
+        request = msgspec.structs.replace(IMAGE, values={**IMAGE.values, "output_format": "jpeg"})
+        assert await store_and_read(running, File(data=large), request) == large
