@@ -74,6 +74,10 @@ AUTO = "auto"
 _THINKING = ("off", "on", "minimal", "high")
 _QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
 
+# Lists return the texts of up to a hundred requests, so every text has a limit; most models have a lower one.
+PROMPT_LENGTH_MAX = 32_000
+_SHAPE_LENGTH_MAX = 64
+
 _MODEL = _text("model", "Model identifier.", required=True, max_length=256)
 _RECORDS = (
     _text("user", "Identifier of your end user.", handling="passthrough", max_length=512),
@@ -81,10 +85,15 @@ _RECORDS = (
 )
 _ASYNCHRONOUS = (
     _text("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
-    _text("media_retention", "How long produced media is kept, such as `12h` or `7d`."),
+    _text("media_retention", "How long produced media is kept, such as `12h` or `7d`.", max_length=16),
 )
 _FRAME = (
-    _text("aspect_ratio", "Proportion such as `16:9`, when `size` gives no pixels.", handling="converted"),
+    _text(
+        "aspect_ratio",
+        "Proportion such as `16:9`, when `size` gives no pixels.",
+        max_length=_SHAPE_LENGTH_MAX,
+        handling="converted",
+    ),
     _text("resolution", "Short side, when `size` gives no pixels.", one_of=("720p", "1080p"), handling="converted"),
 )
 _OUTPUT = (
@@ -101,10 +110,16 @@ _MODEL_EFFORT = (
 )
 
 IMAGE = _table(
-    _text("prompt", "Description of the image.", required=True, handling="renamed"),
+    _text("prompt", "Description of the image.", required=True, max_length=PROMPT_LENGTH_MAX, handling="renamed"),
     _MODEL,
     _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", default="1024x1024", handling="converted"),
+    _text(
+        "size",
+        "`WIDTHxHEIGHT`, or a proportion such as `16:9`.",
+        default="1024x1024",
+        max_length=_SHAPE_LENGTH_MAX,
+        handling="converted",
+    ),
     *_FRAME,
     _text("quality", "Quality of the image.", one_of=_QUALITIES, default="standard", handling="passthrough"),
     _text("style", "Style of the image.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
@@ -122,7 +137,7 @@ EDIT = _table(
         required=True,
         handling="renamed",
     ),
-    _text("prompt", "What to change; not needed by upscale models.", handling="renamed"),
+    _text("prompt", "What to change; not needed by upscale models.", max_length=PROMPT_LENGTH_MAX, handling="renamed"),
     _MODEL,
     Field(
         name="mask",
@@ -131,7 +146,13 @@ EDIT = _table(
         handling="passthrough",
     ),
     _integer("n", "How many images.", low=1, high=10, default=1, handling="emulated"),
-    _text("size", "As for generation; `auto` is the first image's size.", default="1024x1024", handling="converted"),
+    _text(
+        "size",
+        "As for generation; `auto` is the first image's size.",
+        default="1024x1024",
+        max_length=_SHAPE_LENGTH_MAX,
+        handling="converted",
+    ),
     *_FRAME,
     _text("quality", "Quality of the image.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_OUTPUT,
@@ -142,11 +163,13 @@ EDIT = _table(
 )
 
 VIDEO = _table(
-    _text("prompt", "Description of the video.", required=True, handling="renamed"),
+    _text("prompt", "Description of the video.", required=True, max_length=PROMPT_LENGTH_MAX, handling="renamed"),
     _MODEL,
     Field(name="seconds", types=("string", "number"), about="Length of the video in seconds.", handling="converted"),
     Field(name="duration", types=("string", "number"), about="Another name of `seconds`.", alias_of="seconds"),
-    _text("size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", handling="converted"),
+    _text(
+        "size", "`WIDTHxHEIGHT`, or a proportion such as `16:9`.", max_length=_SHAPE_LENGTH_MAX, handling="converted"
+    ),
     _integer("n", "How many videos.", low=1, high=4, default=1, handling="emulated"),
     *_FRAME,
     Field(

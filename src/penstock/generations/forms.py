@@ -148,4 +148,6 @@ def _literal(text: str) -> Any:
     if text in _LITERALS:
         return _LITERALS[text]
     number = _number(text)
+    if number is text:
+        return text
     return number if msgspec.json.encode(number).decode() == text else text

@@ -16,6 +16,7 @@ from penstock.net.guard import EgressRules
 from penstock.recordings.recordings import ReplayOptions, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
+from penstock.upstream import translate
 from penstock.values import Frame, Retention
 
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
@@ -23,6 +24,7 @@ _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", 
 # Fields for the gateway itself, which are not part of the canonical request.
 _GATEWAY_FIELDS = ("webhook_url", "media_retention", "idempotency_key", "metadata", "model")
 _METADATA_MAX = 64
+_DATA_URI_START = 256  # characters
 _SECONDS_MAX = 3600
 _INPUTS_MAX = 16
 
@@ -133,6 +135,7 @@ def _validated(
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
+    translate.check_extras_size(extras)
     webhook_url = values.get("webhook_url")
     request = Request(
         task=task,
@@ -238,13 +241,18 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
         source = item.get("image_url", item.get("url")) if isinstance(item, dict) else item
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")
-        if not isinstance(source, str | UploadedFile) or (_is_data_uri(source) and not _DATA_URI.match(str(source))):
+        if not isinstance(source, str | UploadedFile) or (_is_data_uri(source) and not _is_base64_uri(source)):
             raise InvalidRequest(
                 f"`{name}` must be a file, `{{image_url}}` with an HTTPS URL, or a base64 data URI.", param=name
             )
         if isinstance(source, str) and not _is_data_uri(source):
             source = guard.check_media_url(source, name, egress)
         yield InputSource(role, source, name)
+
+
+def _is_base64_uri(source: str | UploadedFile) -> bool:
+    """Whether a data URI has a base64 body; only its start is searched, because it may have many megabytes."""
+    return isinstance(source, str) and _DATA_URI.match(source[:_DATA_URI_START]) is not None
 
 
 def _is_data_uri(source: str | UploadedFile) -> bool:

@@ -131,12 +131,7 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
 
     A field with a row in the provider's table is allowed under any name: the row says what happens to it.
     """
-    if not extras:
-        return
-    if _depth(extras) > _EXTRAS_DEPTH_MAX:
-        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH_MAX} levels at most.")
-    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:
-        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
+    check_extras_size(extras)
     for name, value in extras.items():
         row = op.param(name)
         if name in _INTERNAL and row is not None:
@@ -148,6 +143,16 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in _names(value):
                 _check_extra(op, name, inner, is_top=False)
+
+
+def check_extras_size(extras: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for extra fields that are too large or too deep together."""
+    if not extras:
+        return
+    if _depth(extras) > _EXTRAS_DEPTH_MAX:
+        raise InvalidRequest(f"Extra parameters may nest {_EXTRAS_DEPTH_MAX} levels at most.")
+    if len(msgspec.json.encode(extras)) > _EXTRAS_BYTES_MAX:
+        raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
 
 
 def _check_extra(op: Operation, name: str, inner: str, *, is_top: bool) -> None:

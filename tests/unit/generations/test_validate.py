@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidRequest
-from penstock.fields import UploadedFile
+from penstock.fields import EDIT, IMAGE, VIDEO, Table, UploadedFile
 from penstock.generations import validate
 from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.schema import Call, Caller
@@ -140,6 +140,11 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
      "must be a number above 0 and at most 3600."),
     ((validate.video,), "seconds", [[5], {}, True], "must be a string or a number."),
     ((validate.video,), "duration", ["0", 3601], "must be a number above 0 and at most 3600."),
+    ((validate.image, validate.edit, validate.video), "prompt", ["x" * 32_001], "may have at most 32000 characters."),
+    ((validate.image, validate.edit, validate.video), "size", ["1" * 65], "may have at most 64 characters."),
+    ((validate.image, validate.edit, validate.video), "aspect_ratio", ["1" * 65], "may have at most 64 characters."),
+    ((validate.image, validate.edit, validate.video), "media_retention", ["1" * 17],
+     "may have at most 16 characters."),
     ((validate.video,), "negative_prompt", ["x" * 5001], "may have at most 5000 characters."),
     ((validate.video,), "idempotency_key", ["k" * 257], "may have at most 256 characters."),
     ((validate.video,), "idempotency_key", ["", " "], MUST_NOT_BE_EMPTY),
@@ -171,6 +176,7 @@ def test_an_invalid_value_is_named_with_what_is_allowed(stage: Stage, field: str
         (validate.edit, "size", ["auto"]),
         (validate.image, "output_compression", [1, 100]),
         (validate.edit, "scale_factor", [1, 1.5, 16]),
+        (validate.image, "prompt", ["x" * 32_000]),
         (validate.video, "negative_prompt", ["", "x" * 5000]),
         (validate.video, "media_retention", ["1h", "720h", "30d"]),
         (validate.video, "metadata", [{}, dict.fromkeys(map(str, range(64)), "x" * 512)]),
@@ -397,3 +403,28 @@ def test_any_body_is_accepted_or_refused_with_a_message(stage: Stage, fields: di
     except InvalidRequest:
         return
     assert 1 <= call_read.request.n <= 10
+
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+@every_stage
+def test_every_text_field_has_a_limit(stage: Stage) -> None:
+    """Lists return the fields of many requests, so none may be as large as a body."""
+    tables: dict[Stage, Table] = {validate.image: IMAGE, validate.edit: EDIT, validate.video: VIDEO}
+    texts = [row for row in tables[stage].values() if row.types == ("string",)]
+    assert [row.name for row in texts if row.max_length is None and not row.one_of] == []
+
+
+@every_stage
+def test_extra_fields_have_a_limit(stage: Stage) -> None:
+    """They are stored with the request, also when a recording is replayed and no provider's table is asked."""
+    validated(stage, seed=1, style_notes="x" * 60_000)
+    assert refused(stage, seed=1, style_notes="x" * 66_000).message == "Extra parameters may have 65536 bytes at most."
+
+
+def test_only_the_start_of_a_data_uri_is_searched() -> None:
+    """Searching all of it would take seconds for one of thirty megabytes."""
+    start = "data:image/png" + ";a=b" * 40
+    assert validated(validate.edit, image=start + ";base64,iVBORw0KGgo=").inputs
+    assert refused(validate.edit, image=start * 2 + ";base64,iVBORw0KGgo=").param == "image"

@@ -129,7 +129,7 @@ def test_limits_of_two_providers_are_combined() -> None:
     assert shown["prompt"]["maxLength"] == 20
     assert (shown["seed"]["minimum"], shown["seed"]["maximum"]) == (0, 9)
     unlimited = properties(one, op(passthrough("seed")))
-    assert "maxLength" not in unlimited["prompt"]
+    assert unlimited["prompt"]["maxLength"] == 32_000, "the limit of the interface"
     assert not {"minimum", "maximum"} & unlimited["seed"].keys()
 
 
