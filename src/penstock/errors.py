@@ -151,7 +151,7 @@ class UpstreamError(UpstreamProblem):
 
 
 class UpstreamOutcomeUnknown(UpstreamProblem):
-    """A call was sent to a provider and its outcome is unknown; it is never sent again."""
+    """Only the error code of a video: whether a provider has made it is unknown, so it is not sent again."""
 
 
 class UpstreamTimeout(UpstreamProblem):

@@ -215,6 +215,12 @@ def cut(after_bytes: int = 100) -> Act:
     return act
 
 
+async def half(call: FakeCall) -> None:
+    """For downloads: half of the file, in a response that is complete."""
+    response = call.accept()
+    await call.exchange.send(response.file[: len(response.file) // 2], 200, response.content_type)
+
+
 # -------------------------------------------------------------------------------------------------------------- streams
 
 

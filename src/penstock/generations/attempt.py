@@ -18,6 +18,7 @@ from penstock.generations.job import (
     Job,
     Part,
     PastFailure,
+    billed_cost,
     check_lease,
     confirm_survival,
     is_cancel_requested,
@@ -33,7 +34,7 @@ from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
-from penstock.values import InputImage, new_id
+from penstock.values import ZERO, InputImage, Nanos, new_id
 
 _LOST_JOB_SECONDS = 120.0
 _FETCH_SECONDS = {"video": 900.0}  # how long downloading a finished output is tried; callers wait for images
@@ -45,6 +46,7 @@ _PAUSE_FACTOR_MAX = 1.1
 _FIRST_POLLS_PER_SECOND = 500
 _PAUSE_GROWTH = 1.15  # each pause between polls as a multiple of the one before
 _INTERRUPTED = "The gateway was interrupted while it sent the request; the outcome is unknown."
+_NOT_STORED = "The output was made, but could not be stored."
 _CANCELLED = "The generation was cancelled."
 
 
@@ -58,6 +60,8 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
     if isinstance(outcome, Failure):
         job.failures[key] = PastFailure(job.round, outcome)
         job.attempts.pop(key, None)
+    else:
+        job.made.append(outcome)
     return outcome
 
 
@@ -78,13 +82,24 @@ class _Attempt:
     async def run(self) -> AttemptResult | Failure:
         slug = self.provider.slug
         upstream = self.candidate.model.upstream
+        made: Result | None = None
         try:
             result = await self._submit_or_resume()
             result = await self._wait_until_done(result)
+            made = result
             result, outputs = await self._store_outputs(result)
+        except OutputNotStored:
+            await self._record("failed", kind="unfetched", message=_NOT_STORED, loss=self._loss(made))
+            raise
         except AttemptFailed as problem:
             self._report_failure(problem)
-            await self._record("failed", kind=problem.kind, message=problem.message, http_status=problem.status)
+            await self._record(
+                "failed",
+                kind=problem.kind,
+                message=problem.message,
+                http_status=problem.status,
+                loss=self._loss(made),
+            )
             return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
         except OutcomeUnknown as problem:
             self.gateway.health.record_failure(slug, upstream, "timeout")
@@ -92,6 +107,10 @@ class _Attempt:
             return Failure.from_error(problem, self.part.count)
         self.gateway.health.record_success(slug, upstream)
         return AttemptResult(self.part, self.id, result, outputs, self._price_lines(result, outputs))
+
+    def _loss(self, made: Result | None) -> Nanos:
+        """What the provider bills for outputs that it made and nobody gets."""
+        return ZERO if made is None else billed_cost(self.candidate, self.job.request, self.part.count, made)
 
     def _report_failure(self, problem: AttemptFailed) -> None:
         """Refusing one request says nothing about the provider's health."""
@@ -322,8 +341,9 @@ class _Attempt:
                     message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
                     raise AttemptFailed(provider.slug, "unfetched", message) from problem
             except UnusableFile as problem:
-                message = f"{provider.name} delivered an unusable file: {problem}."
-                raise AttemptFailed(provider.slug, "unreadable", message) from problem
+                if not problem.may_change or clock.monotonic() >= until:
+                    message = f"{provider.name} delivered an unusable file: {problem}."
+                    raise AttemptFailed(provider.slug, "unreadable", message) from problem
             await clock.sleep(pause)
             pause = min(2 * pause, _FETCH_PAUSE_SECONDS_MAX)
             result = await self._refresh_files(result)

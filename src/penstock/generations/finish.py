@@ -66,9 +66,9 @@ async def complete(
             raise LeaseLost(job.id)
         if isinstance(job.plan.source, Recording | Follow):
             await tx.run("release_recording_claim", request_id=job.id)
-        for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id):
-            attempt_cost = nanos(attempt.cost_usd)
-            await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=attempt_cost)
+        await _end_attempts(tx, attempts, now)
+        if any(past.failure.unknown for past in job.failures.values()):
+            await orphans.schedule_checks(gateway, tx, job.row)
         await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
         await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         if recording:
@@ -109,6 +109,17 @@ def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None
     return sum(reported) if reported else None
 
 
+async def _end_attempts(tx: Transaction, attempts: Sequence[AttemptResult], now: int) -> list[tuple[str, Nanos]]:
+    """Store successful attempts as completed; return the id and the cost of each that costs something."""
+    costs = []
+    for attempt in sorted(attempts, key=lambda attempt: attempt.attempt_id):
+        cost = nanos(attempt.cost_usd)
+        await set_attempt(tx, attempt.attempt_id, "completed", now, result=attempt.result, cost=cost)
+        if cost:
+            costs.append((attempt.attempt_id, cost))
+    return costs
+
+
 async def _output_urls(gateway: Gateway, outputs: Sequence[Output], until_ms: int) -> list[str]:
     base_url = gateway.settings.base_url
     return [await gateway.media.signed_url(output.media_id, until_ms, base_url) for output in outputs]
@@ -137,12 +148,17 @@ def _recording_row(
 # -------------------------------------------------------------------------------------------------------------- failing
 
 
-async def fail(gateway: Gateway, row: GenerationRow, lease_token: int, problem: Problem) -> None:
-    """Fail or cancel a generation and release its hold. Raises LeaseLost when another worker runs it, or it ended."""
+async def fail(
+    gateway: Gateway, row: GenerationRow, lease_token: int, problem: Problem, made: Sequence[AttemptResult] = ()
+) -> None:
+    """Fail or cancel a generation and release its hold; what was `made` for it is a loss.
+
+    Raises LeaseLost when another worker runs it, or it ended.
+    """
     now = gateway.clock.now_ms()
 
     async def write(tx: Transaction) -> None:
-        if not await fail_in_transaction(gateway, tx, row, lease_token, problem, now):
+        if not await fail_in_transaction(gateway, tx, row, lease_token, problem, now, made):
             raise LeaseLost(row.id)
         failpoint("settle.in_tx")
 
@@ -152,7 +168,13 @@ async def fail(gateway: Gateway, row: GenerationRow, lease_token: int, problem: 
 
 
 async def fail_in_transaction(
-    gateway: Gateway, tx: Transaction, row: GenerationRow, lease_token: int, problem: Problem, now: int
+    gateway: Gateway,
+    tx: Transaction,
+    row: GenerationRow,
+    lease_token: int,
+    problem: Problem,
+    now: int,
+    made: Sequence[AttemptResult] = (),
 ) -> bool:
     """Fail or cancel a generation; return False, and write nothing, when it has ended or the token is not valid. After
     the commit the caller calls `report_failure`.
@@ -170,6 +192,7 @@ async def fail_in_transaction(
     if not ended:
         return False
     await tx.run("release_recording_claim", request_id=row.id)
+    losses = await _end_attempts(tx, made, now)
     await orphans.schedule_checks(gateway, tx, row)
     await tx.run("expire_inputs", request_id=row.id, org_id=row.org_id, at_ms=now)
     end = RequestEnd(
@@ -183,6 +206,8 @@ async def fail_in_transaction(
     event_status = "cancelled" if isinstance(problem, Cancelled) else "failed"
     await _queue_message(tx, row, event_status, now, error={"code": code, "message": message})
     await count_usage(tx, [usage])
+    for attempt_id, loss in losses:
+        await transfers.record_loss(tx, row.org_id, attempt_id, loss, now)
     await transfers.end_holds(tx, [transfers.EndedHold(row.org_id, row.id, row.hold, None)], now)
     return True
 

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import msgspec
 
-from penstock.accounts.prices import Line, restore_prices
+from penstock.accounts.prices import Line, quote, restore_prices
+from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
 from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
@@ -15,7 +16,7 @@ from penstock.store.base import Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.outcome import Failure
-from penstock.values import Nanos
+from penstock.values import ZERO, Nanos, nanos
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Job:
     round: int = 1  # all candidates are tried once in each round
     stored_percent: int | None = None  # the progress in the store; None while the generation is queued
     failed_attempts: list[AttemptSummary] = field(default_factory=list)
+    made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
 
     @property
     def id(self) -> str:
@@ -139,6 +141,14 @@ def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) ->
     return replace(candidate, model=replace(candidate.model, prices=prices))
 
 
+def billed_cost(candidate: Candidate, request: Request, count: int, result: Result) -> Nanos:
+    """What the provider says it charges for `count` outputs, else the quote for them."""
+    if result.cost_usd is not None:
+        return nanos(Decimal(result.cost_usd))
+    part = msgspec.structs.replace(request, values={**request.values, "n": count})
+    return quote(candidate.model, part).total
+
+
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
@@ -173,24 +183,30 @@ async def record_attempt(
     kind: FailureKind | None = None,
     message: str | None = None,
     http_status: int | None = None,
+    loss: Nanos = ZERO,
 ) -> None:
-    """Store what became of an attempt. Waits for a store that is unavailable: losing the provider's id for a job would
-    lose something paid for.
+    """Store what became of an attempt, and the loss if its outputs were made but cannot be delivered.
+
+    Waits for a store that is unavailable: losing the provider's id for a job would lose something paid for.
     """
     is_progress = all(row.id != attempt_id or row.state != state for row in job.attempts.values())
 
     async def write(tx: Transaction) -> None:
         await check_lease(tx, job, is_progress=is_progress)
-        await set_attempt(
+        now = gateway.clock.now_ms()
+        changed = await set_attempt(
             tx,
             attempt_id,
             state,
-            gateway.clock.now_ms(),
+            now,
             result=result,
             kind=kind,
             message=message,
             http_status=http_status,
+            cost=loss or None,
         )
+        if changed and loss:
+            await record_loss(tx, job.org_id, attempt_id, loss, now)
 
     await retry_while_unavailable(gateway.clock, lambda: gateway.store.write(write), request_id=job.id)
 
@@ -206,13 +222,13 @@ async def set_attempt(
     message: str | None = None,
     http_status: int | None = None,
     cost: Nanos | None = None,
-) -> None:
-    """Update an attempt that has not ended.
+) -> int:
+    """Update an attempt that has not ended; return 0 when it had.
 
     The upstream id is stored only for jobs, which are asked about by it: it is unique, so that no two generations claim
     one job. Ids of immediate results need not be unique.
     """
-    await tx.run(
+    return await tx.run(
         "set_attempt",
         id=attempt_id,
         state=state,

@@ -1,4 +1,4 @@
-"""Ask about provider jobs that still ran when their generation failed; what was made is the gateway's loss."""
+"""Ask about provider jobs that still ran, or were lost, when their generation ended; what was made is a loss."""
 
 import asyncio
 from decimal import Decimal
@@ -6,10 +6,9 @@ from decimal import Decimal
 import msgspec
 import structlog
 
-from penstock.accounts.prices import quote
 from penstock.accounts.transfers import record_loss
 from penstock.gateway import Gateway
-from penstock.generations.job import restore_candidate
+from penstock.generations.job import billed_cost, restore_candidate
 from penstock.generations.rows import AttemptRow, GenerationRow, get_generation
 from penstock.providers.spec import Result
 from penstock.store.base import Transaction
@@ -27,7 +26,7 @@ _STATES = {"completed": "completed", "failed": "failed"}  # of the attempt, by t
 
 
 async def schedule_checks(gateway: Gateway, tx: Transaction, row: GenerationRow) -> None:
-    """Schedule checks of the jobs that still run, in the transaction in which their generation fails."""
+    """Schedule checks of the jobs that may still run, in the transaction in which their generation ends."""
     at_ms = gateway.clock.steady_ms() + int(FIRST_PAUSE_SECONDS * 1000)
     await tx.run("schedule_checks", request_id=row.id, org_id=row.org_id, at_ms=at_ms)
 
@@ -54,7 +53,7 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
     try:
         result = await gateway.upstream.poll(candidate, msgspec.json.decode(attempt.ref))
     except AttemptFailed as problem:
-        if problem.kind != "rejected":
+        if problem.kind != "rejected" or attempt.state == "unknown":  # a job that was lost may be found again
             return False
         result = Result(status="cancelled")  # the provider no longer knows the job: it was cancelled as asked
     if not result.done:
@@ -64,14 +63,11 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
 
 
 def _loss(row: GenerationRow, attempt: AttemptRow, candidate: Candidate, result: Result) -> Nanos:
-    """What the provider says it charges, else the quote for this attempt's part of the outputs."""
-    if result.cost_usd is not None:
-        return nanos(Decimal(result.cost_usd))
+    """What the provider bills for this attempt's part of the outputs."""
     request = row.decode_request()
     if request is None:
-        return row.hold
-    part = msgspec.structs.replace(request, values={**request.values, "n": attempt.count})
-    return quote(candidate.model, part).total
+        return row.hold if result.cost_usd is None else nanos(Decimal(result.cost_usd))
+    return billed_cost(candidate, request, attempt.count, result)
 
 
 async def _settle(gateway: Gateway, attempt: AttemptRow, result: Result, loss: Nanos) -> bool:

@@ -65,7 +65,7 @@ async def _run(gateway: Gateway, running: RunningJob) -> None:
 
 
 async def _fail(gateway: Gateway, job: Job, problem: Problem) -> None:
-    await fail(gateway, job.row, job.lease_token, problem)
+    await fail(gateway, job.row, job.lease_token, problem, job.made)
     job.running.problem = problem
 
 

@@ -20,6 +20,7 @@ from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
+from penstock.media.container import is_complete
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
@@ -47,7 +48,14 @@ BytesOrText = TypeVar("BytesOrText", bytes, str)
 
 
 class UnusableFile(Exception):
-    """A provider's file is not an image or video of the requested kind, is too large, or has a blocked URL."""
+    """A provider's file is not an image or video of the requested kind, is too large, or has a blocked URL.
+
+    `may_change`: the download brought an error page, nothing, or half of the file; another one may bring the file.
+    """
+
+    def __init__(self, reason: str, *, may_change: bool = False) -> None:
+        super().__init__(reason)
+        self.may_change = may_change
 
 
 class DownloadFailed(Exception):
@@ -171,7 +179,7 @@ class Transfer:
         height: int | None = None
         found = sniff(original)
         if found is None:
-            raise UnusableFile("the file type is unknown")
+            raise UnusableFile("the file type is unknown", may_change=source is not None)
         if found.content_type.startswith("image/") and request.task != "video":
             data, content_type, width, height = await self._convert_output(original, request, for_org)
         elif found.content_type.startswith("video/") and request.task == "video":
@@ -282,7 +290,9 @@ class Transfer:
             size_bytes, sha256, head = await asyncio.to_thread(_inspect_file, path)
             found = sniff(head)
             if found is None or not found.content_type.startswith("video/"):
-                raise UnusableFile("the file is not a video")
+                raise UnusableFile("the file is not a video", may_change=found is None)
+            if not await asyncio.to_thread(_is_complete, path, size_bytes, found.content_type):
+                raise UnusableFile("the video is not complete", may_change=True)
             await self._put(media_id, path, found.content_type)
         finally:
             _delete(path)
@@ -369,6 +379,11 @@ def _delete(path: Path) -> None:
 
 def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def _is_complete(path: Path, size_bytes: int, content_type: str) -> bool:
+    with path.open("rb") as file:
+        return is_complete(file, size_bytes, content_type)
 
 
 def _inspect_file(path: Path) -> tuple[int, bytes, bytes]:

@@ -353,9 +353,25 @@ async def test_a_file_that_is_not_a_video_is_refused(open_gateway: OpenGateway, 
     """Whatever its name or content type: it is not charged, and the next provider is tried."""
     async with open_gateway(annex=True) as running:
         running.lab.contents.always(act)
-        done = await running.wait_for_video((await running.video()).json["id"])
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
         assert (done["status"], done["metadata"]["provider"]) == ("completed", "annex")
         assert await running.money() == (nanos("9.6"), 0)
+
+
+@named(
+    {
+        "a page": faults.file(b"<!doctype html>" + b" " * 5000, "text/html"),
+        "nothing": faults.file(b"", "video/mp4"),
+        "half of it": faults.half,
+    }
+)
+@sqlite_only
+async def test_a_file_that_is_wrong_once_is_downloaded_again(open_gateway: OpenGateway, act: Act) -> None:
+    async with open_gateway(annex=True) as running:
+        running.lab.contents.next(act)
+        done = await running.wait_for_video((await running.video()).json["id"])
+        assert (done["status"], done["metadata"]["provider"]) == ("completed", "lab")
+        assert len(running.lab.contents) == 2
 
 
 @contextmanager

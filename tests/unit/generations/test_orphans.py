@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from penstock.accounts.audit import count_orphans
+from penstock.errors import Problem, StorageUnavailable
 from penstock.generations.orphans import _check, check_due
 from penstock.generations.rows import list_last_attempts
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers import faults
-from tests.fake_providers.server import responds
+from tests.fake_providers.server import Act, responds
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only, two_providers
 
 HOOK = "https://receiver.example/hook"
@@ -169,3 +170,96 @@ async def test_a_provider_that_is_no_longer_configured_is_not_asked(
         running.clock.advance(DAY)
         assert await check_due(running.gateway) == 0
         assert running.caller == caller
+
+
+# ------------------------------------------------------------------------------------- made, but not to be delivered
+
+
+async def losses(running: RunningGateway) -> list[int]:
+    return [row["amount"] for row in await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [faults.file(b"<!doctype html>" + b" " * 500, "text/html"), faults.file(b"", "video/mp4"), faults.broken],
+    ids=["page", "nothing", "error"],
+)
+@sqlite_only
+async def test_a_video_that_was_made_and_cannot_be_downloaded_is_a_loss(open_gateway: OpenGateway, act: Act) -> None:
+    async with open_gateway() as running:
+        running.lab.contents.always(act)
+        done = await running.wait_for_video((await running.video()).json["id"], step_seconds=5)
+        assert done["status"] == "failed"
+        assert len(running.lab.contents) > 10, "it is downloaded again for some time"
+        assert await losses(running) == [nanos("0.4")]
+        assert await count_orphans(running.gateway.store) == (1, nanos("0.4"))
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_an_unusable_video_is_a_loss_although_another_provider_delivers(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        running.lab.contents.always(faults.file(b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "video/mp4"))
+        done = await running.wait_for_video((await running.video()).json["id"])
+        assert (done["status"], done["metadata"]["provider"]) == ("completed", "annex")
+        assert await losses(running) == [nanos("0.4")]
+        assert await running.money() == (nanos("9.6"), 0)
+
+
+@sqlite_only
+async def test_an_image_that_was_made_and_is_unusable_is_a_loss(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.images.next(faults.altered(data=[{"b64_json": "bm90IGFuIGltYWdl"}]))
+        with pytest.raises(Problem):
+            await running.image()
+        assert await losses(running) == [nanos("0.04")]
+        assert await running.money() == UNTOUCHED
+
+
+async def test_a_job_that_was_lost_and_is_found_again_is_a_loss(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.polls.always(faults.missing)
+        video_id = (await running.video()).json["id"]
+        assert (await running.wait_for_video(video_id))["error"]["code"] == "UPSTREAM_OUTCOME_UNKNOWN"
+        running.clock.advance(70)
+        await check_due(running.gateway)
+        assert await states(running, video_id) == ["unknown"], "it is asked about again"
+        running.lab.polls.always(faults.ok)
+        finish(running, "completed")
+        await running.wait_until(is_now(running, video_id, "completed"), step_seconds=10)
+        assert await losses(running) == [nanos("0.4")]
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_an_image_whose_recording_cannot_be_stored_is_a_loss(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_gateway() as running:
+
+        async def fail(*_: Any) -> None:
+            raise StorageUnavailable("no room")
+
+        monkeypatch.setattr(running.gateway.recordings, "store_files", fail)
+        with pytest.raises(StorageUnavailable):
+            await running.image(headers={"x-service-replay": "record"})
+        assert await losses(running) == [nanos("0.04")]
+        assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_a_video_that_was_made_is_a_loss_when_the_other_one_is_too_late(open_gateway: OpenGateway) -> None:
+    async with open_gateway(job_deadline_seconds=36_000) as running:
+        running.lab.videos.next(faults.never_ends)
+        running.lab.cancels.always(faults.rejected)
+        video_id = (await running.video(n=2)).json["id"]
+
+        async def downloaded() -> bool:
+            return len(running.lab.contents) == 1
+
+        await running.wait_until(downloaded)
+        done = await running.wait_for_video(video_id, step_seconds=1000)
+        assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert sorted(await states(running, video_id)) == ["completed", "submitted"]
+        assert await losses(running) == [nanos("0.4")]
+        assert await running.money() == UNTOUCHED

@@ -112,7 +112,7 @@ JOIN attempts b ON b.request_id = a.request_id
 WHERE a.state = 'unknown';
 
 -- name: audit_losses
--- Completed attempts of failed generations whose cost was not recorded as a loss.
+-- Attempts whose cost no caller paid and that was not recorded as a loss.
 SELECT a.id, a.cost FROM attempts a JOIN generations g ON g.id = a.request_id
-WHERE g.status = 'failed' AND a.state = 'completed' AND a.cost > 0
+WHERE ((g.status = 'failed' AND a.state = 'completed') OR a.state = 'failed') AND a.cost > 0
     AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss' AND t.amount = a.cost);

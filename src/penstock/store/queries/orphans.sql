@@ -1,10 +1,10 @@
 -- Jobs that a provider was still working on when their generation failed.
 
 -- name: schedule_checks
--- Schedule the first check of a failed generation's submitted jobs.
+-- Schedule the first check of an ended generation's jobs whose outcome is not known.
 UPDATE attempts SET check_at_ms = :at_ms WHERE id IN (
     SELECT id FROM attempts
-    WHERE request_id = :request_id AND org_id = :org_id AND state = 'submitted' AND ref IS NOT NULL
+    WHERE request_id = :request_id AND org_id = :org_id AND state IN ('submitted', 'unknown') AND ref IS NOT NULL
     ORDER BY id FOR NO KEY UPDATE
 );
 
@@ -24,17 +24,19 @@ RETURNING *;
 -- name: settle_checked_attempt
 -- Record how a job ended. Changes nothing the second time.
 UPDATE attempts SET state = :state, cost = :cost, check_at_ms = NULL, updated_at_ms = :at_ms
-WHERE id = :id AND state = 'submitted';
+WHERE id = :id AND state IN ('submitted', 'unknown');
 
 -- name: check_attempt_now
 -- Check now, because the provider reported that the job has ended; also when no further check was scheduled.
 UPDATE attempts SET check_at_ms = :now_ms
-WHERE id = :id AND state = 'submitted' AND ref IS NOT NULL
-    AND EXISTS (SELECT 1 FROM generations g WHERE g.id = attempts.request_id AND g.status = 'failed');
+WHERE id = :id AND state IN ('submitted', 'unknown') AND ref IS NOT NULL
+    AND EXISTS (SELECT 1 FROM generations g WHERE g.id = attempts.request_id AND g.status IN ('completed', 'failed'));
 
 -- name: count_orphans
--- Number and cost of jobs that providers completed, or may have completed, for failed generations. No caller was
--- charged for them.
+-- Number and cost of attempts that providers completed, or may have completed, and for which no caller was charged.
 SELECT COUNT(*) AS count, COALESCE(SUM(a.cost), 0) AS cost
 FROM attempts a JOIN generations g ON g.id = a.request_id
-WHERE g.status = 'failed' AND a.state IN ('completed', 'unknown');
+WHERE g.status IN ('completed', 'failed') AND (
+    a.state = 'unknown' OR (a.state = 'completed' AND g.status = 'failed')
+    OR EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss')
+);

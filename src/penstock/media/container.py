@@ -1,0 +1,35 @@
+"""Check that a video file is whole, by the structure of its container and without decoding."""
+
+from typing import BinaryIO
+
+_BOX_TYPES = frozenset({"video/mp4", "video/quicktime"})
+_BOXES_MAX = 100_000  # a fragmented video has two for each second or so
+_NO_LENGTH = 0
+_LONG_LENGTH = 1
+
+
+def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:
+    """Whether an MP4 or QuickTime file has all bytes that its boxes announce, and a `moov` box, without which it cannot
+    be played. True for other containers, which are not read.
+    """
+    if content_type not in _BOX_TYPES:
+        return True
+    position = 0
+    has_index = False
+    for _ in range(_BOXES_MAX):
+        if position == size_bytes:
+            return has_index
+        file.seek(position)
+        head = file.read(16)
+        if len(head) < 8:
+            return False
+        length = int.from_bytes(head[:4], "big")
+        has_index = has_index or head[4:8] == b"moov"
+        if length == _NO_LENGTH:  # the last box, up to the end of the file
+            return has_index
+        if length == _LONG_LENGTH:
+            length = int.from_bytes(head[8:16], "big")
+        position += length
+        if length < 8 or position > size_bytes:
+            return False
+    return False
