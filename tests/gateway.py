@@ -240,6 +240,16 @@ class RunningGateway:
         )
 
 
+@contextmanager
+def locked_balance(running: RunningGateway, org_id: str) -> Iterator[None]:
+    """A transaction of somebody else that keeps the balance of an organization locked."""
+    database = running.gateway.settings.database
+    assert database is not None
+    with psycopg.connect(database) as other:
+        other.execute("SELECT available FROM orgs WHERE id = %s FOR UPDATE", (org_id,))
+        yield
+
+
 def _rows(place: str | Path, sql: str) -> list[dict[str, Any]]:
     if isinstance(place, str):
         with psycopg.connect(place, row_factory=dict_row) as connection:

@@ -14,6 +14,7 @@ import pytest
 from psycopg.errors import DeadlockDetected
 
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
+from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.requests import RequestEnd
 from penstock.accounts.transfers import add_credit
@@ -116,8 +117,8 @@ async def start_video(running: RunningGateway) -> Job:
     return await load_job(running.gateway, RunningJob(lease))
 
 
-def new_settlement(running: RunningGateway) -> ChatSettlement:
-    return ChatSettlement(running.gateway.store, running.clock, PROCESS)
+def new_reservations(running: RunningGateway) -> ChatReservations:
+    return ChatReservations(running.gateway.store, running.clock, PROCESS)
 
 
 async def set_scene(running: RunningGateway) -> Scene:
@@ -137,9 +138,9 @@ async def set_scene(running: RunningGateway) -> Scene:
     failed = await start_video(running)
     await fail(gateway, failed.row, failed.lease_token, UpstreamError("no"))
     limited = caller_with(running.caller, concurrent_requests=1_000_000)
-    settlement = new_settlement(running)
+    reservations = new_reservations(running)
     await gateway.store.write(lambda tx: tx.run("renew_process", id=PROCESS, until_ms=0))
-    chats = [await settlement.reserve(running.call({}, endpoint="/chat"), CHAT, Nanos(5), None) for _ in range(2)]
+    chats = [await reservations.reserve(running.call({}, endpoint="/chat"), CHAT, Nanos(5), None) for _ in range(2)]
     return Scene(running, job, failed.id, limited, chats)
 
 
@@ -176,17 +177,17 @@ def accept_video(scene: Scene) -> Work:
 
 
 def hold_chat(scene: Scene) -> Work:
-    settlement = new_settlement(scene.running)
+    reservations = new_reservations(scene.running)
     call = scene.running.call({}, endpoint="/chat", caller=scene.limited)
-    return lambda: settlement.reserve(call, CHAT, Nanos(5), None)
+    return lambda: reservations.reserve(call, CHAT, Nanos(5), None)
 
 
 def settle_chats(scene: Scene) -> Work:
-    settlement = new_settlement(scene.running)
+    settlement = ChatSettlement(scene.store, scene.running.clock, new_reservations(scene.running))
     for reservation in reversed(scene.chats):
         settlement.settle_later(reservation, RequestEnd("completed", Nanos(3), 5))
     settlement.set_response_size(scene.org_id, scene.failed_id, 7)
-    return settlement.catch_up
+    return lambda: settlement.catch_up(scene.org_id)
 
 
 def release_chats(scene: Scene) -> Work:

@@ -15,6 +15,7 @@ import structlog
 from penstock import providers
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
+from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import SCOPES, Keys
 from penstock.accounts.orgs import add_org
@@ -110,7 +111,8 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         jobs = Jobs(store, clock, settings)
-        chat_settlement = ChatSettlement(store, clock, new_id("prc", clock.now_ms()))
+        chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
+        chat_settlement = ChatSettlement(store, clock, chat_reservations)
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -129,6 +131,7 @@ async def build_gateway(
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
             deliveries=Deliveries(store, http_client, vault, clock, settings),
+            chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,
@@ -158,7 +161,7 @@ async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
     gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
         leases = ChatLeases(
-            gateway.store, gateway.clock, gateway.chat_settlement.process_id, gateway.settings.lease_seconds
+            gateway.store, gateway.clock, gateway.chat_reservations.process_id, gateway.settings.lease_seconds
         )
         await leases.renew()
         stack.push_async_callback(leases.give_back)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from penstock.accounts.balances import Balances
+from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
@@ -45,6 +46,7 @@ class Gateway:
     callbacks: Callbacks
     webhooks: WebhookSecrets
     deliveries: Deliveries
+    chat_reservations: ChatReservations
     chat_settlement: ChatSettlement
     recordings: Recordings
     worker_pool: WorkerPool

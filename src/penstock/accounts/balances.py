@@ -8,16 +8,18 @@ from penstock.values import Nanos, dollars
 
 
 class Balances:
-    """Reads balances. `catch_up` writes charges that wait in memory, so that a balance includes them."""
+    """Reads balances. `catch_up` writes charges of an organization that wait in memory, so that
+    its balance includes them.
+    """
 
-    def __init__(self, store: Store, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._catch_up = catch_up
 
     async def get(self, org_id: str) -> dict[str, Any]:
         """Return the balance object of the interface; a postpaid organization has no amount."""
         if self._catch_up:
-            await self._catch_up()
+            await self._catch_up(org_id)
         row = await self._store.one("get_balance", org_id=org_id)
         assert row is not None, "a caller's organization exists"
         prepaid = row["billing"] == "prepaid"

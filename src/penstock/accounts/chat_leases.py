@@ -64,9 +64,15 @@ class ChatLeases:
         now_ms = self.clock.steady_ms()
         count = 0
         for process in await self.store.all("list_dead_processes", now_ms=now_ms):
+            is_done = True
             for org in await list_orgs(self.store):
-                count += await self._end_calls(org.id, process["id"])
-            await self.store.write(partial(_remove_process, process["id"], now_ms))
+                try:
+                    count += await self._end_calls(org.id, process["id"])
+                except StorageUnavailable:  # perhaps only the rows of this organization, which somebody else has locked
+                    is_done = False
+                    log.warning("calls of a dead process not ended: storage unavailable", org_id=org.id)
+            if is_done:
+                await self.store.write(partial(_remove_process, process["id"], now_ms))
         if count:
             log.warning("released the holds of interrupted chat calls", calls=count)
         return count
@@ -76,7 +82,7 @@ class ChatLeases:
         while rows := await self.store.all(
             "list_requests_of_process", org_id=org_id, process_id=process_id, limit=_MAX_ABANDONED
         ):
-            await self.store.write(partial(_fail_abandoned, rows, self.clock.now_ms()))
+            await self.store.write(partial(_fail_abandoned, rows, self.clock.now_ms()), org_id=org_id)
             count += len(rows)
         return count
 
@@ -96,7 +102,7 @@ async def release_abandoned(store: Store, clock: Clock, before_ms: int) -> int:
         rows = await store.slow("list_abandoned_requests", org_id=org.id, high=high, limit=_MAX_ABANDONED)
         count += len(rows)
         if rows:
-            await store.write(partial(_fail_abandoned, rows, clock.now_ms()))
+            await store.write(partial(_fail_abandoned, rows, clock.now_ms()), org_id=org.id)
     return count
 
 

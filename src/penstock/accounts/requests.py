@@ -237,7 +237,7 @@ class Requests:
     `catch_up` writes requests that wait in memory, so that a caller finds the request it has just made.
     """
 
-    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, catch_up: Callable[[str], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._clock = clock
         self._pager = Pager(store, "request", "req")
@@ -269,7 +269,7 @@ class Requests:
 
     async def get(self, org_id: str, request_id: str) -> RequestRow | None:
         if self._catch_up:
-            await self._catch_up()
+            await self._catch_up(org_id)
         row = await self._store.one("get_request", id=request_id, org_id=org_id)
         return RequestRow(**row) if row else None
 
@@ -285,7 +285,7 @@ class Requests:
     async def list_page(self, org_id: str, filters: Filters) -> Page:
         """Return the matching rows, as `list_records` does."""
         if self._catch_up:
-            await self._catch_up()
+            await self._catch_up(org_id)
         page = await self._pager.page(
             org_id,
             filters.limit,

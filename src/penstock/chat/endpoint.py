@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.accounts.chat_settlement import Reservation
+from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.images import inline_images
@@ -54,7 +54,7 @@ async def complete(gateway: Gateway, call: Call) -> Response:
         chat = await inline_images(chat, route, gateway.transfer)
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
-    reservation = await gateway.chat_settlement.reserve(call, request, amount, modality)
+    reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
     reserved = _ReservedCall(gateway, chat, reservation)
     try:
         return await _forward(reserved, route)

@@ -83,14 +83,14 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
         until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
         await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
         await gateway.jobs.queue(tx, call.id, request.task)
-        reserved = await gateway.chat_settlement.reserved_amount(tx, caller.org_id)
+        reserved = await gateway.chat_reservations.reserved_amount(tx, caller.org_id)
         await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
         failpoint("accept.in_tx")
         row = await get_generation(tx, call.id, caller.org_id)
         assert row is not None, "it was inserted in this transaction"
         return row
 
-    with gateway.chat_settlement.holding(caller.org_id, hold), nothing_sent():
+    with gateway.chat_reservations.holding(caller.org_id, hold), nothing_sent():
         try:
             row = await gateway.store.write(write, org_id=caller.org_id)
         except ConstraintViolated:  # another process has just used the same idempotency key

@@ -47,7 +47,7 @@ async def test_waiting_charges_are_written_first(database: Database) -> None:
     async with database.open() as store:
         org_id = await create_org(store, "prepaid", "1", "0")
 
-        async def catch_up() -> None:
+        async def catch_up(_: str) -> None:
             charge = (org_id, new_id("req", NOW), nanos("0.25"))
             await store.write(lambda tx: transfers.capture_reserved(tx, [charge], NOW))
 

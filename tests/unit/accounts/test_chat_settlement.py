@@ -1,4 +1,4 @@
-"""Chat settlement: money is reserved before a call, calls are charged in batches and once, crashes release holds."""
+"""Chat settlement: ended calls are charged in batches and once, and each organization by itself."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,20 +8,21 @@ from typing import Any
 import apsw
 import pytest
 
-from penstock.accounts.chat_settlement import EndedCall, Reservation
+from penstock.accounts.chat_reservations import Reservation
+from penstock.accounts.chat_settlement import EndedCall
 from penstock.accounts.requests import Filters, RequestEnd
-from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
-from penstock.schema import Request
+from penstock.errors import StorageUnavailable
+from penstock.schema import Caller, Request
 from penstock.store import sqlite_writer
 from penstock.values import Nanos, dollars
-from tests.gateway import OpenGateway, RunningGateway, caller_with, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, locked_balance, postgres_only, sqlite_only
 
 REQUEST = Request(task="chat", model="lab/chat", values={})
 
 
-async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
-    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller) if caller else None)
-    return await running.gateway.chat_settlement.reserve(call, REQUEST, Nanos(amount), None)
+async def reserve(running: RunningGateway, amount: int, caller: Caller | None = None) -> Reservation:
+    call = running.call({}, endpoint="/chat", caller=caller)
+    return await running.gateway.chat_reservations.reserve(call, REQUEST, Nanos(amount), None)
 
 
 def settle(running: RunningGateway, reservation: Reservation, cost: int, status: str = "completed") -> None:
@@ -29,10 +30,9 @@ def settle(running: RunningGateway, reservation: Reservation, cost: int, status:
 
 
 def unwritable(running: RunningGateway) -> EndedCall:
-    """Return an ended call of an organization that does not exist."""
-    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, org_id="org_unknown"))
-    reservation = Reservation(call, REQUEST, Nanos(0), None, in_store=False)
-    return EndedCall(reservation, RequestEnd("upstream_failure", Nanos(0), 5, 10))
+    """Return an ended call with a status that does not exist."""
+    reservation = Reservation(running.call({}, endpoint="/chat"), REQUEST, Nanos(0), None, in_store=False)
+    return EndedCall(reservation, RequestEnd("unknown", Nanos(0), 5, 10))
 
 
 async def ended_requests(running: RunningGateway, count: int) -> list[dict[str, Any]]:
@@ -42,33 +42,6 @@ async def ended_requests(running: RunningGateway, count: int) -> list[dict[str, 
 
     await running.wait_until(met, 0)
     return await running.records()
-
-
-async def test_reserved_money_cannot_be_reserved_again(open_gateway: OpenGateway) -> None:
-    async with open_gateway(starting_credit_usd="1") as running:
-        first = await reserve(running, 600_000_000)
-        with pytest.raises(InsufficientBalance) as caught:
-            await reserve(running, 600_000_000)
-        assert "0.6" in caught.value.message
-        assert "0.4" in caught.value.message
-        settle(running, first, 100_000_000)
-        await ended_requests(running, 1)
-        second = await reserve(running, 600_000_000)
-        settle(running, second, 0, "upstream_failure")
-        await ended_requests(running, 2)
-        assert await running.money() == (900_000_000, 0)
-
-
-async def test_images_and_chats_do_not_spend_the_same_money(open_gateway: OpenGateway) -> None:
-    async with open_gateway(starting_credit_usd="0.05") as running:
-        reservation = await reserve(running, 20_000_000)
-        with pytest.raises(InsufficientBalance):
-            await running.image()
-        settle(running, reservation, 0, "upstream_failure")
-        await ended_requests(running, 1)
-        await running.image()
-        with pytest.raises(InsufficientBalance):
-            await reserve(running, 20_000_000)
 
 
 @sqlite_only
@@ -92,7 +65,7 @@ async def test_settlement_of_a_call_twice_charges_it_once(open_gateway: OpenGate
         settle(running, reservation, 1000)
         await ended_requests(running, 1)
         settlement = running.gateway.chat_settlement
-        settlement.ended_calls.append(EndedCall(reservation, RequestEnd("completed", Nanos(1000), 5, 10)))
+        settlement.add(EndedCall(reservation, RequestEnd("completed", Nanos(1000), 5, 10)))
         settle(running, await reserve(running, 1_000_000), 0, "upstream_failure")
         await ended_requests(running, 2)
         assert await running.money() == (10_000_000_000 - 1000, 0)
@@ -104,10 +77,11 @@ async def test_catching_up_writes_calls_that_ended_during_another_write(open_gat
         settlement = running.gateway.chat_settlement
         first, second = await reserve(running, 1_000_000), await reserve(running, 1_000_000)
         settle(running, first, 1000)
-        writing = asyncio.create_task(settlement.catch_up())
+        org_id = running.caller.org_id
+        writing = asyncio.create_task(settlement.catch_up(org_id))
         await asyncio.sleep(0)
         settle(running, second, 1000)
-        await settlement.catch_up()
+        await settlement.catch_up(org_id)
         assert {record["id"] for record in await running.records()} == {first.call.id, second.call.id}
         await writing
         assert await running.money() == (10_000_000_000 - 2000, 0)
@@ -144,7 +118,7 @@ async def test_every_read_writes_waiting_calls_first(open_gateway: OpenGateway) 
 async def test_a_call_that_cannot_be_written_does_not_block_others(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         good = await reserve(running, 1_000_000)
-        running.gateway.chat_settlement.ended_calls.append(unwritable(running))
+        running.gateway.chat_settlement.add(unwritable(running))
         settle(running, good, 1000)
         records = await ended_requests(running, 1)
         assert [record["id"] for record in records] == [good.call.id]
@@ -182,6 +156,7 @@ async def test_waiting_calls_are_written_when_the_store_is_back(
 ) -> None:
     async with open_gateway() as running:
         settlement = running.gateway.chat_settlement
+        reservations = running.gateway.chat_reservations
         first, second = await reserve(running, 1_000_000), await reserve(running, 1_000_000)
         settle(running, first, 1000)
         await ended_requests(running, 1)
@@ -189,10 +164,10 @@ async def test_waiting_calls_are_written_when_the_store_is_back(
             settlement.set_response_size(running.caller.org_id, first.call.id, 321)
             settle(running, second, 1000)
             await running.record(first.call.id)  # a read meanwhile changes nothing
-            await running.wait_until(lambda: is_true(settlement.is_blocked), 0)
+            await running.wait_until(lambda: is_true(reservations.is_blocked), 0)
             await running.record(first.call.id)
-            assert settlement.is_blocked
-        await running.wait_until(lambda: is_true(not settlement.is_blocked))
+            assert reservations.is_blocked
+        await running.wait_until(lambda: is_true(not reservations.is_blocked))
         assert (await running.record(first.call.id))["response_size_bytes"] == 321
         assert (await running.record(second.call.id))["status"] == "completed"
         assert await running.money() == (10_000_000_000 - 2000, 0)
@@ -210,22 +185,22 @@ async def test_a_store_that_fails_between_two_single_writes_is_waited_for(
     async with open_gateway(works=False) as running:
         settlement, write, writes = running.gateway.chat_settlement, running.gateway.store.write, 0
 
-        async def failing(work: Any) -> Any:
+        async def failing(work: Any, **which: Any) -> Any:
             nonlocal writes
             writes += 1
-            if writes == 4:  # after the batch, the sizes and the unwritable call
+            if writes == 5:  # after the batch, the sizes and two tries of the unwritable call
                 raise StorageUnavailable("unavailable for a moment")
-            return await write(work)
+            return await write(work, **which)
 
         first, second = await reserve(running, 1_000_000), await reserve(running, 1_000_000)
         settle(running, first, 1000)
-        await settlement.catch_up()
-        settlement.ended_calls.append(unwritable(running))
+        await settlement.catch_up(running.caller.org_id)
+        settlement.add(unwritable(running))
         settle(running, second, 1000)
         settlement.set_response_size(running.caller.org_id, first.call.id, 321)
         monkeypatch.setattr(running.gateway.store, "write", failing)
-        await settlement.catch_up()
-        assert settlement.is_blocked
+        await settlement.catch_up(running.caller.org_id)
+        assert running.gateway.chat_reservations.is_blocked
         settlement.start()
         await settlement.stop()
         sizes = {record["id"]: record["response_bytes"] for record in await running.records()}
@@ -233,33 +208,23 @@ async def test_a_store_that_fails_between_two_single_writes_is_waited_for(
         assert await running.money() == (10_000_000_000 - 2000, 0)
 
 
-@sqlite_only
-async def test_calls_are_refused_while_the_store_cannot_be_written(open_gateway: OpenGateway) -> None:
+@postgres_only
+async def test_a_locked_balance_delays_the_calls_of_its_own_organization_only(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        running.gateway.chat_settlement.is_blocked = True
-        with pytest.raises(StorageUnavailable) as caught:
-            await reserve(running, 1)
-        assert caught.value.should_retry is True
-        running.gateway.chat_settlement.is_blocked = False
-
-
-async def test_calls_of_limited_keys_are_held_in_the_store(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
-        reservation = await reserve(running, 1_000_000, concurrent_requests=1)
-        assert reservation.in_store
-        with pytest.raises(RateLimited):
-            await reserve(running, 1_000_000, concurrent_requests=1)
-        settle(running, reservation, 1000)
+        other = await running.create_caller_in_new_org()
+        own_call = await reserve(running, 1_000_000)
+        with locked_balance(running, running.caller.org_id):
+            settle(running, own_call, 1000)
+            for _ in range(2):
+                call = await reserve(running, 1_000_000, other)
+                settle(running, call, 1000)
+                record = await running.gateway.requests.get_record(other.org_id, call.call.id)
+                assert record is not None
+                assert record["status"] == "completed"
+            assert (await running.gateway.balances.get(other.org_id))["available"]["amount"] == dollars(
+                Nanos(10_000_000_000 - 2000)
+            )
+            (own_row,) = await running.rows(f"SELECT status FROM requests WHERE id = '{own_call.call.id}'")  # noqa: S608
+            assert own_row["status"] == "processing"
         await ended_requests(running, 1)
-        again = await reserve(running, 1_000_000, concurrent_requests=1)
-        settle(running, again, 0, "upstream_failure")
-        await ended_requests(running, 2)
-
-
-@sqlite_only
-async def test_postpaid_organizations_need_no_balance(open_gateway: OpenGateway) -> None:
-    async with open_gateway(billing="postpaid", starting_credit_usd="0") as running:
-        reservation = await reserve(running, 5_000_000)
-        settle(running, reservation, 5_000_000)
-        await ended_requests(running, 1)
-        assert await running.money() == (-5_000_000, 0)
+        assert await running.money() == (10_000_000_000 - 1000, 0)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.accounts import chat_settlement
-from penstock.accounts.chat_settlement import Reservation
+from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.endpoint import complete
 from penstock.errors import InsufficientBalance
@@ -29,7 +29,7 @@ async def long_chat(running: RunningGateway, **caller: Any) -> Response:
 
 async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
     call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller))
-    return await running.gateway.chat_settlement.reserve(call, REQUEST, Nanos(amount), None)
+    return await running.gateway.chat_reservations.reserve(call, REQUEST, Nanos(amount), None)
 
 
 def settle(running: RunningGateway, reservation: Reservation, cost: int, status: str = "completed") -> None:
@@ -42,7 +42,7 @@ async def check_agreement(running: RunningGateway, credit: Nanos, *, losses: int
     async def met() -> bool:
         return all(record["status"] in ENDED for record in await running.records())
 
-    await running.gateway.chat_settlement.catch_up()
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
     await running.wait_until(met)
     records = await running.records()
     spent = sum(record["cost"] for record in records)
@@ -95,7 +95,9 @@ async def try_video(running: RunningGateway) -> None:
     except InsufficientBalance:
         await asyncio.sleep(0)
     else:
-        await running.gateway.chat_settlement.catch_up()  # the chats are charged while the hold stands
+        await running.gateway.chat_settlement.catch_up(
+            running.caller.org_id
+        )  # the chats are charged while the hold stands
         await running.cancel(started.json["id"])
         await running.wait_for_request(started.json["id"])
 
@@ -122,7 +124,7 @@ async def test_an_ended_chat_counts_until_it_is_charged(open_gateway: OpenGatewa
         settle(running, await reserve(running, 150_000_000), 150_000_000)
         with pytest.raises(InsufficientBalance):
             await running.video(seconds=1)
-        await running.gateway.chat_settlement.catch_up()
+        await running.gateway.chat_settlement.catch_up(running.caller.org_id)
         assert await running.money() == (50_000_000, 0)
 
 
@@ -131,7 +133,7 @@ async def test_a_charge_is_not_counted_twice_while_it_is_committed(open_gateway:
     """The hold is written right behind the batch: in the same commit, before the batch is known to be durable."""
     async with open_gateway(works=False, starting_credit_usd="0.2") as running:
         settle(running, await reserve(running, 90_000_000), 90_000_000)
-        writing = asyncio.create_task(running.gateway.chat_settlement.catch_up())
+        writing = asyncio.create_task(running.gateway.chat_settlement.catch_up(running.caller.org_id))
         await running.video(seconds=1)
         await writing
         assert await running.money() == (10_000_000, 100_000_000)
@@ -155,7 +157,7 @@ async def test_a_chat_that_cannot_be_charged_is_recorded_and_its_cost_is_a_loss(
         await running.change("UPDATE orgs SET available = 130000000")
         for reservation in reservations:
             settle(running, reservation, 90_000_000)
-        await running.gateway.chat_settlement.catch_up()
+        await running.gateway.chat_settlement.catch_up(running.caller.org_id)
         first, second = (reservation.call.id for reservation in reservations)
         assert {record["id"]: record["cost"] for record in await running.records()} == {
             first: 90_000_000,

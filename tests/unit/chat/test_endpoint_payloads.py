@@ -26,7 +26,7 @@ async def chat(running: RunningGateway, **more: Any) -> str:
 
 
 async def traces(running: RunningGateway) -> list[str]:
-    await running.gateway.chat_settlement.catch_up()
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
     found = await running.tables_with(CANARY)
     if running.gateway.store.dialect == "sqlite":
         found += files_with(running.gateway.settings.data, CANARY)
@@ -34,7 +34,7 @@ async def traces(running: RunningGateway) -> list[str]:
 
 
 async def stored(running: RunningGateway, request_id: str) -> Any:
-    await running.gateway.chat_settlement.catch_up()
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
     return (await retrieve_payloads(running.gateway, running.call(request_id=request_id))).json
 
 

@@ -31,7 +31,7 @@ async def chat(running: RunningGateway, **body: Any) -> Response:
 
 
 async def newest(running: RunningGateway) -> dict[str, Any]:
-    await running.gateway.chat_settlement.catch_up()
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
     rows = sorted(await running.records(), key=lambda row: row["id"])
     [record] = await records(running, rows[-1]["id"])
     running.clock.advance(0.001)

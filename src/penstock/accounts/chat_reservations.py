@@ -1,0 +1,157 @@
+"""Reserve the highest possible cost of a chat call before it is sent: in memory, or as a hold in the store."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from penstock.accounts import limits, transfers
+from penstock.accounts.requests import open_request
+from penstock.clock import Clock
+from penstock.errors import StorageUnavailable, nothing_sent
+from penstock.schema import Call, Request
+from penstock.store.base import Store, Transaction
+from penstock.values import ZERO, Nanos
+
+_NEVER = -1e9
+_BALANCE_SECONDS = 1.0  # how long a balance that was read is used
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """The money that is reserved for a chat call."""
+
+    call: Call
+    request: Request
+    amount: Nanos
+    modality: str | None
+    in_store: bool  # a hold in the store, which other processes see; otherwise in the memory of this process
+
+
+@dataclass(slots=True)
+class _Balance:
+    """What this process knows of a prepaid balance; never more than there is."""
+
+    available: int = 0
+    read_at: float = _NEVER  # monotonic time
+    reserved: int = 0  # for running chat calls
+    being_held: int = 0  # for holds that are being written
+    uncharged: dict[str, Nanos] = field(default_factory=dict)  # costs of ended calls, not known to be in the store
+
+    @property
+    def free(self) -> int:
+        return self.available - self.reserved - self.being_held
+
+
+@dataclass(slots=True)
+class ChatReservations:
+    """Reserves money for chat calls.
+
+    On SQLite one process alone serves the database, so money is reserved in memory: nobody else can spend it, and a
+    crash forgets the reservation together with the call. On Postgres, or for a key with limits that must be counted,
+    the reservation is a hold in the store.
+    """
+
+    store: Store
+    clock: Clock
+    process_id: str  # of this process, which `chat_leases` keeps alive
+    is_blocked: bool = False  # ended calls cannot be written, so none is reserved in memory
+    _balances: dict[str, _Balance] = field(default_factory=dict)
+
+    async def reserve(self, call: Call, request: Request, amount: Nanos, modality: str | None) -> Reservation:
+        """Reserve the highest possible cost of a call before it is sent.
+
+        Raises InsufficientBalance, RateLimited, or StorageUnavailable while the store cannot be written.
+        """
+        caller = call.caller
+        in_store = self.store.dialect == "postgres" or caller.is_limited
+        reservation = Reservation(call, request, amount, modality, in_store)
+        if in_store:
+            with self.holding(caller.org_id, amount), nothing_sent():
+                await self.store.write(partial(self._hold, reservation), org_id=caller.org_id)
+            return reservation
+        if self.is_blocked:
+            raise StorageUnavailable("The database cannot be written, so no call is accepted.", should_retry=True)
+        if caller.prepaid:
+            balance = await self._sufficient_balance(caller.org_id, amount)
+            balance.reserved += amount
+        return reservation
+
+    def end(self, reservation: Reservation, cost: Nanos) -> None:
+        """Free a reservation. Its cost counts as spent until `forget` is told that the store has charged it."""
+        caller = reservation.call.caller
+        if not reservation.in_store and caller.prepaid:
+            balance = self._balances[caller.org_id]
+            balance.reserved -= reservation.amount
+            balance.available -= cost
+            balance.uncharged[reservation.call.id] = cost
+
+    def forget(self, org_id: str, request_ids: Iterable[str]) -> None:
+        """Stop counting the costs of ended calls: they are charged in the store."""
+        if balance := self._balances.get(org_id):
+            for request_id in request_ids:
+                balance.uncharged.pop(request_id, None)
+
+    @contextmanager
+    def holding(self, org_id: str, amount: Nanos) -> Iterator[None]:
+        """Keep chat calls from spending an amount while a hold of it is being written to the store."""
+        balance = self._balances.setdefault(org_id, _Balance())
+        balance.being_held += amount
+        try:
+            yield
+        finally:
+            balance.being_held -= amount
+            balance.read_at = _NEVER
+
+    async def reserved_amount(self, tx: Transaction, org_id: str) -> Nanos:
+        """Return what the chat calls of this process have cost or may cost beyond what the store has charged already;
+        a hold in this transaction must leave it available.
+        """
+        balance = self._balances.get(org_id)
+        if balance is None:
+            return ZERO
+        uncharged = dict(balance.uncharged)
+        if uncharged:  # some may be in the store, if their batch is committed but not yet confirmed to this task
+            ids = msgspec.json.encode(list(uncharged)).decode()
+            for row in await tx.all("list_stored_requests", org_id=org_id, ids=ids):
+                del uncharged[row["id"]]
+        return Nanos(balance.reserved + sum(uncharged.values()))
+
+    async def _hold(self, reservation: Reservation, tx: Transaction) -> None:
+        call = reservation.call
+        org_id = call.caller.org_id
+        amount = reservation.amount
+        if call.caller.is_limited:
+            await limits.check_limits(tx, call.caller, amount, self.clock.now_ms())
+        reserved = await self.reserved_amount(tx, org_id)
+        await open_request(
+            tx,
+            call,
+            reservation.request,
+            amount,
+            status="processing",
+            modality=reservation.modality,
+            process_id=self.process_id,
+        )
+        await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
+
+    async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
+        """Return a balance with the amount free; raise InsufficientBalance if there is less."""
+        balance = self._balances.setdefault(org_id, _Balance())
+        if self.clock.monotonic() - balance.read_at < _BALANCE_SECONDS and balance.free >= amount:
+            return balance
+        await self._read_balance(balance, org_id)
+        if balance.free < amount:
+            # A charge that is committed but not yet confirmed to its writer is counted twice. A write queues behind
+            # that commit, so the second read counts it once.
+            await self.store.write(lambda tx: tx.one("get_balance", org_id=org_id))
+            await self._read_balance(balance, org_id)
+        if balance.free < amount:
+            raise transfers.insufficient_balance(amount, Nanos(max(0, balance.free)))
+        return balance
+
+    async def _read_balance(self, balance: _Balance, org_id: str) -> None:
+        row = await self.store.one("get_balance", org_id=org_id)
+        balance.available = (int(row["available"]) if row else 0) - sum(balance.uncharged.values())
+        balance.read_at = self.clock.monotonic()

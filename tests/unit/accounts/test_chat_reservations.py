@@ -1,0 +1,77 @@
+"""Chat reservations: money is reserved before a call, and nothing else can spend it."""
+
+from typing import Any
+
+import pytest
+
+from penstock.accounts.chat_reservations import Reservation
+from penstock.accounts.requests import RequestEnd
+from penstock.errors import InsufficientBalance, RateLimited, StorageUnavailable
+from penstock.schema import Request
+from penstock.values import Nanos
+from tests.gateway import OpenGateway, RunningGateway, caller_with, sqlite_only
+
+REQUEST = Request(task="chat", model="lab/chat", values={})
+
+
+async def reserve(running: RunningGateway, amount: int, **caller: Any) -> Reservation:
+    call = running.call({}, endpoint="/chat", caller=caller_with(running.caller, **caller))
+    return await running.gateway.chat_reservations.reserve(call, REQUEST, Nanos(amount), None)
+
+
+async def settle(running: RunningGateway, reservation: Reservation, cost: int, status: str = "completed") -> None:
+    running.gateway.chat_settlement.settle_later(reservation, RequestEnd(status, Nanos(cost), 5, 10))
+    await running.gateway.chat_settlement.catch_up(running.caller.org_id)
+
+
+async def test_reserved_money_cannot_be_reserved_again(open_gateway: OpenGateway) -> None:
+    async with open_gateway(starting_credit_usd="1") as running:
+        first = await reserve(running, 600_000_000)
+        with pytest.raises(InsufficientBalance) as caught:
+            await reserve(running, 600_000_000)
+        assert "0.6" in caught.value.message
+        assert "0.4" in caught.value.message
+        await settle(running, first, 100_000_000)
+        second = await reserve(running, 600_000_000)
+        await settle(running, second, 0, "upstream_failure")
+        assert await running.money() == (900_000_000, 0)
+
+
+async def test_images_and_chats_do_not_spend_the_same_money(open_gateway: OpenGateway) -> None:
+    async with open_gateway(starting_credit_usd="0.05") as running:
+        reservation = await reserve(running, 20_000_000)
+        with pytest.raises(InsufficientBalance):
+            await running.image()
+        await settle(running, reservation, 0, "upstream_failure")
+        await running.image()
+        with pytest.raises(InsufficientBalance):
+            await reserve(running, 20_000_000)
+
+
+@sqlite_only
+async def test_calls_are_refused_while_the_store_cannot_be_written(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.gateway.chat_reservations.is_blocked = True
+        with pytest.raises(StorageUnavailable) as caught:
+            await reserve(running, 1)
+        assert caught.value.should_retry is True
+        running.gateway.chat_reservations.is_blocked = False
+
+
+async def test_calls_of_limited_keys_are_held_in_the_store(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        reservation = await reserve(running, 1_000_000, concurrent_requests=1)
+        assert reservation.in_store
+        with pytest.raises(RateLimited):
+            await reserve(running, 1_000_000, concurrent_requests=1)
+        await settle(running, reservation, 1000)
+        again = await reserve(running, 1_000_000, concurrent_requests=1)
+        await settle(running, again, 0, "upstream_failure")
+
+
+@sqlite_only
+async def test_postpaid_organizations_need_no_balance(open_gateway: OpenGateway) -> None:
+    async with open_gateway(billing="postpaid", starting_credit_usd="0") as running:
+        reservation = await reserve(running, 5_000_000)
+        await settle(running, reservation, 5_000_000)
+        assert await running.money() == (-5_000_000, 0)
