@@ -1,7 +1,11 @@
-"""Query parameters and headers of calls that make or list images and videos."""
+"""Query parameters and headers of calls that make images and videos, and the list of videos."""
 
+from penstock.api import query
 from penstock.api.paging import LIMIT
 from penstock.api.route import Header, Query
+from penstock.gateway import Gateway
+from penstock.generations import retrieve
+from penstock.schema import Call, Response
 from penstock.values import REPLAY_MATCHES, REPLAY_MODES
 
 DRY_RUN = (
@@ -29,3 +33,8 @@ REPLAY = (
         about="`instant`, `real`, or milliseconds to the first and last byte, such as `100,900`.",
     ),
 )
+
+
+async def list_videos(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(VIDEOS_QUERY, call.query)
+    return await retrieve.list_videos(gateway, call, asked["limit"], asked["after"], ascending=asked["order"] == "asc")

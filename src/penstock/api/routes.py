@@ -19,7 +19,7 @@ from penstock.api import (
     requests,
     webhooks,
 )
-from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
+from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
@@ -53,7 +53,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/compat/v1/videos", endpoints.start_video, "Start a video", takes="json or form", fields=VIDEO,
           query=DRY_RUN, headers=REPLAY, gives="VideoCreated", status=202, also=((200, "Estimate"),),
           modality="video", kind="video", generation=True, drains=True),
-    Route("GET", "/compat/v1/videos", retrieve.list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
+    Route("GET", "/compat/v1/videos", list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
     Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
     Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video", gives="file"),
     Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.generations.rows import GenerationRow, Plan
+from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.schema import GenerationResult, Output, Quote, Request, Response
 from penstock.values import dollars, micros, nanos
@@ -96,17 +96,16 @@ def image_status(row: GenerationRow) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------- videos
 
 
-def video_created(row: GenerationRow, plan: Plan, names: Mapping[str, str]) -> dict[str, Any]:
+def video_created(row: GenerationRow, names: Mapping[str, str]) -> dict[str, Any]:
     """The part of a video object that its creation returns."""
-    full = video(row, plan, names)
+    full = video(row, names)
     return {
         name: full[name] for name in ("id", "object", "created_at", "status", "model", "seconds", "size", "metadata")
     }
 
 
 def video(
-    row: GenerationRow,
-    plan: Plan,
+    row: ShownRow,
     names: Mapping[str, str],
     *,
     urls: Sequence[str] | None = None,
@@ -135,7 +134,7 @@ def video(
         "error": error(row) if row.status == "failed" else None,
         "metadata": {
             **_caller_metadata(request),
-            **(_result_metadata(row, result) if result else _planned_metadata(row, plan, names, upstream_id)),
+            **(_result_metadata(row, result) if result else _planned_metadata(row, names, upstream_id)),
         },
     }
     if result and urls:
@@ -155,15 +154,13 @@ def _caller_metadata(request: Request | None) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name not in _RESERVED_NAMES}
 
 
-def _result_metadata(row: GenerationRow, result: GenerationResult) -> dict[str, Any]:
+def _result_metadata(row: ShownRow, result: GenerationResult) -> dict[str, Any]:
     return {**execution(result, row.model), "cost": dollars(result.cost), "cost_currency": CURRENCY}
 
 
-def _planned_metadata(
-    row: GenerationRow, plan: Plan, names: Mapping[str, str], upstream_id: str | None
-) -> dict[str, Any]:
+def _planned_metadata(row: ShownRow, names: Mapping[str, str], upstream_id: str | None) -> dict[str, Any]:
     """What is known before there is a result: the first candidate."""
-    candidate = plan.candidates[0]
+    candidate = row.decode_plan().candidates[0]
     metadata: dict[str, Any] = {
         "provider_name": names.get(candidate.provider, candidate.provider),
         "provider": candidate.provider,
@@ -194,10 +191,10 @@ def _size(request: Request | None, result: GenerationResult | None) -> str:
     return frame.size if frame else ""
 
 
-def error(row: GenerationRow) -> dict[str, str | None]:
+def error(row: ShownRow) -> dict[str, str | None]:
     return {"code": row.error_code, "message": row.error_message or ""}
 
 
-def poll_headers(row: GenerationRow) -> dict[str, str]:
+def poll_headers(row: ShownRow) -> dict[str, str]:
     """How long OpenAI's client waits before it asks again; nothing when there is no need to."""
     return {"openai-poll-after-ms": _POLL_AFTER_MS} if row.is_unfinished else {}

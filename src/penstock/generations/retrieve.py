@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import msgspec
 
 from penstock import errors
-from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
+from penstock.errors import Conflict, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.rows import (
@@ -16,6 +16,7 @@ from penstock.generations.rows import (
     Plan,
     Recording,
     Replay,
+    ShownRow,
     get_generation,
     list_last_attempts,
 )
@@ -134,17 +135,16 @@ async def video(gateway: Gateway, call: Call) -> Response:
     return Response(json=await _video_object(gateway, call.base_url, row), headers=headers)
 
 
-async def list_videos(gateway: Gateway, call: Call) -> Response:
-    """OpenAI's list: `limit`, `after` and `order`."""
-    limit, order, after = _page_options(call)
+async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | None, *, ascending: bool) -> Response:
+    """OpenAI's list, oldest or newest first: up to `limit` videos that follow the video `after`."""
     if after:
         await get_video_row(gateway, after, call.caller.org_id)
     pager = Pager(gateway.store, "generation", "req")
-    if order == "asc":
+    if ascending:
         rows, has_more = await pager.rows(call.caller.org_id, limit, low=after, ascending=True)
     else:
         rows, has_more = await pager.rows(call.caller.org_id, limit, high=after)
-    data = [await _video_object(gateway, call.base_url, GenerationRow(**row)) for row in rows]
+    data = [await _video_object(gateway, call.base_url, ShownRow(**row)) for row in rows]
     return Response(
         json={
             "object": "list",
@@ -154,16 +154,6 @@ async def list_videos(gateway: Gateway, call: Call) -> Response:
             "has_more": has_more,
         }
     )
-
-
-def _page_options(call: Call) -> tuple[int, str, str | None]:
-    limit = call.query.get("limit", "20")
-    order = call.query.get("order", "desc")
-    if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:4]) <= 100:
-        raise InvalidRequest("`limit` must be from 1 to 100.", param="limit")
-    if order not in ("asc", "desc"):
-        raise InvalidRequest("`order` must be `asc` or `desc`.", param="order")
-    return int(limit), order, call.query.get("after")
 
 
 async def video_content(gateway: Gateway, call: Call) -> Response:
@@ -181,11 +171,9 @@ async def video_content(gateway: Gateway, call: Call) -> Response:
 
 def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, str] | None = None) -> Response:
     """The response to the call that created a video, or that repeated its idempotency key."""
-    plan = row.decode_plan()
-    body = respond.video_created(row, plan, gateway.catalog.names)
-    return Response(
-        status=202, json=body, headers={**respond.poll_headers(row), **_source_headers(plan, None), **(headers or {})}
-    )
+    body = respond.video_created(row, gateway.catalog.names)
+    replay_headers = _source_headers(row.decode_plan(), None)
+    return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
 
 
 async def get_video_row(gateway: Gateway, video_id: str, org_id: str) -> GenerationRow:
@@ -196,18 +184,17 @@ async def get_video_row(gateway: Gateway, video_id: str, org_id: str) -> Generat
     return row
 
 
-async def _video_object(gateway: Gateway, base_url: str, row: GenerationRow) -> dict[str, object]:
-    plan = row.decode_plan()
+async def _video_object(gateway: Gateway, base_url: str, row: ShownRow) -> dict[str, object]:
     names = gateway.catalog.names
     if row.status != "completed":
         attempts = await list_last_attempts(gateway.store, row.id)
         upstream_id = next((attempt.upstream_id for attempt in reversed(attempts) if attempt.upstream_id), None)
-        return respond.video(row, plan, names, upstream_id=upstream_id)
+        return respond.video(row, names, upstream_id=upstream_id)
     result = row.decode_result()
     if result is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
-        return respond.video(row, plan, names)
+        return respond.video(row, names)
     urls = [await gateway.media.signed_url(output.media_id, row.expires_at_ms, base_url) for output in result.outputs]
-    return respond.video(row, plan, names, urls=urls)
+    return respond.video(row, names, urls=urls)
 
 
 def _source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, str]:

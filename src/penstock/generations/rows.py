@@ -57,34 +57,21 @@ class Plan(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------------------------------------------------------- rows
 
 
-class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table `generations`."""
+class ShownRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of the table `generations` that callers see."""
 
     id: str  # the id of its request
-    org_id: str
-    task: str
     status: str
     model: str
     request: bytes | None  # as JSON; None after a purge
-    plan: bytes
+    plan: bytes | None  # None only in lists, if there is a result
     result: bytes | None  # None until completed
-    hold: Nanos
     created_at_ms: int
-    deadline_ms: int
     completed_at_ms: int | None
     expires_at_ms: int | None
-    retention_seconds: int
-    webhook_url: str | None
-    idempotency_key: str | None
-    body_digest: bytes | None
     error_code: str | None
     error_message: str | None
     progress: int
-    cancel_requested: int
-    lease_token: int
-    lease_until_ms: int
-    crashes: int
-    payload_expires_at_ms: int | None
 
     @property
     def is_unfinished(self) -> bool:
@@ -94,10 +81,29 @@ class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.request is None else msgspec.json.decode(self.request, type=Request)
 
     def decode_plan(self) -> Plan:
+        assert self.plan is not None, "it is needed only while there is no result"
         return msgspec.json.decode(self.plan, type=Plan)
 
     def decode_result(self) -> GenerationResult | None:
         return None if self.result is None else msgspec.json.decode(self.result, type=GenerationResult)
+
+
+class GenerationRow(ShownRow, frozen=True, kw_only=True):
+    """A row of the table `generations`."""
+
+    org_id: str
+    task: str
+    hold: Nanos
+    deadline_ms: int
+    retention_seconds: int
+    webhook_url: str | None
+    idempotency_key: str | None
+    body_digest: bytes | None
+    cancel_requested: int
+    lease_token: int
+    lease_until_ms: int
+    crashes: int
+    payload_expires_at_ms: int | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,12 @@
 """Query parameters and headers of generations are those of the interface."""
 
-from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY
+from typing import Any
+
+import pytest
+
+from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
+from penstock.errors import InvalidRequest
+from tests.gateway import OpenGateway, sqlite_only
 
 
 def test_a_dry_run_is_off_unless_asked_for() -> None:
@@ -19,3 +25,23 @@ def test_replay_headers_are_those_of_the_interface() -> None:
 
 def test_videos_are_listed_newest_first() -> None:
     assert {row.name: row.default for row in VIDEOS_QUERY} == {"limit": 20, "after": None, "order": "desc"}
+
+
+@sqlite_only
+async def test_pages_of_videos(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False, worker=False) as running:
+        made = []
+        for _ in range(3):
+            running.clock.advance(1)
+            made.append((await running.video()).json["id"])
+
+        async def listed(query: dict[str, str]) -> list[Any]:
+            body = (await list_videos(running.gateway, running.call(query=query))).json
+            return [video["id"] for video in body["data"]]
+
+        assert await listed({}) == made[::-1]
+        assert await listed({"limit": "2", "after": made[2]}) == [made[1], made[0]]
+        assert await listed({"order": "asc", "limit": "1"}) == [made[0]]
+        for name, value in (("limit", "0"), ("limit", "101"), ("limit", "x"), ("limit", "٣"), ("order", "up")):
+            with pytest.raises(InvalidRequest, match=name):
+                await listed({name: value})

@@ -66,7 +66,7 @@ def row(
 
 
 def video(row: GenerationRow, urls: list[str] | None = None, upstream_id: str | None = None) -> dict[str, Any]:
-    return respond.video(row, PLAN, NAMES, urls=urls, upstream_id=upstream_id)
+    return respond.video(row, NAMES, urls=urls, upstream_id=upstream_id)
 
 
 # ------------------------------------------------------------------------------------------------------------- dry runs
@@ -182,7 +182,7 @@ UNFINISHED = {
 
 
 def test_creation_returns_part_of_the_object() -> None:
-    assert respond.video_created(row(), PLAN, NAMES) == {
+    assert respond.video_created(row(), NAMES) == {
         "id": "req_1",
         "object": "video",
         "created_at": 1_700_000_000,

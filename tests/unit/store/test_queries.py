@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock import store
 from penstock.store.base import QueryMisused, StorageMisconfigured
 from penstock.store.queries import parse_queries, read_queries
 
@@ -198,3 +199,11 @@ def test_an_unknown_name_is_refused() -> None:
         found.sqlite["get_thin"]
     with pytest.raises(QueryMisused, match="no query named get_thin"):
         found.postgres.get_reading("get_thin")
+
+
+def test_lists_for_callers_name_their_columns() -> None:
+    """Otherwise a large column that is added later is read for each row. Rows of requests are small and shown whole."""
+    queries = read_queries(Path(store.__file__).with_name("queries")).postgres
+    pages = [name for name in queries if name.startswith(("list_older_", "list_newer_"))]
+    assert len(pages) >= 10
+    assert [name for name in pages if "*" in queries[name].sql and "_requests" not in name] == []

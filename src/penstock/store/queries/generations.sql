@@ -20,8 +20,11 @@ SELECT status, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crash
 SELECT * FROM generations WHERE org_id = :org_id AND idempotency_key = :idempotency_key;
 
 -- name: list_{older|newer}_generations
--- A page of videos {downwards|upwards} from an id.
-SELECT * FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
+-- A page of videos {downwards|upwards} from an id, with the columns that a list shows. The plan is shown until there is
+-- a result.
+SELECT id, status, model, request, CASE WHEN result IS NULL THEN plan END AS plan, result, created_at_ms,
+    completed_at_ms, expires_at_ms, error_code, error_message, progress
+FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: list_free_generations
