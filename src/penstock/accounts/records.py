@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from penstock import states
 from penstock.schema import CostLine, FailedAttempt
 from penstock.values import Nanos, dollars, iso
 
-OPEN_STATUSES = ("pending", "processing")
+OPEN_STATUSES = tuple(status for status in states.REQUEST if status not in states.ended(states.REQUEST))
 NOT_CHARGED = "not_charged"  # the metric of the line for a cost above the hold, which nobody is charged for
 
 _decode_lines = msgspec.json.Decoder(tuple[CostLine, ...]).decode

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock import states
 from penstock.accounts.records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import Problem
@@ -17,7 +18,7 @@ from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import ZERO, Nanos, dollars, first_id
 
 KINDS = ("image", "edit", "upscale", "video", "chat")
-STATUSES = ("completed", "pending", "processing", "upstream_failure", "rejected", "cancelled")
+STATUSES = tuple(states.REQUEST)
 _LOWEST_ID = "req_"
 _HIGHEST_ID = "req_~"
 _MAX_MESSAGE_CHARS = 1000

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import CHAT, Field, check_field
-from penstock.net.guard import EgressRules, check_media_url
+from penstock.net.guard import check_media_url, egress_rules
 from penstock.providers.spec import Model
 from penstock.schema import Call
 from penstock.settings import Settings
@@ -337,7 +337,7 @@ def _check_other_part_fields(number: int, where: str, part: Mapping[str, Any]) -
 def _check_source(source: str, param: str, settings: Settings) -> str:
     """Return the data URI or the checked URL of an image; raise InvalidRequest for others, or for one too large."""
     if not _is_data_uri(source):
-        return check_media_url(source, param, EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts))
+        return check_media_url(source, param, egress_rules(settings))
     head = _DATA_URI.match(source)
     if head is None:
         raise InvalidRequest(

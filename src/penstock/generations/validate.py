@@ -64,7 +64,7 @@ def image(call: Call, settings: Settings) -> ValidatedCall:
 def edit(call: Call, settings: Settings) -> ValidatedCall:
     """The model decides later whether it is an edit or an upscale: only an edit needs a prompt."""
     fields = _fields(call, EDIT)
-    egress = _egress(settings)
+    egress = guard.egress_rules(settings)
     inputs = [*_take_inputs(fields, "image", "image", egress), *_take_inputs(fields, "mask", "mask", egress)]
     values, extras = _check_fields(EDIT, fields)
     if not any(item.role == "image" for item in inputs):
@@ -78,7 +78,7 @@ def edit(call: Call, settings: Settings) -> ValidatedCall:
 
 def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
-    inputs = tuple(_take_inputs(fields, "input_reference", "reference", _egress(settings)))
+    inputs = tuple(_take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
     values, extras = _check_fields(VIDEO, fields)
     return _validated(call, settings, "video", values, extras, inputs)
 
@@ -150,7 +150,7 @@ def _validated(
         request=request,
         inputs=inputs,
         retention_seconds=_retention_seconds(settings, values.get("media_retention")),
-        webhook_url=guard.check_webhook_url(webhook_url, _egress(settings)) if webhook_url else None,
+        webhook_url=guard.check_webhook_url(webhook_url, guard.egress_rules(settings)) if webhook_url else None,
         idempotency_key=idempotency_key,
         replay=replay,
         body_digest=_body_digest(call) if idempotency_key or replay else b"",
@@ -163,10 +163,6 @@ def _body_digest(call: Call) -> bytes:
         return hashlib.sha256(call.body).digest()
     parts = [(name, value if isinstance(value, str) else value.data) for name, value in call.form]
     return hashlib.sha256(msgspec.msgpack.encode(parts)).digest()
-
-
-def _egress(settings: Settings) -> EgressRules:
-    return EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
 
 
 def _check_shape(values: dict[str, Any]) -> None:

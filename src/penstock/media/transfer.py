@@ -24,7 +24,7 @@ from penstock.media.container import is_complete
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
-from penstock.net.guard import EgressRules
+from penstock.net.guard import egress_rules
 from penstock.net.response import Writer
 from penstock.providers.spec import File, HttpRequest
 from penstock.schema import Input, Output, Request, StoredOutput
@@ -78,7 +78,7 @@ class Transfer:
         self._settings = settings
         self._scratch = scratch
         self._turns = LoopTurns()
-        self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+        self._egress = egress_rules(settings)
 
     # --------------------------------------------------------------------------------------------------------- inputs
 

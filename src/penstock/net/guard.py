@@ -12,6 +12,7 @@ import idna
 from penstock.errors import InvalidRequest
 from penstock.net.addresses import ipv6_text, is_blocked, parse_address
 from penstock.net.errors import UrlBlocked
+from penstock.settings import Settings
 
 _REQUIREMENT = "must be an https:// URL with a public domain name, on port 443 or 8443."
 
@@ -54,6 +55,13 @@ def _network(block: str) -> IPv4Network | IPv6Network:
 
 
 NO_EXCEPTIONS = EgressRules()
+_rules = cache(EgressRules)
+
+
+def egress_rules(settings: Settings) -> EgressRules:
+    """The rules of the settings, built once."""
+    return _rules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+
 
 # ---------------------------------------------------------------------------------------------------------------- URLs
 

@@ -15,7 +15,7 @@ from penstock.errors import Conflict, InvalidRequest, NotFound, StorageUnavailab
 from penstock.failpoints import failpoint
 from penstock.net.client import HttpClient
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
-from penstock.net.guard import EgressRules, check_webhook_url
+from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
@@ -89,7 +89,7 @@ class Deliveries:
         self._client = client
         self._clock = clock
         self._secrets = WebhookSecrets(store, vault, clock)
-        self._egress = EgressRules(settings.egress_allow_cidrs, settings.egress_allow_hosts)
+        self._egress = egress_rules(settings)
         self._delays = settings.webhook_delays_seconds
         self._timeout_seconds = settings.webhook_timeout_seconds
         self._lease_ms = int(self._timeout_seconds * (1 + _LEASE_EXTRA) * 1000)
