@@ -35,7 +35,7 @@ class EndedCall(msgspec.Struct, frozen=True):
     reservation: Reservation
     end: RequestEnd  # its cost is what is charged
     payload: Payload | None = None  # where the settings ask to store it
-    loss: Nanos = ZERO  # what the call cost beyond the reserved amount
+    loss: Nanos = ZERO  # what the provider bills and the caller does not pay
 
     @property
     def org_id(self) -> str:
@@ -56,7 +56,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
     @property
     def hold_end(self) -> transfers.EndedHold:
-        cost = Nanos(self.end.cost + self.loss) if self.is_charged else None
+        cost = self.end.cost if self.is_charged else None
         return transfers.EndedHold(self.org_id, self.id, self.reservation.amount, cost)
 
 
@@ -97,16 +97,17 @@ class ChatSettlement:
     _is_running: bool = False
     _is_stopping: bool = False
 
-    def settle_later(self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None) -> None:
+    def settle_later(
+        self, reservation: Reservation, end: RequestEnd, payload: Payload | None = None, *, loss: Nanos = ZERO
+    ) -> None:
         """Free the reservation, and record and charge the call, and store its payload, with the next batch.
 
-        A cost above the reserved amount is not charged but recorded as a loss.
+        A cost above the reserved amount is not charged but recorded as a loss, in addition to `loss`.
         """
-        loss = ZERO
-        if end.cost > reservation.amount:
-            loss = Nanos(end.cost - reservation.amount)
+        if (excess := Nanos(end.cost - reservation.amount)) > 0:
             end = msgspec.structs.replace(end, cost=reservation.amount)
-            log.warning("cost above hold", request_id=reservation.call.id, loss_nanos=loss)
+            log.warning("cost above hold", request_id=reservation.call.id, loss_nanos=excess)
+            loss = Nanos(loss + excess)
         self.reservations.end(reservation, end.cost)
         self.add(EndedCall(reservation, end, payload, loss))
 
@@ -236,7 +237,7 @@ class ChatSettlement:
             if ended.payload:
                 await add_payload(tx, ended.org_id, ended.id, ended.payload)
         await count_usage(tx, [ended.usage for ended in (*held, *added)])
-        for ended in added:
+        for ended in (*held, *added):
             if ended.loss:
                 await transfers.record_loss(tx, ended.org_id, ended.id, ended.loss, now)
         await transfers.end_holds(tx, [ended.hold_end for ended in held], now)

@@ -74,6 +74,7 @@ class _ReservedCall:
     chat: ChatRequest
     reservation: Reservation
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
+    losses: list[Nanos] = field(default_factory=list)  # what providers bill for responses that cannot be used
 
     def settle(
         self,
@@ -86,7 +87,8 @@ class _ReservedCall:
         problem: Problem | None = None,
     ) -> None:
         """Record how the call ended and charge the usage of the candidate that served it; what exceeds the reserved
-        amount is a loss. The `response` is stored together with the request where the settings ask for it.
+        amount is a loss, and so are the `losses`. The `response` is stored together with the request where the settings
+        ask for it.
         """
         duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
         model = candidate.model if candidate else None
@@ -108,7 +110,8 @@ class _ReservedCall:
             cost_lines=cost_lines(model, usage) if model and usage else (),
             attempts=self.failed_attempts,
         )
-        self.gateway.chat_settlement.settle_later(self.reservation, end, self._payload(response))
+        payload = self._payload(response)
+        self.gateway.chat_settlement.settle_later(self.reservation, end, payload, loss=Nanos(sum(self.losses)))
         charged = min(cost, self.reservation.amount)
         self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
 
@@ -199,9 +202,11 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
         raise AttemptFailed(provider.slug, "unreadable", message) from None
     if bytes(completion.error) != b"null":
         raise gateway.upstream.failure_in_body(candidate, reply.body)
-    if not completion.choices:
-        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned a response without choices.")
     usage = completion.usage
+    if not completion.choices:
+        if usage is not None:
+            reserved.losses.append(actual_cost(candidate.model, usage))
+        raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned a response without choices.")
     if usage is None:
         usage = estimated_usage(chat, output_bytes=sum(len(bytes(choice)) for choice in completion.choices))
     body = rename_finish_reasons(reply.body, _finish_reasons(candidate))
@@ -248,8 +253,8 @@ async def _relay_events(
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream; settle the call and close the connection however the stream ends.
 
-    A stream that the provider breaks off ends with an error event and costs nothing. A caller who disconnects pays for
-    what was sent.
+    A stream that the provider breaks off ends with an error event and costs nothing; what was received is a loss. A
+    caller who disconnects pays for what was sent.
     """
     provider = candidate.provider
     status = "cancelled"
@@ -282,10 +287,13 @@ async def _relay_events(
             reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
+        usage = _stream_usage(reserved.chat, relay)
+        if status == "upstream_failure":
+            reserved.losses.append(actual_cost(candidate.model, usage))
         reserved.settle(
             status,
             candidate=candidate,
-            usage=None if status == "upstream_failure" else _stream_usage(reserved.chat, relay),
+            usage=None if status == "upstream_failure" else usage,
             response_bytes=relay.size_bytes,
             response=bytes(stored or b""),
             problem=problem,

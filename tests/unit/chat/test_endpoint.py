@@ -233,7 +233,6 @@ async def test_a_stream_is_passed_on_and_charged(open_gateway: OpenGateway, want
         assert (record["status"], record["cost"]) == ("completed", 9000)
 
 
-@sqlite_only
 async def test_a_broken_stream_ends_with_an_error_and_costs_nothing(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         before = await running.money()
@@ -243,6 +242,18 @@ async def test_a_broken_stream_ends_with_an_error_and_costs_nothing(open_gateway
         assert "[DONE]" not in shown
         record = await last_record(running)
         assert (record["status"], record["cost"]) == ("upstream_failure", 0)
+        assert await running.money() == before
+        assert 0 < (await running.transfers(record["id"]))["loss"] < 30_000, "the provider bills what it has sent"
+
+
+async def test_a_response_without_choices_is_a_loss_if_the_provider_bills_tokens(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        before = await running.money()
+        running.lab.chats.next(faults.altered(choices=[], usage={"prompt_tokens": 5, "completion_tokens": 2}))
+        with pytest.raises(UpstreamError):
+            await chat(running)
+        record = await last_record(running)
+        assert (await running.transfers(record["id"]))["loss"] == 9000
         assert await running.money() == before
 
 
