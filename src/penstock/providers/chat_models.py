@@ -26,7 +26,7 @@ def messages_param(*, drop: Sequence[str] = (), roles: Mapping[str, str] | None 
     return converted("messages", to="messages", convert=convert)
 
 
-# OpenAI alone has the role `developer` and the field `max_completion_tokens`.
+# For providers that do not have the role `developer`, or only the older of the two names of the limit of tokens.
 DEVELOPER_AS_SYSTEM = messages_param(roles={"developer": "system"})
 MAX_TOKENS = renamed("max_completion_tokens", to="max_tokens")
 
