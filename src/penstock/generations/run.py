@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable
+from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import playback
 from penstock.generations.attempt import run_attempt
@@ -17,6 +17,7 @@ from penstock.generations.job import (
     AttemptResult,
     Job,
     Part,
+    PastFailure,
     confirm_survival,
     is_cancel_requested,
     load_job,
@@ -171,17 +172,30 @@ def _not_configured(job: Job, count: int, candidate_index: int) -> Failure:
 
 async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> list[AttemptResult | Failure]:
     """Run one attempt for each part at the same time and wait for all of them; then raise the first exception.
-    Exceptions that decide nothing (the lease or the store is gone) come before a cancel or a timeout.
+    Exceptions that decide nothing (the lease or the store is gone) come before a cancel or a timeout. A timeout is not
+    raised if other outputs were made in time: they are delivered.
     """
-    if len(parts) == 1:
+    if len(parts) == 1 and not job.made:
         return [await run_attempt(gateway, job, parts[0])]  # the usual case, without tasks: thousands run at a time
     attempts = (run_attempt(gateway, job, part) for part in parts)
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
+    if job.made:
+        outcomes = [
+            _too_late(job, part, outcome) if isinstance(outcome, UpstreamTimeout) else outcome
+            for part, outcome in zip(parts, outcomes, strict=True)
+        ]
     problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     if problems:
         undecided = (problem for problem in problems if isinstance(problem, LeaseLost | StorageUnavailable))
         raise next(undecided, problems[0])
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+
+def _too_late(job: Job, part: Part, problem: UpstreamTimeout) -> Failure:
+    """The failure of a part whose job still ran at the deadline; the provider is asked about it later."""
+    failure = Failure("timeout", problem.message, part.count, unknown=True, timeout=True)
+    job.failures[part.candidate_index, part.index] = PastFailure(job.round, failure)
+    return failure
 
 
 async def _complete_made(

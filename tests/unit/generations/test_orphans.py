@@ -1,6 +1,7 @@
 """Jobs that a provider finishes after their generation failed: the gateway's loss, once; no charge, no second event."""
 
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -247,19 +248,38 @@ async def test_an_image_whose_recording_cannot_be_stored_is_a_loss(
         assert await running.money() == UNTOUCHED
 
 
+async def start_two(running: RunningGateway) -> str:
+    """A request for two videos, when one of them is made and the other one still runs."""
+    running.lab.videos.next(faults.never_ends)
+    video_id: str = (await running.video(n=2)).json["id"]
+
+    async def downloaded() -> bool:
+        return len(running.lab.contents) == 1
+
+    await running.wait_until(downloaded)
+    return video_id
+
+
 @sqlite_only
-async def test_a_video_that_was_made_is_a_loss_when_the_other_one_is_too_late(open_gateway: OpenGateway) -> None:
+async def test_a_video_is_delivered_when_another_one_of_its_request_is_too_late(open_gateway: OpenGateway) -> None:
     async with open_gateway(job_deadline_seconds=36_000) as running:
-        running.lab.videos.next(faults.never_ends)
         running.lab.cancels.always(faults.rejected)
-        video_id = (await running.video(n=2)).json["id"]
-
-        async def downloaded() -> bool:
-            return len(running.lab.contents) == 1
-
-        await running.wait_until(downloaded)
+        video_id = await start_two(running)
         done = await running.wait_for_video(video_id, step_seconds=1000)
-        assert done["error"]["code"] == "UPSTREAM_TIMEOUT"
+        assert (done["status"], len(done["outputs"]), done["metadata"]["cost"]) == ("completed", 1, Decimal("0.4"))
         assert sorted(await states(running, video_id)) == ["completed", "submitted"]
+        finish(running, "completed")
+        await running.wait_until(is_now(running, video_id, "completed", "completed"), step_seconds=10)
+        assert await losses(running) == [nanos("0.4")], "the other one was made later"
+        assert await running.money() == (nanos("9.6"), 0)
+
+
+@sqlite_only
+async def test_a_video_that_was_made_is_a_loss_when_its_request_is_cancelled(open_gateway: OpenGateway) -> None:
+    async with open_gateway(job_deadline_seconds=36_000) as running:
+        video_id = await start_two(running)
+        await running.cancel(video_id)
+        done = await running.wait_for_video(video_id)
+        assert done["error"]["code"] == "CANCELLED"
         assert await losses(running) == [nanos("0.4")]
         assert await running.money() == UNTOUCHED
