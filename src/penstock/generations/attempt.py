@@ -101,6 +101,10 @@ class _Attempt:
                 loss=self._loss(made),
             )
             return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
+        except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
+            message = f"{self.provider.name} made the output, but this gateway cannot take it: {problem}."
+            await self._record("failed", kind="unfetched", message=message, loss=self._loss(made))
+            return Failure("unfetched", message, self.part.count, accepted=self.is_accepted)
         except OutcomeUnknown as problem:
             self.gateway.health.record_failure(slug, upstream, "timeout")
             await self._record("unknown", kind="timeout", message=problem.message)
@@ -323,7 +327,7 @@ class _Attempt:
 
     async def _store_outputs(self, result: Result) -> tuple[Result, tuple[StoredOutput, ...]]:
         """Download and store what was made. It is billed already, so a failure here is tried again for some time, and
-        the outputs are never ordered a second time.
+        the outputs are never ordered a second time. Raises UnusableFile for one that is too large.
         """
         failpoint("fetch.start")
         clock, provider = self.gateway.clock, self.provider
@@ -341,6 +345,8 @@ class _Attempt:
                     message = f"{provider.name} made the output, but it could not be downloaded: {problem}."
                     raise AttemptFailed(provider.slug, "unfetched", message) from problem
             except UnusableFile as problem:
+                if problem.too_large:
+                    raise
                 if not problem.may_change or clock.monotonic() >= until:
                     message = f"{provider.name} delivered an unusable file: {problem}."
                     raise AttemptFailed(provider.slug, "unreadable", message) from problem

@@ -1,11 +1,18 @@
 """Check that a video file is whole, by the structure of its container and without decoding."""
 
+from pathlib import Path
 from typing import BinaryIO
 
 _BOX_TYPES = frozenset({"video/mp4", "video/quicktime"})
 _BOXES_MAX = 100_000  # a fragmented video has two for each second or so
 _NO_LENGTH = 0
 _LONG_LENGTH = 1
+
+
+def is_complete_file(path: Path, size_bytes: int, content_type: str) -> bool:
+    """The same as `is_complete`, for a path."""
+    with path.open("rb") as file:
+        return is_complete(file, size_bytes, content_type)
 
 
 def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:

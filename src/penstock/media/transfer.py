@@ -20,7 +20,7 @@ from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.media.container import is_complete
+from penstock.media.container import is_complete_file
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
@@ -51,11 +51,13 @@ class UnusableFile(Exception):
     """A provider's file is not an image or video of the requested kind, is too large, or has a blocked URL.
 
     `may_change`: the download brought an error page, nothing, or half of the file; another one may bring the file.
+    `too_large`: for the limits of this gateway; the provider did nothing wrong.
     """
 
-    def __init__(self, reason: str, *, may_change: bool = False) -> None:
+    def __init__(self, reason: str, *, may_change: bool = False, too_large: bool = False) -> None:
         super().__init__(reason)
         self.may_change = may_change
+        self.too_large = too_large
 
 
 class DownloadFailed(Exception):
@@ -291,7 +293,7 @@ class Transfer:
             found = sniff(head)
             if found is None or not found.content_type.startswith("video/"):
                 raise UnusableFile("the file is not a video", may_change=found is None)
-            if not await asyncio.to_thread(_is_complete, path, size_bytes, found.content_type):
+            if not await asyncio.to_thread(is_complete_file, path, size_bytes, found.content_type):
                 raise UnusableFile("the video is not complete", may_change=True)
             await self._put(media_id, path, found.content_type)
         finally:
@@ -369,7 +371,7 @@ def _download_error(error: NotSent | MaybeSent) -> UnusableFile | DownloadFailed
     if isinstance(error, UrlBlocked):
         return UnusableFile("the file's URL is blocked by the egress rules")
     if isinstance(error, ResponseTooLarge):
-        return UnusableFile("the file is too large")
+        return UnusableFile("the file is too large", too_large=True)
     return DownloadFailed("the connection failed or was cut off")
 
 
@@ -379,11 +381,6 @@ def _delete(path: Path) -> None:
 
 def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def _is_complete(path: Path, size_bytes: int, content_type: str) -> bool:
-    with path.open("rb") as file:
-        return is_complete(file, size_bytes, content_type)
 
 
 def _inspect_file(path: Path) -> tuple[int, bytes, bytes]:

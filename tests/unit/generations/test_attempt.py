@@ -476,3 +476,17 @@ async def test_a_broken_image_is_not_delivered(open_gateway: OpenGateway) -> Non
         running.lab.images.next(faults.altered(data=[{"b64_json": base64.b64encode(header + b"\0" * 99).decode()}]))
         assert "unusable" in (await failure(running, output_format="jpeg")).message
         assert await running.money() == UNTOUCHED
+
+
+@sqlite_only
+async def test_a_file_that_is_too_large_does_not_count_against_the_provider(open_gateway: OpenGateway) -> None:
+    """A caller can cause it, so the provider stays healthy for others, and no second provider is paid for the same."""
+    async with open_gateway(annex=True, video_bytes=3) as running:
+        for _ in range(4):
+            done = await running.wait_for_video((await running.video()).json["id"])
+            assert "too large" in done["error"]["message"]
+        assert running.annex.submits == 0
+        assert running.gateway.health.is_healthy("lab", "reel-1")
+        assert await running.money() == UNTOUCHED
+        losses = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
+        assert [row["amount"] for row in losses] == [nanos("0.4")] * 4
