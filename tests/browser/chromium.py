@@ -54,6 +54,53 @@ class Browser:
     def run(self, script: str, *arguments: Any) -> Any:
         return self._say("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def has(self, selector: str) -> bool:
+        return bool(self.run("return document.querySelector(arguments[0]) !== null", selector))
+
+    def go(self, page: str) -> None:
+        """Open a page of the dashboard by its address, and wait for its heading."""
+        self.run("location.hash = `#/${arguments[0]}`", page)
+        self.until(lambda: self.has("main h1"), f"{page} has no heading")
+
+    def press(self, label: str, within: str = "body") -> None:
+        """Click the first button or link with this text, as soon as there is one."""
+        script = (
+            "const found = [...document.querySelector(arguments[1])?.querySelectorAll('button, a, summary') ?? []]"
+            ".find((each) => each.innerText.trim() === arguments[0] && !each.disabled);"
+            "found?.click(); return Boolean(found)"
+        )
+        self.until(lambda: bool(self.run(script, label, within)), f"there is no {label} to press in {within}")
+
+    def fill(self, selector: str, text: str) -> None:
+        """Replace the value of a field, as typing does."""
+        self.run(
+            "const field = document.querySelector(arguments[0]);"
+            "const own = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value').set;"
+            "own.call(field, arguments[1]); field.dispatchEvent(new Event('input', {bubbles: true}));"
+            "field.dispatchEvent(new Event('change', {bubbles: true}))",
+            selector,
+            text,
+        )
+
+    def labelled(self, label: str) -> str:
+        """Return a selector for the field with this label, as soon as there is one."""
+        script = (
+            "return [...document.querySelectorAll('label[for]')].find((each) =>"
+            " each.innerText.trim().split('\\n')[0] === arguments[0])?.htmlFor ?? null"
+        )
+        self.until(lambda: self.run(script, label) is not None, f"no field is labelled {label}")
+        return f"[id='{self.run(script, label)}']"
+
+    def resize(self, width: int, height: int) -> None:
+        """Show the page as on a screen of this size; narrow ones as a phone does."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._say("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+
+    def errors(self) -> list[str]:
+        """Return the errors on the console, but for those about calls that the gateway refused."""
+        lines = [line for line in self.log() if line["level"] == "SEVERE"]
+        return [line["message"] for line in lines if "the server responded with a status of" not in line["message"]]
+
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
 
@@ -88,11 +135,13 @@ class Browser:
         self._say("DELETE", "")
 
 
-def come_in(browser: Browser, url: str, key: str) -> None:
-    browser.open(url + "/")
-    browser.type("#key", key)
-    browser.click("#enter button")
-    browser.until(lambda: "requests today" in browser.text("#figures"), "the figures are not shown")
+def sign_in(browser: Browser, url: str, key: str, page: str = "") -> None:
+    """Sign in and wait for the frame; `page` is an address such as `requests`."""
+    browser.open(f"{url}/#/{page}")
+    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+    browser.type("#sign-in input[type=password]", key)
+    browser.click("#sign-in button")
+    browser.until(lambda: browser.has("#sign-out"), "the key is not accepted")
 
 
 @contextmanager

@@ -103,7 +103,7 @@ ROUTES: tuple[Route, ...] = (
 
     # The dashboard
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),
-    Route("GET", "/dashboard/{file}", pages.page_part, "Styles and scripts of the dashboard", access="open", gives="page"),
+    Route("GET", "/dashboard/{file:path}", pages.page_part, "Styles and scripts of the dashboard", access="open", gives="page"),
 
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from penstock.atelier.renderers import echo
+from penstock.atelier.renderers.words import unknown_words
 from penstock.imaging.workers import ChildTask, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalTools, Reply
 
@@ -63,6 +64,11 @@ class SketchRequest(msgspec.Struct, frozen=True):
             "height": self.height,
         }
 
+    def revised_prompt(self) -> str | None:
+        """The prompt with the words named that are not drawn; None when there are none."""
+        unknown = unknown_words(self.prompt)
+        return f"{self.prompt} [not drawn, unknown to Atelier: {', '.join(unknown)}]" if unknown else None
+
 
 class RetouchRequest(SketchRequest, frozen=True, kw_only=True):
     """`n` edits of the same images by a prompt."""
@@ -74,6 +80,9 @@ class RetouchRequest(SketchRequest, frozen=True, kw_only=True):
         _, arguments = SketchRequest.task(self, number)
         return "retouch", {**arguments, "images": self.images, "mask": self.mask}
 
+    def revised_prompt(self) -> None:
+        """An edit follows other words too, and is not checked for them."""
+
 
 class EnlargeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`n` larger copies of the first image."""
@@ -84,6 +93,9 @@ class EnlargeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def task(self, number: int) -> tuple[str, dict[str, Any]]:
         return "enlarge", {"data": self.images[0], "factor": self.scale_factor}
+
+    def revised_prompt(self) -> None:
+        """There is no prompt."""
 
 
 class VideoRequest(msgspec.Struct, frozen=True):
@@ -178,7 +190,12 @@ class AtelierServer:
             if problem.kind == "refused":
                 return _reply({"message": problem.message}, 400)
             return _reply({"message": _RENDERER_FAILED}, 500)
-        return _reply({"id": _new_id("image"), "images": images})
+        revised = request.revised_prompt()
+        files = [
+            {"data": image["data"], "content_type": image["content_type"], "revised_prompt": revised}
+            for image in images
+        ]
+        return _reply({"id": _new_id("image"), "images": files})
 
     async def _chat(self, body: bytes, for_org: str, *, stream: bool) -> AsyncIterator[bytes]:
         """The events of a stream, or the whole response as the only piece; the work takes place in a child process,

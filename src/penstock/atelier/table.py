@@ -28,10 +28,7 @@ from penstock.values import InputImage
 
 def read_images(reply: Reply) -> Result:
     fields = msgspec.msgpack.decode(reply.body)
-    return Result(
-        upstream_id=fields["id"],
-        files=tuple(File(data=image["data"], content_type=image["content_type"]) for image in fields["images"]),
-    )
+    return Result(upstream_id=fields["id"], files=tuple(File(**image) for image in fields["images"]))
 
 
 def read_video(reply: Reply) -> Result:

@@ -1,11 +1,19 @@
 """The files of the dashboard, whose pages use the same HTTP API as any other client."""
 
+import gzip
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from importlib.resources import as_file, files
 
-_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "woff2": "font/woff2",
+}
+_COMPRESSED_ALREADY = ("woff2",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +21,23 @@ class Asset:
     """A file for the browser, with an etag that changes with its content."""
 
     body: bytes
+    gzipped: bytes | None
     media_type: str
     etag: str
 
 
 @cache
+def asset_names() -> frozenset[str]:
+    """Return the names of the files that browsers get, such as `pages/keys.js`."""
+    with as_file(files(__name__).joinpath("static")) as folder:
+        found = [path for path in folder.rglob("*") if path.suffix.lstrip(".") in _TYPES]
+        return frozenset(path.relative_to(folder).as_posix() for path in found)
+
+
+@cache
 def asset(name: str) -> Asset:
     """Return a file of the folder `static`."""
-    body = files(__name__).joinpath("static", name).read_bytes()
-    return Asset(body, _TYPES[name.rpartition(".")[2]], f'"{sha256(body).hexdigest()[:32]}"')
+    body = files(__name__).joinpath("static", *name.split("/")).read_bytes()
+    ending = name.rpartition(".")[2]
+    gzipped = None if ending in _COMPRESSED_ALREADY else gzip.compress(body, mtime=0)
+    return Asset(body, gzipped, _TYPES[ending], f'"{sha256(body).hexdigest()[:32]}"')

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from penstock.atelier.server import AtelierServer, VideoJob
-from penstock.atelier.table import PROVIDER
+from penstock.atelier.table import PROVIDER, read_images
 from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.providers.spec import HttpRequest, LocalServer, LocalTools
+from penstock.providers.spec import HttpRequest, LocalServer, LocalTools, Reply
 from penstock.upstream import local
 from tests.fake_providers.scripted import png
 from tests.http_client import wait_until
@@ -89,6 +89,20 @@ async def test_images() -> None:
         assert edited.size == (96, 64)
         (larger,) = await draw(server, "enlarge", images=[png(32, 16)], scale_factor=2)
         assert larger.size == (64, 32)
+
+
+async def test_words_that_are_not_drawn_are_named_in_the_revised_prompt() -> None:
+    size = {"width": 32, "height": 32}
+    async with open_server() as server:
+        for prompt, revised in (
+            ("a lighthouse at dusk, calm sea", None),
+            ("a red sports car", "a red sports car [not drawn, unknown to Atelier: sports, car]"),
+        ):
+            _, reply = await send(server, "POST", "/sketch", {"prompt": prompt, **size})
+            result = read_images(Reply(200, {}, msgspec.msgpack.encode(reply)))
+            assert [file.revised_prompt for file in result.files] == [revised]
+        _, reply = await send(server, "POST", "/retouch", {"prompt": "a car", "images": [png(32, 32)], **size})
+        assert reply["images"][0]["revised_prompt"] is None
 
 
 async def test_fields_that_are_not_listed_never_reach_a_renderer() -> None:

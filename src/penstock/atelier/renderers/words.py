@@ -126,6 +126,26 @@ _NUMBERS = "one two three four five six seven eight nine".split()
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS, 1)} | {"pair": 2, "couple": 2, "several": 4, "many": 6}
 _PORTRAIT = frozenset({"portrait", "face", "selfie", "headshot"})  # a person is drawn when no creature is named
 _NOT = frozenset({"no", "without", "not", "never"})
+# Words that name nothing that could be missing from an image: grammar, mood, and words about images themselves.
+_HARMLESS = frozenset(
+    """
+    a an the this that these those some any each every other another own same such
+    i we you he she it they me us him her them my our your his its their who which what whose
+    and or but nor so as if than then while when where how why
+    at by for from in into of off on onto out over through to toward towards under up upon with within about above
+    across after against along among around before behind below beneath beside between beyond down during inside near
+    next outside past until front side top middle center centre left right foreground background distance edge
+    am is are was were be been being has have had having do does did can could will would shall should may might must
+    make made draw drawn paint painted show shown showing look looking looks like see seen stand standing sit sitting
+    there here very more most much really quite too also just only still even ever
+    image picture photo photograph photography painting drawing illustration sketch render rendering art artwork view
+    scene style styled quality high highly detailed detail details hd resolution realistic cinematic wallpaper
+    beautiful pretty lovely nice calm quiet peaceful serene still gentle wonderful amazing stunning gorgeous majestic
+    big large huge small little tiny tall old new young wide long short lonely single alone
+    abstract portrait face selfie headshot no without not never
+    """.split()
+)
+_MOST_NAMED = 12
 _GROUPS = {"scenery": _SCENERY, "sky": _SKY, "creature": _CREATURES, "thing": _THINGS, "placed": _PLACED}
 
 
@@ -174,6 +194,16 @@ def read(prompt: str) -> Brief:
     for word, is_plural in _wanted_words(prompt):
         reader.read_word(word, is_plural)
     return reader.brief(frozenset(_tokens(prompt)))
+
+
+def unknown_words(prompt: str) -> list[str]:
+    """Return the words of a prompt that name something and yet change nothing in the image, in their order."""
+    unknown = [
+        word
+        for word in _tokens(prompt)
+        if not (word in _HARMLESS or word.isdigit() or len(word) == 1 or _is_known(_singular(word)))
+    ]
+    return list(dict.fromkeys(unknown))[:_MOST_NAMED]
 
 
 class _Reader:

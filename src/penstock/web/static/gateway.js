@@ -1,48 +1,46 @@
-// Calls to the gateway that served this page, with the key that was entered. The key is stored in this tab only.
+// Calls to the gateway that served this page, with the key of the session.
 
-let key = sessionStorage.getItem("key");
-let scopes = null; // null: not known yet
+import { currentKey, endSession } from "./session.js";
 
 export class Refused extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
+  constructor(status, { message, code, param } = {}, requestId = null) {
+    super(message ?? `The gateway returned status ${status}.`);
+    this.name = "Refused";
+    Object.assign(this, { status, code, param, requestId });
   }
 }
 
-export const hasKey = () => key !== null;
-export const keep = () => sessionStorage.setItem("key", key);
-export const ownId = () => `key_${key?.split("_")[1]}`; // a key begins with its id
-
-export function hold(text) {
-  key = text;
-  scopes = null;
+// Returns the whole Response of a successful call; throws Refused for any other.
+export async function send(path, { method = "GET", body, key = currentKey(), headers, signal } = {}) {
+  if (!/^[!-~]+$/.test(key ?? "")) throw new Refused(401, { message: "This is not a valid key." }); // a header cannot contain it
+  const all = { authorization: `Bearer ${key}`, ...headers };
+  if (body !== undefined) all["content-type"] = "application/json";
+  const response = await fetch(path, { method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  if (response.ok || response.status === 304) return response;
+  const result = await response.json().catch(() => ({}));
+  if (response.status === 401 && key === currentKey()) endSession("Your key is not valid any more. Sign in again.");
+  throw new Refused(response.status, result.error, response.headers.get("x-request-id"));
 }
 
-export function forget() {
-  hold(null);
-  sessionStorage.removeItem("key");
+export async function ask(path, options) {
+  const response = await send(path, options);
+  return response.status === 204 ? null : response.json();
 }
 
-export async function ask(path, { method = "GET", body } = {}) {
-  if (!/^[!-~]+$/.test(key)) throw new Refused(401, "This is not a valid key."); // a header cannot contain it
-  const mine = key;
-  const headers = { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) };
-  const response = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
-  const result = await response.json();
-  if (key !== mine) throw new Refused(0, ""); // the user has signed out
-  if (!response.ok) throw new Refused(response.status, result.error?.message ?? `The gateway returned status ${response.status}.`);
-  return result;
+// A problem in plain words.
+export function explain(problem) {
+  if (problem instanceof Refused) return problem.message;
+  if (problem instanceof TypeError) return "The gateway cannot be reached. Is it running?";
+  return problem?.message ?? String(problem);
 }
 
-export const explain = (problem) => (problem instanceof Refused ? problem.message : "The gateway cannot be reached.");
-
-async function hasScope(scope) {
-  scopes ??= (await ask("/v1/key")).scopes;
-  return scopes.includes(scope);
+export function withQuery(path, values) {
+  const pairs = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return pairs.length ? `${path}?${new URLSearchParams(pairs)}` : path;
 }
 
-export const isAdmin = () => hasScope("admin");
-
-// Returns null for a key without the operator scope: the health of providers comes from the calls of all organizations.
-export const providers = async () => ((await hasScope("operator")) ? (await ask("/v1/providers")).data : null);
+// A URL of a stored file. One of this gateway is used relative to the page, whatever name the browser calls it by.
+export function fileUrl(text) {
+  const url = new URL(text, location.href);
+  return url.pathname.startsWith("/m/") ? url.pathname + url.search : text;
+}

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from penstock.atelier.renderers import retouch, words
 from penstock.atelier.renderers.effects import EFFECTS
 from penstock.atelier.renderers.palette import NAMED
-from penstock.atelier.renderers.words import Brief, Subject, read
+from penstock.atelier.renderers.words import Brief, Subject, read, unknown_words
 
 
 def names(subjects: tuple[Subject, ...]) -> list[str]:
@@ -80,6 +80,18 @@ def test_a_coral_reef_has_no_colour() -> None:
 
 def test_abstract_alone_means_flow() -> None:
     assert [read(prompt).abstract for prompt in ("abstract", "abstract geometric")] == ["flow", "bauhaus"]
+
+
+def test_unknown_words_are_those_that_name_something_and_are_not_drawn() -> None:
+    expected = {
+        "a lighthouse at dusk, calm sea": [],
+        "A beautiful photo of three foxes, no clouds": [],
+        "a red sports car": ["sports", "car"],
+        "a car behind a car on a bridge": ["car", "bridge"],
+        "": [],
+    }
+    assert {prompt: unknown_words(prompt) for prompt in expected} == expected
+    assert len(unknown_words(" ".join(f"x{letter}y" for letter in "abcdefghijklmnop"))) == 12
 
 
 def test_the_documentation_lists_every_word() -> None:

@@ -1,0 +1,95 @@
+// The dashboard: sign in, the frame with its navigation, and the page that the address names.
+
+import { useData } from "./data.js";
+import { ask, explain } from "./gateway.js";
+import { money } from "./format.js";
+import { Icon } from "./parts/icons.js";
+import { Loading } from "./parts/controls.js";
+import { SignIn } from "./pages/sign_in.js";
+import { Keys } from "./pages/keys.js";
+import { Models } from "./pages/models.js";
+import { Playground } from "./pages/playground.js";
+import { Providers } from "./pages/providers.js";
+import { Recordings } from "./pages/recordings.js";
+import { Requests } from "./pages/requests.js";
+import { Webhooks } from "./pages/webhooks.js";
+import { address, useRoute } from "./route.js";
+import { currentKey, endSession, onSessionChange } from "./session.js";
+import { applyTheme, ThemeSwitch } from "./theme.js";
+import { html, render, useEffect, useState } from "./view.js";
+
+// Each page: its name in the address, its label, its icon, its component, and the scope without which it is not offered.
+const GROUPS = [
+  [
+    { name: "playground", label: "Playground", icon: "play", page: Playground },
+    { name: "requests", label: "Requests", icon: "list", page: Requests },
+  ],
+  [
+    { name: "models", label: "Models", icon: "cube", page: Models },
+    { name: "providers", label: "Providers", icon: "plug", page: Providers, scope: "operator" },
+    { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
+    { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
+    { name: "keys", label: "Keys", icon: "key", page: Keys },
+  ],
+];
+const PAGES = GROUPS.flat();
+
+function Navigation({ here, scopes }) {
+  const offered = GROUPS.map((group) => group.filter((page) => !page.scope || scopes.includes(page.scope)));
+  return html`<nav aria-label="Pages">${offered.filter((group) => group.length).map((group, place) => html`<ul key=${place}>
+    ${group.map((page) => html`<li key=${page.name}>
+      <a href=${address(page.name)} aria-current=${page.name === here ? "page" : undefined}><${Icon} name=${page.icon} />${page.label}</a>
+    </li>`)}</ul>`)}</nav>`;
+}
+
+function Balance() {
+  const { data } = useData((signal) => ask("/v1/balance", { signal }), [], { every: 15_000 });
+  if (!data) return null;
+  const prepaid = data.billing_type === "prepaid";
+  return html`<span class="soft figures" id="balance">${prepaid ? `${money(data.available.amount)} available` : "Postpaid"}</span>`;
+}
+
+function Frame({ own }) {
+  const route = useRoute();
+  const [open, setOpen] = useState(false);
+  const page = PAGES.find(({ name, scope }) => name === route.path[0] && (!scope || own.scopes.includes(scope))) ?? PAGES[0];
+  useEffect(() => setOpen(false), [route]);
+  useEffect(() => window.scrollTo(0, 0), [page.name, route.path[1]]);
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main h1")?.focus(); }}>Skip to the page</a>
+    <div class="frame">
+      <header class=${`side ${open ? "open" : ""}`}>
+        <a class="brand" href=${address("")}><img src="/dashboard/icon.svg" alt="" />Penstock</a>
+        <button type="button" class="button plain icon menu" aria-label="Menu" aria-expanded=${String(open)}
+          onClick=${() => setOpen(!open)}><${Icon} name=${open ? "close" : "menu"} /></button>
+        <div class="drawer">
+          <${Navigation} here=${page.name} scopes=${own.scopes} />
+          <footer>
+            <div class="who"><strong>${own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
+            <div class="row ends"><${ThemeSwitch} />
+              <button type="button" id="sign-out" class="button plain small" onClick=${() => endSession()}>Sign out</button></div>
+          </footer>
+        </div>
+      </header>
+      <main id="main"><${page.page} key=${route.path.join("/")} own=${own} path=${route.path.slice(1)} query=${route.query} /></main>
+    </div>`;
+}
+
+function App() {
+  const [key, setKey] = useState(currentKey());
+  const [own, setOwn] = useState(null);
+  const [problem, setProblem] = useState(null);
+  useEffect(() => onSessionChange(() => { setOwn(null); setKey(currentKey()); }), []);
+  useEffect(() => {
+    setProblem(null);
+    if (key) ask("/v1/key").then(setOwn, setProblem);
+  }, [key]);
+  if (!key) return html`<${SignIn} />`;
+  if (own) return html`<${Frame} own=${own} key=${own.id} />`;
+  if (!problem) return html`<${Loading} />`;
+  return html`<main class="door"><div class="panel"><h1>Penstock</h1><p class="bad" role="alert">${explain(problem)}</p>
+    <button type="button" class="button" onClick=${() => location.reload()}>Try again</button></div></main>`;
+}
+
+applyTheme();
+render(html`<${App} />`, document.body);

@@ -1,0 +1,114 @@
+// The keys of the organization: limits, use, and what they spent.
+
+import { ask } from "../gateway.js";
+import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { Status, When } from "../parts/status.js";
+import { Pager, Table, usePages } from "../parts/table.js";
+import { ownKeyId } from "../session.js";
+import { html, useState } from "../view.js";
+
+const MODES = ["off", "record", "replay-or-record", "replay-or-live", "replay-or-error", "replay-or-mock", "mock"];
+const NUMBERS = {
+  requests_per_minute: ["Requests per minute", { min: 1, step: 1 }],
+  concurrent_requests: ["Requests at once", { min: 1, step: 1 }],
+  usd_per_day: ["US dollars per day", { min: 0, step: "any" }],
+};
+const named = ({ name, last_four: four }) => `${name || "the key without a name"} (…${four})`;
+const lines = (text) => text.split(/[\s,]+/).filter(Boolean);
+
+// The fields of a key as the form has them: texts.
+function asTexts(key) {
+  const numbers = Object.keys(NUMBERS).map((name) => [name, key[name]?.toString() ?? ""]);
+  return { ...Object.fromEntries(numbers), name: key.name ?? "", models: (key.models ?? []).join("\n"), replay_mode: key.replay_mode ?? "", expires_at: key.expires_at?.slice(0, 10) ?? "" };
+}
+
+// Only what differs from `before` is sent; what was emptied becomes null.
+function difference(before, after) {
+  const changed = Object.keys(after).filter((name) => after[name].trim() !== before[name].trim());
+  return Object.fromEntries(changed.map((name) => {
+    const text = after[name].trim();
+    if (!text) return [name, null];
+    if (NUMBERS[name]) return [name, Number(text)];
+    if (name === "models") return [name, lines(text)];
+    return [name, name === "expires_at" ? `${text}T00:00:00Z` : text];
+  }));
+}
+
+function KeyForm({ title, verb, before, admin, onSave, onClose }) {
+  const [texts, setTexts] = useState(before);
+  const [isAdmin, setIsAdmin] = useState(false);
+  const [state, setState] = useState({ busy: false, problem: null });
+  const set = (name) => (text) => setTexts({ ...texts, [name]: text });
+  const wrong = (name) => (state.problem?.param === name ? state.problem.message : undefined);
+  async function save(event) {
+    event.preventDefault();
+    setState({ busy: true, problem: null });
+    try {
+      const body = difference(before, texts);
+      const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+      await onSave({ ...present, ...(isAdmin && { scopes: ["admin"] }) });
+    } catch (problem) {
+      setState({ busy: false, problem });
+    }
+  }
+  const footer = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
+    <button class="button main" form="key-form" id="save-key" disabled=${state.busy}>${verb}</button>`;
+  return html`<${Dialog} title=${title} onClose=${onClose} footer=${footer}>
+    <form id="key-form" class="stack" onSubmit=${save}>
+      <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} wrong=${wrong("name")} maxlength="200" placeholder="Which program uses it" />
+      <div class="fields">${Object.entries(NUMBERS).map(([name, [label, limits]]) => html`<${TextField} key=${name} label=${label} type="number" ...${limits}
+        value=${texts[name]} onInput=${set(name)} wrong=${wrong(name)} placeholder="No limit" />`)}</div>
+      <${SelectField} label="Replay mode" value=${texts.replay_mode} onInput=${set("replay_mode")} wrong=${wrong("replay_mode")}
+        options=${[["", "None"], ...MODES.map((mode) => [mode, mode])]} help="For calls that name none themselves." />
+      ${admin && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin} onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
+      ${state.problem && !state.problem.param && html`<${Problem} problem=${state.problem} />`}
+    </form>
+  <//>`;
+}
+
+function NewKey({ made, onClose }) {
+  return html`<${Dialog} title="Your new key" onClose=${onClose} footer=${html`<button type="button" class="button main" onClick=${onClose}>Done</button>`}>
+    <p>Copy it now. It is shown only once and cannot be read again.</p>
+    <div class="snippet"><pre id="made-key" tabindex="0" aria-label="The key">${made.key}</pre><${CopyButton} text=${made.key} /></div>
+  <//>`;
+}
+
+function columns({ canManage, onRevoke }) {
+  const all = [
+    { name: "Name", kind: "words", cell: (key) => html`<strong class="medium">${key.name || "No name"}</strong>${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}<br /><code class="small soft">…${key.last_four}</code>` },
+    { name: "Status", cell: (key) => html`<${Status} of=${key.status} />` },
+    { name: "Created", kind: "nowrap", cell: (key) => html`<${When} at=${key.created_at} />` },
+  ];
+  const actions = { name: "Actions", quiet: true, kind: "actions", cell: (key) => key.status === "active" && html`<div class="row">
+    <button type="button" class="button small danger revoke" aria-label=${`Revoke ${named(key)}`} onClick=${() => onRevoke(key)}>Revoke</button></div>` };
+  return canManage ? [...all, actions] : all;
+}
+
+export function Keys({ own }) {
+  const [status, setStatus] = useState("active");
+  const page = usePages("/v1/keys", { limit: 50, status });
+  const [open, setOpen] = useState(null); // { kind: new | made | edit | revoke, key }
+  const canManage = own.scopes.includes("admin");
+  const close = () => setOpen(null);
+  const create = async (body) => {
+    setOpen({ kind: "made", key: await ask("/v1/keys", { method: "POST", body }) });
+    page.reload();
+  };
+  const warning = open?.key?.id === ownKeyId() ? " You are signed in with this key and will be signed out." : "";
+  return html`<div class="page">
+    <${Head} title="Keys" about=${canManage ? "Give every program its own key, with its own limits." : "Your key may list keys. Only a key with the admin scope can create and change them."}>
+      ${canManage && html`<button type="button" class="button main" id="new-key" onClick=${() => setOpen({ kind: "new" })}><${Icon} name="plus" />New key</button>`}<//>
+    <${Panel} label="Keys" flush>
+      <header><div class="tabs" role="group" aria-label="Status">${[["active", "Active"], ["revoked", "Revoked"]].map(([value, label]) => html`
+        <button type="button" key=${value} aria-pressed=${String(value === status)} onClick=${() => setStatus(value)}>${label}</button>`)}</div></header>
+      <${Loaded} of=${page}>${(data) => (data.data.length
+        ? html`<${Table} label="Keys" columns=${columns({ canManage, onRevoke: (key) => setOpen({ kind: "revoke", key }) })} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
+        : html`<${Empty} icon="key" title="No keys here">There is no ${status} key.<//>`)}<//>
+    <//>
+    ${open?.kind === "new" && html`<${KeyForm} title="New key" verb="Create" admin before=${asTexts({})} onSave=${create} onClose=${close} />`}
+    ${open?.kind === "made" && html`<${NewKey} made=${open.key} onClose=${close} />`}
+    ${open?.kind === "revoke" && html`<${Confirm} title="Revoke a key" verb="Revoke" question=${`Revoke ${named(open.key)}? Calls with it are refused from now on. This cannot be undone.${warning}`}
+      action=${() => ask(`/v1/keys/${open.key.id}`, { method: "DELETE" })} onClose=${(done) => { close(); if (done) page.reload(); }} />`}
+  </div>`;
+}

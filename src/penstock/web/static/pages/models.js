@@ -1,0 +1,91 @@
+// The catalogue of models: what each can do, its parameters, its prices, who serves it.
+
+import { useData } from "../data.js";
+import { ask, fileUrl } from "../gateway.js";
+import { money, plural } from "../format.js";
+import { Empty, Head, Loaded, Panel, Prose } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { Facts, Table } from "../parts/table.js";
+import { modelsFor, TASKS } from "../playground/tasks.js";
+import { address, replaceQuery } from "../route.js";
+import { html } from "../view.js";
+
+const UNITS = { image: "image", second: "second", megapixel: "megapixel", token: "million tokens" };
+const taskOf = (model) => Object.keys(TASKS).find((task) => modelsFor(task, [model]).length) ?? "image";
+
+function priceText({ unit, usd, input_usd: input }) {
+  if (unit !== "token") return `${money(usd)} per ${UNITS[unit] ?? unit}`;
+  return `${input === undefined ? "" : `${money(input * 1e6)} in, `}${money(usd * 1e6)} out per million tokens`;
+}
+
+function Card({ model }) {
+  const task = taskOf(model);
+  return html`<li class="panel card">
+    <div class=${`card-image ${model.example ? "" : "none"}`}>${model.example && model.example.content_type.startsWith("image/")
+      ? html`<img src=${fileUrl(model.example.url)} alt=${`Made by ${model.id}`} loading="lazy" />` : html`<${Icon} name=${TASKS[task].icon} size="26" />`}</div>
+    <div class="stack tight">
+      <h2 class="anywhere"><a class="row-link" href=${address(`models/${model.id}`)}>${model.id}</a></h2>
+      <p class="small soft clamp">${model.description}</p>
+      <p class="row small">${model.modes.map((mode) => html`<span class="chip" key=${mode}>${mode}</span>`)}</p>
+      <p class="small figures">${model.pricing[0] ? priceText(model.pricing[0]) : html`<span class="soft">No price configured</span>`}</p>
+    </div></li>`;
+}
+
+function Catalogue({ query }) {
+  const loaded = useData((signal) => ask("/compat/v1/models?details=true", { signal }));
+  const words = query.get("search") ?? "";
+  const task = query.get("task") ?? "";
+  const change = (values) => replaceQuery("models", { search: words, task, ...values });
+  const matches = (model) => words.toLowerCase().split(/\s+/).every((word) => `${model.id} ${model.name} ${model.description} ${model.providers.join(" ")}`.toLowerCase().includes(word));
+  return html`<div class="page">
+    <${Head} title="Models" about="Everything that this gateway can call right now." />
+    <div class="row ends">
+      <label class="search"><span class="only-heard">Search models</span><${Icon} name="search" /><input type="search" placeholder="Search models" value=${words} onInput=${(event) => change({ search: event.target.value })} /></label>
+      <div class="tabs" role="group" aria-label="Task">${[["", { label: "All" }], ...Object.entries(TASKS)].map(([name, { label }]) => html`
+        <button type="button" key=${name} aria-pressed=${String(name === task)} onClick=${() => change({ task: name })}>${label}</button>`)}</div>
+    </div>
+    <${Loaded} of=${loaded}>${({ data }) => {
+      const found = (task ? modelsFor(task, data) : data).filter(matches);
+      return found.length ? html`<p class="soft small" role="status">${plural(found.length, "model")}</p><ul class="cards">${found.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`
+        : html`<div class="panel"><${Empty} icon="cube" title="No such model">Its provider may lack a credential. <a href=${address("providers")}>Providers</a> shows what is missing.<//></div>`;
+    }}<//>
+  </div>`;
+}
+
+const PARAMETERS = [
+  { name: "Parameter", cell: ({ name, required }) => html`<code>${name}</code>${required ? html` <span class="chip">required</span>` : ""}` },
+  { name: "Values", kind: "words", cell: ({ property }) => (property.enum ? property.enum.join(", ") : [[property.type].flat().join(" or "), property.minimum !== undefined && `from ${property.minimum}`, property.maximum !== undefined && `to ${property.maximum}`].filter(Boolean).join(" ")) },
+  { name: "Default", cell: ({ property }) => (property.default === undefined ? "" : html`<code>${String(property.default)}</code>`) },
+  { name: "Handling", cell: ({ property }) => property["x-handling"] ?? "" },
+  { name: "Meaning", kind: "words", cell: ({ property }) => html`<${Prose} text=${property.description} />` },
+];
+const SERVING = [
+  { name: "Order", kind: "number", cell: ({ place }) => place },
+  { name: "Provider", cell: ({ provider_name: name, provider }) => name ?? provider },
+  { name: "Model there", kind: "words", cell: ({ model }) => html`<code>${model}</code>` },
+  { name: "Health", cell: ({ healthy }) => (healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span class="chip bad"><span class="dot"></span>Paused</span>`) },
+];
+
+function ModelPage({ id }) {
+  const loaded = useData((signal) => ask(`/compat/v1/models/${id}?schema=true&details=true`, { signal }), [id]);
+  return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: address("models"), label: "Models" }} />`}<${Loaded} of=${loaded}>${(model) => {
+    const parameters = Object.entries(model.schema?.properties ?? {}).map(([name, property]) => ({ name, property, required: model.schema.required.includes(name) }));
+    return html`
+      <${Head} title=${model.id} about=${model.description} back=${{ href: address("models"), label: "Models" }}>
+        <a class="button main" href=${address(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
+      <div class="split"><div class="stack wide">
+        ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
+          ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
+        ${model.serving && html`<${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by" columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>`}
+        <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>
+      </div>
+      <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
+        ["Name", model.name], ["By", model.owned_by], ["Does", model.modes.join(", ")], ["Providers", model.providers.join(", ")],
+        ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">${priceText(price)}${price.when ? html` <span class="soft small">${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}</li>`)}</ul>`],
+      ]} /></div></aside></div>`;
+  }}<//></div>`;
+}
+
+export function Models({ path, query }) {
+  return path.length ? html`<${ModelPage} id=${path.map(encodeURIComponent).join("/")} />` : html`<${Catalogue} query=${query} />`;
+}

@@ -1,0 +1,167 @@
+// The playground: choose a task and up to four models, fill in the form, see the price, run it.
+
+import { models as loadModels, useData } from "../data.js";
+import { ask, explain } from "../gateway.js";
+import { money } from "../format.js";
+import { Empty, Field, Head, Loaded } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { address, go } from "../route.js";
+import { html, useEffect, useMemo, useState } from "../view.js";
+import { Conversation } from "../playground/chat.js";
+import { fromStored, ImageInputs } from "../playground/inputs.js";
+import { MaskEditor } from "../playground/mask.js";
+import { Models } from "../playground/models.js";
+import { Parameters, parse } from "../playground/parameters.js";
+import { usePrice } from "../playground/price.js";
+import { Run } from "../playground/results.js";
+import { startRun, useRuns } from "../playground/runs.js";
+import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
+
+const DRAFT = "draft";
+const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
+
+function restoreDraft(task) {
+  try {
+    return { ...BLANK, ...JSON.parse(sessionStorage.getItem(`${DRAFT}-${task}`) ?? "{}") };
+  } catch {
+    return BLANK;
+  }
+}
+
+// The fields of an earlier request, as the form has them.
+function asDraft(request) {
+  const { model, prompt = "", messages = [], metadata, image, mask, input_reference: reference, stream, stream_options: options, ...rest } = request;
+  const values = Object.entries(rest).filter(([, value]) => value !== null)
+    .map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
+  const last = messages.findLast?.(({ role }) => role === "user");
+  return { ...BLANK, prompt: typeof last?.content === "string" ? last.content : prompt, chosen: [model], values: Object.fromEntries(values),
+    system: messages.find(({ role }) => role === "system")?.content ?? "" };
+}
+
+function useDraft(task, from, model) {
+  const [draft, setDraft] = useState(() => ({ ...restoreDraft(task), ...(model && { chosen: [model] }) }));
+  useEffect(() => sessionStorage.setItem(`${DRAFT}-${task}`, JSON.stringify(draft)), [draft]);
+  useEffect(() => {
+    if (!from) return;
+    ask(`/v1/requests/${from}/payloads`).then(({ request }) => { if (request) setDraft(asDraft(request)); }, () => {});
+  }, [from]);
+  return [draft, (values) => setDraft((last) => ({ ...last, ...values }))];
+}
+
+// Returns the values as they are sent, and what is wrong with them by name.
+function readValues(properties, values) {
+  const parsed = {};
+  const wrong = {};
+  for (const [name, text] of Object.entries(values)) {
+    try {
+      parsed[name] = properties[name] ? parse(properties[name], text) : "";
+    } catch (problem) {
+      wrong[name] = problem.message;
+    }
+  }
+  return { parsed, wrong };
+}
+
+function priceWords(task, price, waitsFor) {
+  if (waitsFor) return waitsFor;
+  if (price.problem) return "";
+  if (price.total === null) return price.busy ? "…" : "";
+  return `${task === "chat" ? "At most " : ""}${money(price.total)}${price.each.length > 1 ? ` for ${price.each.length} models` : ""}`;
+}
+
+function Form({ task, all, from, model, initial }) {
+  const [draft, change] = useDraft(task, from, model);
+  const [images, setImages] = useState([]);
+  const [mask, setMask] = useState(null);
+  const [drawing, setDrawing] = useState(false);
+  const [problem, setProblem] = useState(null);
+  const runs = useRuns().filter((run) => run.task === task);
+  const offered = modelsFor(task, all);
+  const chosen = draft.chosen.map((id) => offered.find((model) => model.id === id)).filter(Boolean);
+  const models = chosen.length ? chosen : offered.slice(0, 1);
+  const prompt = draft.prompt ?? (task === "chat" ? "" : SAMPLES[task][0] ?? "");
+  const needsImage = task === "edit" || task === "upscale";
+  const properties = models[0]?.schema?.properties ?? {};
+  const { parsed, wrong } = useMemo(() => readValues(properties, draft.values), [properties, draft.values]);
+
+  useEffect(() => { if (initial) fromStored(initial).then((image) => setImages([image]), setProblem); }, [initial]);
+  useEffect(() => setMask(null), [images[0]]);
+
+  const bodyFor = (model, messages) => body(task, model, { prompt, values: parsed, images, mask, messages });
+  const calls = models.map((model) => ({ model: model.id, path: TASKS[task].path, body: bodyFor(model, [...(draft.system ? [{ role: "system", content: draft.system }] : []), { role: "user", content: prompt }]) }));
+  const waitsFor = needsImage && !images.length ? "Add an image first." : task !== "upscale" && !prompt.trim() ? (task === "chat" ? " " : "Write a prompt first.") : "";
+  const isReady = models.length > 0 && !waitsFor && !Object.keys(wrong).length;
+  // The words of a prompt change the price only where tokens are counted, and then little.
+  const changed = JSON.stringify([isReady, task, models.map(({ id }) => id), parsed, images.length, Boolean(mask), Math.ceil(prompt.length / 200), draft.system.length]);
+  const price = usePrice(isReady ? calls : [], changed);
+  const refused = price.problem ?? problem;
+  const faults = refused?.param ? { ...wrong, [refused.param]: refused.message } : wrong;
+  const isElsewhere = refused && !(refused.param && (properties[refused.param] || refused.param === "prompt"));
+
+  const run = () => {
+    if (!isReady) return;
+    setProblem(null);
+    startRun(task, calls, { prompt: task === "upscale" ? "" : prompt, inputs: images, mask });
+    if (matchMedia("(max-width: 64rem)").matches) setTimeout(() => document.getElementById("results")?.scrollIntoView({ behavior: "smooth" }), 50);
+  };
+  const press = (event) => {
+    if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) {
+      event.preventDefault();
+      run();
+    }
+  };
+  const use = async (url) => {
+    if (needsImage) setImages([await fromStored(url)]);
+    else go("playground/edit", { image: url });
+  };
+  const words = priceWords(task, price, waitsFor);
+
+  if (!models.length) {
+    return html`<${Empty} icon="plug" title=${`No model can do this yet`}
+      action=${html`<a class="button" href=${address("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
+  }
+  return html`<div class="workbench">
+    <form class="panel bench" onSubmit=${(event) => { event.preventDefault(); run(); }}>
+      <div class="body stack">
+        <${Models} offered=${offered} models=${models} each=${price.each} onChange=${(ids) => change({ chosen: ids })} />
+        ${(needsImage || (task === "video" && properties.input_reference?.["x-handling"] !== "ignored")) && html`<${ImageInputs}
+          label=${task === "video" ? "Start image (optional)" : "Image"} images=${images} most=${mostImages[task]} wrong=${faults.image ?? faults.input_reference} onChange=${setImages}>
+          ${task === "edit" && images.length > 0 && properties.mask?.["x-handling"] !== "ignored" && html`
+            <button type="button" class="button small" id="draw-mask" onClick=${() => setDrawing(true)}><${Icon} name="brush" />${mask ? "Change the mask" : "Draw a mask"}</button>
+            ${mask && html`<span class="mask-preview"><img src=${mask} alt="The mask: black is kept" /><button type="button" class="button small plain" onClick=${() => setMask(null)}>Remove</button></span>`}`}
+        <//>`}
+        ${task !== "chat" && task !== "upscale" && html`<${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
+          <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt} onInput=${(event) => change({ prompt: event.target.value })} onKeyDown=${press}></textarea>`}<//>`}
+        ${task === "chat" && html`<${Field} label="System message (optional)">${(attributes) => html`
+          <textarea ...${attributes} rows="2" value=${draft.system} onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}
+        <${Parameters} task=${task} model=${models[0]} values=${draft.values} wrong=${faults} onInput=${(name, value) => change({ values: { ...draft.values, [name]: value } })} />
+        ${task === "chat" && isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
+      </div>
+      ${task !== "chat" && html`<div class="press">
+        ${isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
+        <div class="row ends"><span class=${`figures ${waitsFor ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
+          <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></div>
+      </div>`}
+    </form>
+    ${task === "chat"
+      ? html`<${Conversation} models=${models} system=${draft.system} bodyFor=${bodyFor} price=${words} text=${prompt} onText=${(text) => change({ prompt: text })} />`
+      : html`<div class="results stack" id="results">
+          ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="Nothing made yet"
+            action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample} onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
+            ${needsImage ? "Add an image and press the button. The result appears here." : "The price is shown before you press. The result appears here, with its real size, time and cost."}<//></div>`}
+          ${runs.map((made) => html`<${Run} key=${made.id} run=${made} onUse=${use} />`)}</div>`}
+    ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)} onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
+  </div>`;
+}
+
+export function Playground({ path, query }) {
+  const task = Object.hasOwn(TASKS, path[0] ?? "") ? path[0] : "image";
+  const all = useData(loadModels);
+  return html`<div class="page wide">
+    <${Head} title="Playground">
+      <nav class="tabs" aria-label="Tasks">${Object.entries(TASKS).map(([name, { label, icon }]) => html`
+        <a key=${name} href=${address(`playground/${name}`)} aria-current=${name === task ? "page" : undefined}><${Icon} name=${icon} />${label}</a>`)}</nav>
+    <//>
+    <${Loaded} of=${all}>${(data) => html`<${Form} key=${`${task} ${query}`} task=${task} all=${data} from=${query.get("from")} model=${query.get("model")} initial=${query.get("image")} />`}<//>
+  </div>`;
+}

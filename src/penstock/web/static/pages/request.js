@@ -1,0 +1,139 @@
+// One request: what was asked, what came back, how it was made, what it cost.
+
+import { useData } from "../data.js";
+import { ask, fileUrl } from "../gateway.js";
+import { bytes, count, duration, moment, money } from "../format.js";
+import { Confirm, CopyButton, Head, Loaded, Panel } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { Output } from "../parts/media.js";
+import { KINDS, Status, When } from "../parts/status.js";
+import { Facts, Table } from "../parts/table.js";
+import { address } from "../route.js";
+import { html, useState } from "../view.js";
+
+const REFRESH_MS = 1500;
+const METRICS = {
+  image: "Image", second: "Second of video", megapixel: "Megapixel", input_token: "Input token", cached_token: "Cached input token",
+  output_token: "Output token", reported: "As the provider reported",
+};
+const isOpen = ({ status }) => status === "pending" || status === "processing";
+// A rough price of a token has many zeros; per million it can be read.
+const unitPrice = ({ metric, unit_price: price }) => (price === null || price === undefined ? "" : metric.endsWith("token") ? `${money(price * 1e6)} per million` : money(price));
+
+function Asked({ payload, record }) {
+  const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
+  const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
+  if (!payload?.request) return html`<p class="soft">${record.purged_at ? "What was asked has been purged." : "What was asked is not stored. The setting payloads decides whose bodies are kept."}</p>`;
+  return html`
+    ${prompt && html`<p class="quote anywhere">${prompt}</p>`}
+    ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span class="small soft">${role}</span>
+      <p class="quote anywhere">${typeof content === "string" ? content : JSON.stringify(content)}</p></div>`)}</div>`}
+    <${Facts} of=${parameters.map(([name, value]) => [html`<code>${name}</code>`, typeof value === "object" ? html`<code>${JSON.stringify(value)}</code>` : String(value)])} />`;
+}
+
+function said(response) {
+  if (typeof response === "string") return response;
+  return response?.choices?.[0]?.message?.content ?? null;
+}
+
+function CameBack({ record, payload }) {
+  const text = said(payload?.response);
+  if (record.error_message) return html`<div class="notice bad"><${Icon} name="alert" /><div>${record.error_message}${record.error_code && html`<br /><code class="small">${record.error_code}</code>`}</div></div>`;
+  if (isOpen(record)) return html`<div class="pending" role="status"><span class="spinner"></span>${record.progress === null ? "Being made" : `${record.progress} %`}
+    ${record.progress !== null && html`<progress max="100" value=${record.progress} aria-label="Progress"></progress>`}</div>`;
+  const outputs = record.outputs ?? [];
+  return html`
+    ${outputs.length > 0 && html`<div class=${`outputs ${outputs.length > 1 ? "many" : "alone"}`}>${outputs.map((output) => html`<figure key=${output.id}>
+      <${Output} url=${fileUrl(output.url)} type=${output.content_type} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} />
+      <figcaption class="row small soft figures"><span>${output.width ? `${output.width} × ${output.height}` : ""}</span><span>${bytes(output.size_bytes)}</span>
+        <a href=${fileUrl(output.url)} download>Save</a></figcaption>
+      ${output.revised_prompt && html`<p class="small soft">${output.revised_prompt}</p>`}</figure>`)}</div>`}
+    ${text && html`<p class="quote anywhere">${text}</p>`}
+    ${!outputs.length && !text && html`<p class="soft">${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
+}
+
+const ATTEMPTS = [
+  { name: "Provider", cell: (attempt) => html`${attempt.provider_name ?? attempt.provider}<br /><span class="soft small">${attempt.model}</span>` },
+  { name: "Outcome", cell: ({ status }) => html`<${Status} of=${status} />` },
+  { name: "Began", cell: ({ started_at: at }) => html`<${When} at=${at} />` },
+  { name: "Took", kind: "number", cell: ({ started_at: from, ended_at: to }) => (to ? duration(new Date(to) - new Date(from)) : "–") },
+  { name: "Why", kind: "words", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
+    ? html`<span class="bad">${failure.reason}</span>${failure.message && html`<br /><span class="soft small anywhere">${failure.message}</span>`}${status ? html` <code class="small">${status}</code>` : ""}`
+    : id ? html`<code class="small soft anywhere">${id}</code>` : "") },
+];
+const COSTS = [
+  { name: "What", cell: ({ metric }) => METRICS[metric] ?? metric },
+  { name: "Quantity", kind: "number", cell: ({ quantity }) => count(quantity) },
+  { name: "Price", kind: "number", cell: unitPrice },
+  { name: "Cost", kind: "number", cell: ({ amount }) => money(amount) },
+];
+const DELIVERIES = [
+  { name: "Try", kind: "number", cell: ({ number }) => number },
+  { name: "When", cell: ({ at }) => html`<${When} at=${at} />` },
+  { name: "Answer", cell: ({ status_code: code, result }) => html`${code ?? ""} <span class="soft">${result}</span>` },
+  { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+];
+
+function Purge({ record, onDone }) {
+  const [asking, setAsking] = useState(false);
+  const purge = () => ask(`/v1/requests/${record.id}/payloads`, { method: "DELETE" });
+  return html`<button type="button" class="button danger" id="purge" disabled=${Boolean(record.purged_at) || isOpen(record)} onClick=${() => setAsking(true)}>
+      <${Icon} name="trash" />${record.purged_at ? "Purged" : "Purge"}</button>
+    ${asking && html`<${Confirm} title="Purge this request" verb="Purge" action=${purge} onClose=${(done) => { setAsking(false); if (done) onDone(); }}
+      question="Its prompt, its response and its files are deleted for good. Cost, times and status stay." />`}`;
+}
+
+function Details({ record, payload, reload }) {
+  const path = KINDS[record.kind] ? record.kind : "image";
+  const attempts = record.attempts ?? [];
+  const lines = record.cost_lines ?? [];
+  return html`
+    <${Head} title=${record.model ?? "Request"} back=${{ href: address("requests"), label: "Requests" }}
+      about=${html`<${Status} of=${record.status} /> <span class="figures">${moment(record.created_at)}</span>`}>
+      ${payload?.request && html`<a class="button" id="again" href=${address(`playground/${path}`, { from: record.id })}><${Icon} name="again" />Run again</a>`}
+      <${Purge} record=${record} onDone=${reload} />
+    <//>
+    <div class="split">
+      <div class="stack wide">
+        <${Panel} title="Asked"><div class="stack" id="asked"><${Asked} payload=${payload} record=${record} /></div><//>
+        <${Panel} title="Came back"><div class="stack" id="came-back"><${CameBack} record=${record} payload=${payload} /></div><//>
+        ${attempts.length > 0 && html`<${Panel} title="Attempts" about="Each call to a provider, in order." flush><${Table} label="Attempts" columns=${ATTEMPTS} rows=${attempts} /><//>`}
+        ${lines.length > 0 && html`<${Panel} title="Cost" aside=${html`<strong class="figures">${money(record.cost)}</strong>`} flush><${Table} label="Cost lines" columns=${COSTS} rows=${lines} /><//>`}
+        ${record.webhook && html`<${Panel} title="Webhook" aside=${html`<${Status} of=${record.webhook.status} />`}>
+          <div class="stack"><${Facts} of=${[["Event", record.webhook.event], ["URL", record.webhook.url], ["Message", html`<code>${record.webhook.id}</code>`]]} />
+          ${record.webhook.deliveries.length > 0 && html`<${Table} label="Deliveries" columns=${DELIVERIES} rows=${record.webhook.deliveries} />`}</div><//>`}
+      </div>
+      <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
+        ["Id", html`<code>${record.id}</code> <${CopyButton} text=${record.id} kind="small plain" />`],
+        ["Kind", KINDS[record.kind]],
+        ["Provider", record.provider],
+        ["Executed model", record.executed_model],
+        ["Cost", html`<span class="figures">${money(record.cost)}</span>`],
+        ["Duration", duration(record.duration_ms)],
+        ["Tokens in", record.input_tokens && html`${count(record.input_tokens)}${record.cached_tokens ? ` (${count(record.cached_tokens)} cached)` : ""}`],
+        ["Tokens out", record.output_tokens && count(record.output_tokens)],
+        ["Key", record.key_name ?? record.key_id],
+        ["User", record.user],
+        ["Session", record.session_id],
+        ["Trace id", record.trace_id && html`<code>${record.trace_id}</code>`],
+        ["Endpoint", record.endpoint && html`<code>${record.endpoint}</code>`],
+        ["Request size", record.request_size_bytes !== null && bytes(record.request_size_bytes)],
+        ["Response size", record.response_size_bytes !== null && bytes(record.response_size_bytes)],
+        ["Purged", record.purged_at && moment(record.purged_at)],
+      ]} /></div></aside>
+    </div>
+    <details><summary>The record as JSON</summary><div class="snippet"><pre tabindex="0" aria-label="The record as JSON">${JSON.stringify(record, null, 2)}</pre><${CopyButton} text=${JSON.stringify(record, null, 2)} /></div></details>`;
+}
+
+export function RequestPage({ id }) {
+  const [done, setDone] = useState(false);
+  const loaded = useData(async (signal) => {
+    const record = await ask(`/v1/requests/${encodeURIComponent(id)}`, { signal });
+    const payload = await ask(`/v1/requests/${record.id}/payloads`, { signal });
+    const result = record.status === "completed" && record.modality ? await ask(`/compat/v1/${record.modality}s/${record.id}`, { signal }).catch(() => null) : null;
+    const outputs = result?.outputs ?? (result?.output ? [result.output] : (result?.data ?? []).map(({ url }) => ({ url, content_type: `image/${result.output_format}` })));
+    setDone(!isOpen(record));
+    return { record: { progress: null, ...record, outputs: outputs.filter(({ url }) => url).map((output) => ({ id: output.url, ...output })) }, payload };
+  }, [id, done], { every: done ? 0 : REFRESH_MS });
+  return html`<div class="page">${!loaded.data && html`<${Head} title="Request" back=${{ href: address("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data} reload=${loaded.reload} />`}<//></div>`;
+}

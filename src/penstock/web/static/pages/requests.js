@@ -1,0 +1,75 @@
+// The list of requests: filters in the address, live updates, export as CSV.
+
+import { once, useData } from "../data.js";
+import { count, duration, money } from "../format.js";
+import { Empty, Head, Loaded, Panel, SelectField, TextField } from "../parts/controls.js";
+import { Status, STATUSES, When } from "../parts/status.js";
+import { Pager, Table, usePages } from "../parts/table.js";
+import { address, replaceQuery } from "../route.js";
+import { html, useEffect, useRef } from "../view.js";
+import { RequestPage } from "./request.js";
+
+const REFRESH_MS = 3000;
+const NAMES = ["status", "key_id", "created_after", "created_before"];
+
+const any = (options) => [["", "Any"], ...options];
+
+// The filters as the API takes them: days become moments in this browser's time zone.
+function asked(query) {
+  const values = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
+  if (values.created_after) values.created_after = new Date(`${values.created_after}T00:00:00`).toISOString();
+  if (values.created_before) values.created_before = new Date(`${values.created_before}T23:59:59.999`).toISOString();
+  return values;
+}
+
+function Filters({ query, onChange }) {
+  const choices = useData(() => once("/v1/keys?limit=100"));
+  const keys = choices.data?.data ?? [];
+  const field = (name, label, options) => html`<${SelectField} label=${label} value=${query.get(name) ?? ""} options=${any(options)} onInput=${(value) => onChange(name, value)} />`;
+  return html`<div class="filters" role="search" aria-label="Filter requests">
+    ${field("status", "Status", Object.entries(STATUSES).map(([status, [words]]) => [status, words]))}
+    ${field("key_id", "Key", keys.map(({ id, name, last_four: four }) => [id, `${name || "no name"} …${four}`]))}
+    <${TextField} label="From" type="date" value=${query.get("created_after") ?? ""} onInput=${(value) => onChange("created_after", value)} />
+    <${TextField} label="To" type="date" value=${query.get("created_before") ?? ""} onInput=${(value) => onChange("created_before", value)} />
+  </div>`;
+}
+
+const COLUMNS = [
+  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)} aria-label=${`Request ${id}`}><${When} at=${at} /></a>` },
+  { name: "Status", cell: ({ status }) => html`<${Status} of=${status} />` },
+  { name: "Model", kind: "words", cell: ({ model }) => model ?? html`<span class="soft">none</span>` },
+  { name: "Key", kind: "words", cell: ({ key_id: id }) => (id ? `…${id.slice(-4)}` : "") },
+  { name: "Duration", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+  { name: "Cost", kind: "number", cell: ({ cost }) => money(cost) },
+];
+
+function List({ query }) {
+  const values = asked(query);
+  const page = usePages("/v1/requests", { ...values, limit: 25, summary: true }, { every: REFRESH_MS });
+  const seen = useRef(null); // ids of the page before, to mark what is new
+  const filtered = NAMES.some((name) => query.get(name));
+  const change = (name, value) => {
+    const next = Object.fromEntries(NAMES.map((each) => [each, each === name ? value : query.get(each)]));
+    replaceQuery("requests", next);
+  };
+  const fresh = (request) => (seen.current && !seen.current.has(request.id) ? "new" : "");
+  useEffect(() => { if (page.data && page.isFirst) seen.current = new Set(page.data.data.map(({ id }) => id)); }, [page.data]);
+  const aside = html`
+    ${page.data?.summary && html`<span class="soft figures" id="sum">${count(page.data.summary.count)} requests, ${money(page.data.summary.total_cost)}</span>`}
+`;
+  return html`<div class="page">
+    <${Head} title="Requests" about="Every call that was made with a key of your organization, the newest first." />
+    <${Filters} query=${query} onChange=${change} />
+    <${Panel} title="Requests" aside=${aside} flush>
+      <${Loaded} of=${page}>${(data) => (data.data.length
+        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} /><${Pager} of=${page} />`
+        : filtered
+          ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button" onClick=${() => replaceQuery("requests", {})}>Remove the filters</button>`}>No request matches all of these filters.<//>`
+          : html`<${Empty} icon="list" title="No requests yet" action=${html`<a class="button main" href=${address("playground")}>Open the playground</a>`}>Make one in the playground, or call the API. It appears here at once.<//>`)}<//>
+    <//>
+  </div>`;
+}
+
+export function Requests({ path, query }) {
+  return path[0] ? html`<${RequestPage} id=${path[0]} />` : html`<${List} query=${query} />`;
+}

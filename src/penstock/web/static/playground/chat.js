@@ -1,0 +1,163 @@
+// A conversation with up to four models at once: each answer streams in, with its tokens and its cost.
+
+import { ask, explain, send } from "../gateway.js";
+import { duration, money, plural } from "../format.js";
+import { Icon } from "../parts/icons.js";
+import { address } from "../route.js";
+import { onSessionChange } from "../session.js";
+import { html, useEffect, useReducer, useRef, useState } from "../view.js";
+import { CodeDialog } from "./snippets.js";
+import { SAMPLES, TASKS } from "./tasks.js";
+
+// A turn: what the user wrote, and an answer of each model: { model, text, state, usage, cost, began, first, ended, problem, requestId }.
+const NAME = "chat";
+const COST_TRIES = 12;
+const COST_PAUSE_MS = 250;
+let turns = restore();
+let changed = () => {};
+onSessionChange(() => { turns = []; });
+
+function restore() {
+  try {
+    const saved = JSON.parse(sessionStorage.getItem(NAME) ?? "[]");
+    for (const turn of saved) for (const answer of turn.answers) if (answer.state === "working") answer.state = "stopped";
+    return saved;
+  } catch {
+    return [];
+  }
+}
+
+function update() {
+  sessionStorage.setItem(NAME, JSON.stringify(turns));
+  changed();
+}
+
+// What one model has seen so far. A model that joined later sees the answers of the first one.
+export function messagesFor(model, system, next) {
+  const before = turns.flatMap(({ user, answers }) => {
+    const answer = answers.find((other) => other.model === model) ?? answers[0];
+    return answer?.text ? [{ role: "user", content: user }, { role: "assistant", content: answer.text }] : [{ role: "user", content: user }];
+  });
+  return [...(system ? [{ role: "system", content: system }] : []), ...before, { role: "user", content: next }];
+}
+
+// The JSON of each server-sent event.
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line.startsWith("data: ") && line !== "data: [DONE]") yield JSON.parse(line.slice(6));
+  }
+}
+
+async function answerOne(answer, body, signal) {
+  try {
+    const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
+    const response = await send(TASKS.chat.path, { method: "POST", body: streamed, signal });
+    answer.requestId = response.headers.get("x-request-id");
+    for await (const event of events(response)) {
+      if (event.error) throw new Error(event.error.message);
+      answer.first ??= Date.now();
+      answer.text += event.choices?.[0]?.delta?.content ?? "";
+      answer.usage = event.usage ?? answer.usage;
+      update();
+    }
+    answer.state = "done";
+  } catch (problem) {
+    answer.state = problem.name === "AbortError" ? "stopped" : "failed";
+    if (answer.state === "failed") answer.problem = explain(problem);
+    answer.requestId ??= problem.requestId;
+  }
+  answer.ended = Date.now();
+  update();
+  if (answer.requestId && answer.state !== "failed") await readCost(answer);
+}
+
+// The record of a chat is written shortly after its response.
+async function readCost(answer) {
+  for (let tries = 0; tries < COST_TRIES; tries += 1) {
+    try {
+      const { cost } = await ask(`/v1/requests/${answer.requestId}`);
+      answer.cost = cost;
+      return update();
+    } catch {
+      await new Promise((resolve) => { setTimeout(resolve, COST_PAUSE_MS); });
+    }
+  }
+  return undefined;
+}
+
+function Answer({ answer }) {
+  const { usage } = answer;
+  const total = answer.ended - answer.began;
+  return html`<div class="answer">
+    <p class="small soft">${answer.model}</p>
+    <div class="said anywhere" aria-busy=${String(answer.state === "working")}>${answer.text}${answer.state === "working" && html`<span class="caret"></span>`}</div>
+    ${answer.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${answer.problem}</div></div>`}
+    ${answer.ended && html`<p class="measures figures">
+      ${answer.state === "stopped" && html`<span>stopped</span>`}
+      ${usage && html`<span>${plural(usage.prompt_tokens, "token")} in, ${usage.completion_tokens} out</span>`}
+      ${answer.first && html`<span title="Until the first word">${duration(answer.first - answer.began)} to first</span>`}
+      <span>${duration(total)}</span>
+      ${answer.cost !== undefined && html`<span class="cost">${money(answer.cost)}</span>`}
+      ${answer.requestId && html`<a href=${address(`requests/${answer.requestId}`)}>Open request</a>`}</p>`}
+  </div>`;
+}
+
+export function Conversation({ models, system, bodyFor, price, text, onText }) {
+  const [, redraw] = useReducer((round) => round + 1, 0);
+  const [code, setCode] = useState(false);
+  const control = useRef(null);
+  const end = useRef(null);
+  useEffect(() => {
+    changed = redraw;
+    return () => { changed = () => {}; };
+  }, []);
+  const working = turns.some(({ answers }) => answers.some(({ state }) => state === "working"));
+  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [turns.length]);
+
+  function say() {
+    const words = text.trim();
+    if (!words || working || !models.length) return;
+    control.current = new AbortController();
+    const bodies = models.map((model) => bodyFor(model, messagesFor(model.id, system, words)));
+    const answers = models.map((model) => ({ model: model.id, text: "", state: "working", began: Date.now() }));
+    turns = [...turns, { user: words, answers }];
+    onText("");
+    update();
+    answers.forEach((answer, place) => answerOne(answer, bodies[place], control.current.signal));
+  }
+  const press = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      say();
+    }
+  };
+  const lanes = models.map((model) => ({ model: model.id, body: bodyFor(model, messagesFor(model.id, system, text.trim() || "Hello")) }));
+  return html`<section class="panel conversation" aria-label="Conversation">
+    <header><h2>Conversation</h2><div class="row">
+      <button type="button" class="button small" disabled=${!lanes.length} onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
+      <button type="button" class="button small" disabled=${!turns.length || working} onClick=${() => { turns = []; update(); }}>Clear</button></div></header>
+    <div class="turns" tabindex="0" role="log" aria-label="Messages">
+      ${turns.length === 0 && html`<div class="empty"><${Icon} name="chat" size="28" /><h2>Say something</h2>
+        <p>The answer streams in here, with its tokens and its cost.</p>
+        <div class="row">${SAMPLES.chat.map((sample) => html`<button type="button" class="button small" key=${sample} onClick=${() => onText(sample)}>${sample}</button>`)}</div></div>`}
+      ${turns.map((turn, place) => html`<div class="turn" key=${place}>
+        <p class="user anywhere">${turn.user}</p>
+        <div class=${`lanes of${turn.answers.length}`}>${turn.answers.map((answer) => html`<${Answer} key=${answer.model} answer=${answer} />`)}</div></div>`)}
+      <div ref=${end}></div>
+    </div>
+    <div class="composer">
+      <textarea id="message" rows="2" aria-label="Message" placeholder="Write a message" value=${text} onInput=${(event) => onText(event.target.value)} onKeyDown=${press}></textarea>
+      <div class="row ends"><span class="small soft figures" id="price">${price}</span>
+        ${working
+          ? html`<button type="button" class="button" onClick=${() => control.current?.abort()}><${Icon} name="stop" />Stop</button>`
+          : html`<button type="button" class="button main" id="run" disabled=${!text.trim()} onClick=${say}>Send</button>`}</div>
+    </div>
+    ${code && html`<${CodeDialog} task="chat" lanes=${lanes} run=${{}} onClose=${() => setCode(false)} />`}
+  </section>`;
+}

@@ -1,0 +1,71 @@
+// What the runs made: images, videos, their size, time and cost, and what can be done next.
+
+import { fileUrl } from "../gateway.js";
+import { duration, money } from "../format.js";
+import { Icon } from "../parts/icons.js";
+import { Output } from "../parts/media.js";
+import { address } from "../route.js";
+import { html, useEffect, useState } from "../view.js";
+import { canRepeat, removeRun, runAgain } from "./runs.js";
+import { CodeDialog } from "./snippets.js";
+
+function Elapsed({ since }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), 100);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<span class="figures">${((Date.now() - since) / 1000).toFixed(1)} s</span>`;
+}
+
+function Working({ lane, run }) {
+  const percent = lane.progress ?? null;
+  return html`<div class=${`pending ${run.task}`} role="status">
+    <span class="spinner"></span>
+    <span>${run.task === "video" ? (percent === null ? "Waiting for a provider" : `${percent} %`) : "Generating"}</span>
+    <${Elapsed} since=${lane.began} />
+    ${run.task === "video" && html`<progress max="100" value=${percent ?? 0} aria-label="Progress"></progress>`}
+  </div>`;
+}
+
+function Lane({ lane, run, alone, onUse }) {
+  const seconds = lane.ended ? duration(lane.ended - lane.began) : null;
+  return html`<article class="lane">
+    <header class="row ends"><strong class="anywhere">${lane.model}</strong>
+      ${lane.state === "done" && html`<span class="chip good"><${Icon} name="check" size="12" />${run.task === "video" ? "Ready" : "Done"}</span>`}
+      ${lane.state === "failed" && html`<span class="chip bad">Failed</span>`}</header>
+    ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
+    ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" /><div>The page was reloaded before the response arrived. If it was made,
+      it is listed under <a href=${address("requests")}>Requests</a>.</div></div>`}
+    ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${lane.problem.message}</div></div>`}
+    ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
+      ${lane.files.map((file) => html`<figure key=${file.url}>
+        <${Output} url=${fileUrl(file.url)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
+        <figcaption class="row">
+          ${run.task !== "video" && onUse && html`<button type="button" class="button small" onClick=${() => onUse(file.url)}><${Icon} name="edit" />Edit this</button>`}
+          <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
+        </figcaption></figure>`)}</div>`}
+    ${lane.revised && html`<p class="small soft">${lane.revised}</p>`}
+    ${lane.state !== "working" && html`<p class="measures figures">
+      ${lane.size && html`<span title="Real size">${lane.size.replace("x", " × ")}</span>`}
+      ${seconds && html`<span>${seconds}</span>`}
+      ${lane.state === "done" && html`<span>${money(lane.cost)}</span>`}
+      ${lane.provider && html`<span>${lane.provider}</span>`}
+      ${lane.requestId && html`<a href=${address(`requests/${lane.requestId}`)}>Open request</a>`}</p>`}
+  </article>`;
+}
+
+export function Run({ run, onUse }) {
+  const [code, setCode] = useState(false);
+  const alone = run.lanes.length === 1;
+  return html`<section class="panel run appear" aria-label=${`Run: ${run.prompt || run.task}`}>
+    <header><p class="prompt anywhere">${run.prompt || "No prompt"}</p>
+      <div class="row">
+        ${canRepeat(run) && html`<button type="button" class="button small" onClick=${() => runAgain(run)}><${Icon} name="again" />Run again</button>`}
+        <button type="button" class="button small" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
+        <button type="button" class="button small plain icon" aria-label="Remove from this list" onClick=${() => removeRun(run)}><${Icon} name="close" /></button>
+      </div></header>
+    <div class=${`lanes of${run.lanes.length}`}>${run.lanes.map((lane, place) => html`<${Lane} key=${place} lane=${lane} run=${run} alone=${alone} onUse=${onUse} />`)}</div>
+    ${code && html`<${CodeDialog} task=${run.task} lanes=${run.lanes} run=${run} onClose=${() => setCode(false)} />`}
+  </section>`;
+}

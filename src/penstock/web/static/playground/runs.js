@@ -1,0 +1,133 @@
+// Runs of the playground: one call to each chosen model. They are kept in this tab, so that they survive a reload.
+
+import { ask, send } from "../gateway.js";
+import { onSessionChange } from "../session.js";
+import { useEffect, useReducer } from "../view.js";
+import { TASKS } from "./tasks.js";
+
+// A lane is one model's part of a run: { model, state, body, requestId, began, ended, progress, cost, size, provider, files,
+// revised, problem }, where `state` is working, done, failed, or lost: the page was closed before the response arrived.
+
+const NAME = "runs";
+const MOST = 20;
+const POLL_MS = 700;
+const listeners = new Set();
+let runs = restore();
+
+onSessionChange(() => {
+  runs = [];
+  for (const listener of listeners) listener();
+});
+
+function restore() {
+  try {
+    return JSON.parse(sessionStorage.getItem(NAME) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+function changed() {
+  const short = (name, value) => (typeof value === "string" && value.startsWith("data:") ? undefined : value);
+  try {
+    sessionStorage.setItem(NAME, JSON.stringify(runs, short));
+  } catch { /* the storage of the tab is full: the runs stay until a reload */ }
+  for (const listener of listeners) listener();
+}
+
+export function useRuns() {
+  const [, update] = useReducer((round) => round + 1, 0);
+  useEffect(() => {
+    listeners.add(update);
+    return () => listeners.delete(update);
+  }, []);
+  return runs;
+}
+
+const set = (lane, values) => {
+  Object.assign(lane, values);
+  changed();
+};
+
+export function startRun(task, calls, { prompt, inputs, mask }) {
+  const lanes = calls.map(({ model, body }) => ({ model, body, state: "working", began: Date.now(), files: [] }));
+  const run = { id: crypto.randomUUID?.() ?? String(Math.random()), task, prompt, inputs, mask, at: Date.now(), lanes };
+  runs = [run, ...runs].slice(0, MOST);
+  changed();
+  for (const lane of lanes) work(task, lane);
+}
+
+export function runAgain(run) {
+  startRun(run.task, run.lanes.map(({ model, body }) => ({ model, body })), run);
+}
+
+export function removeRun(run) {
+  runs = runs.filter((other) => other !== run);
+  changed();
+}
+
+// The inputs of a run are not kept across a reload; without them it cannot be repeated here.
+export const canRepeat = (run) => run.task === "image" || !(run.inputs?.length) || run.inputs.every(({ source }) => source);
+
+async function work(task, lane) {
+  try {
+    const response = await send(TASKS[task].path, { method: "POST", body: lane.body });
+    set(lane, { requestId: response.headers.get("x-request-id") });
+    const result = await response.json();
+    if (task === "video") await follow(task, lane);
+    else set(lane, { ...imageFields(result), state: "done", ended: Date.now() });
+  } catch (problem) {
+    fail(lane, problem);
+  }
+}
+
+const fail = (lane, problem) => set(lane, {
+  state: "failed", ended: Date.now(), problem: { message: problem.name === "TypeError" ? "The gateway cannot be reached. Is it running?" : problem.message },
+  requestId: lane.requestId ?? problem.requestId,
+});
+
+function imageFields(result) {
+  return {
+    cost: result.metadata.cost,
+    size: result.size,
+    provider: result.metadata.provider_name,
+    files: result.data.map(({ url, b64_json: data }) => ({ url: url ?? `data:image/${result.output_format};base64,${data}`, type: `image/${result.output_format}` })),
+    revised: result.data.find((image) => image.revised_prompt)?.revised_prompt,
+  };
+}
+
+function videoFields(video) {
+  const outputs = video.outputs ?? (video.output ? [video.output] : []);
+  return {
+    cost: video.metadata.cost,
+    size: video.size,
+    provider: video.metadata.provider_name,
+    progress: video.progress,
+    files: outputs.map(({ url, content_type: type }) => ({ url, type })),
+  };
+}
+
+async function follow(task, lane) {
+  for (;;) {
+    const video = await ask(`/compat/v1/videos/${lane.requestId}`);
+    if (video.status === "completed") return set(lane, { ...videoFields(video), state: "done", ended: video.completed_at * 1000 });
+    if (video.status === "failed") return set(lane, { state: "failed", ended: Date.now(), problem: video.error });
+    set(lane, { progress: video.progress });
+    await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
+  }
+}
+
+// After a reload: videos are followed further, URLs of finished images are renewed, and a lost response is said to be lost.
+async function resume(run, lane) {
+  if (!lane.requestId) return lane.state === "working" ? set(lane, { state: "lost" }) : undefined;
+  try {
+    if (run.task === "video" && lane.state !== "failed") await follow(run.task, lane);
+    else if (lane.state === "done") set(lane, imageFields(await ask(`/compat/v1/images/${lane.requestId}`)));
+  } catch (problem) {
+    if (lane.state !== "done") fail(lane, problem);
+    else set(lane, { files: [], problem: { message: problem.message } });
+  }
+  return undefined;
+}
+
+for (const run of runs) for (const lane of run.lanes) resume(run, lane);

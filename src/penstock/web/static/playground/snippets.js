@@ -1,0 +1,163 @@
+// A call as code that works as pasted: curl, Python with OpenAI's client, Node without any package.
+
+import { CopyButton, Dialog } from "../parts/controls.js";
+import { currentKey } from "../session.js";
+import { html, useState } from "../view.js";
+import { TASKS } from "./tasks.js";
+
+const LONGEST_INLINE = 40_000; // characters of base64 that still fit into a snippet
+const OPENAI_FIELDS = {
+  image: ["model", "prompt", "n", "size", "quality", "style", "response_format", "output_format", "output_compression", "user"],
+  edit: ["model", "prompt", "n", "size", "quality", "response_format", "output_format", "output_compression", "user"],
+  chat: ["model", "messages", "temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty", "stop", "tools",
+    "tool_choice", "response_format", "seed", "user", "logprobs", "top_logprobs"],
+};
+
+const shell = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
+const pretty = (value, indent = "") => JSON.stringify(value, null, 2).replaceAll("\n", `\n${indent}`);
+
+function python(value) {
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (value === null) return "None";
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value === "object") return `{${Object.entries(value).map(([name, part]) => `${JSON.stringify(name)}: ${python(part)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}
+
+// The files of a call: where each comes from when the snippet runs.
+function files(run) {
+  const images = (run.inputs ?? []).map((input, place) => ({ name: `image-${place + 1}.png`, field: "image", input }));
+  const mask = run.mask ? [{ name: "mask.png", field: "mask", input: { source: run.mask } }] : [];
+  return [...images, ...mask].map(({ name, field, input }) => {
+    const base64 = input.source?.startsWith("data:") ? input.source.split(",")[1] : null;
+    if (input.url) return { name, field, url: input.url };
+    if (base64 && base64.length <= LONGEST_INLINE) return { name, field, base64 };
+    return { name: input.name ?? name, field, own: true };
+  });
+}
+
+const parameters = ({ image, mask, input_reference: reference, ...rest }) => rest;
+
+function curl(task, body, given, key) {
+  const authorization = `  -H ${shell(`Authorization: Bearer ${key}`)}`;
+  const address = location.origin + TASKS[task].path;
+  const fetched = given.filter(({ own }) => !own).map(({ name, url, base64 }) => (url ? `curl -s -o ${name} ${shell(url)}` : `echo ${base64} | base64 -d > ${name}`));
+  if (!given.length) {
+    const call = [`curl ${address}`, authorization, "  -H 'Content-Type: application/json'", `  -d ${shell(pretty(task === "chat" ? { ...body, stream: true } : body))}`].join(" \\\n");
+    return call;
+  }
+  const field = task === "video" ? "input_reference" : given.filter((file) => file.field === "image").length > 1 ? "image[]" : "image";
+  const forms = Object.entries(parameters(body)).map(([name, value]) => `  -F ${shell(`${name}=${typeof value === "object" ? JSON.stringify(value) : value}`)}`);
+  const uploads = given.map((file) => `  -F ${shell(`${file.field === "mask" ? "mask" : field}=@${file.name}`)}`);
+  return [...fetched, [`curl ${address}`, authorization, ...forms, ...uploads].join(" \\\n")].join("\n");
+}
+
+function pythonRead({ name, url, base64 }) {
+  if (url) return `urlopen(${JSON.stringify(url)}).read()`;
+  return base64 ? `b64decode(${JSON.stringify(base64)})` : `Path(${JSON.stringify(name)}).read_bytes()`;
+}
+
+function pythonImports(given) {
+  return [
+    given.some(({ base64 }) => base64) && "from base64 import b64decode",
+    given.some(({ own }) => own) && "from pathlib import Path",
+    given.some(({ url }) => url) && "from urllib.request import urlopen",
+  ].filter(Boolean);
+}
+
+function pythonCall(task, body, given, key) {
+  if (task === "video") return pythonVideo(body, given, key);
+  const known = OPENAI_FIELDS[task === "upscale" ? "edit" : task];
+  const fields = task === "upscale" ? { ...parameters(body), prompt: "" } : parameters(body);
+  const named = Object.entries(fields).filter(([name]) => known.includes(name)).map(([name, value]) => `    ${name}=${python(value)},`);
+  const extra = Object.fromEntries(Object.entries(fields).filter(([name]) => !known.includes(name)));
+  if (Object.keys(extra).length) named.push(`    extra_body=${python(extra)},`);
+  const images = given.filter(({ field }) => field === "image").map((file) => `("${file.name}", ${pythonRead(file)})`);
+  if (images.length) named.push(`    image=[${images.join(", ")}],`);
+  const mask = given.find(({ field }) => field === "mask");
+  if (mask) named.push(`    mask=("mask.png", ${pythonRead(mask)}),`);
+  const imports = [...pythonImports(given), "from openai import OpenAI"].join("\n");
+  const client = `client = OpenAI(base_url="${location.origin}/compat/v1", api_key="${key}")`;
+  if (task === "chat") {
+    named.push("    stream=True,");
+    return `${imports}\n\n${client}\nfor chunk in client.chat.completions.create(\n${named.join("\n")}\n):\n    if chunk.choices:\n        print(chunk.choices[0].delta.content or "", end="", flush=True)`;
+  }
+  const method = task === "image" ? "generate" : "edit";
+  return `${imports}\n\n${client}\nresult = client.images.${method}(\n${named.join("\n")}\n)\nprint(result.data[0].url)`;
+}
+
+function pythonVideo(body, given, key) {
+  const fields = parameters(body);
+  const imports = ["import time", ...pythonImports(given), given.length && "from base64 import b64encode", "import httpx"].filter(Boolean);
+  const lines = Object.entries(fields).map(([name, value]) => `    ${JSON.stringify(name)}: ${python(value)},`);
+  if (given.length) lines.push(`    "input_reference": {"image_url": "data:image/png;base64," + b64encode(${pythonRead(given[0])}).decode()},`);
+  return `${imports.join("\n")}
+
+gateway = httpx.Client(base_url="${location.origin}", headers={"Authorization": "Bearer ${key}"}, timeout=60)
+video = gateway.post("/compat/v1/videos", json={
+${lines.join("\n")}
+}).raise_for_status().json()
+while video["status"] in ("queued", "in_progress"):
+    time.sleep(1)
+    video = gateway.get(f"/compat/v1/videos/{video['id']}").json()
+print(video["status"], video["error"] or video["output"]["url"])`;
+}
+
+function nodeRead({ name, url, base64 }) {
+  if (url) return `Buffer.from(await (await fetch(${JSON.stringify(url)})).arrayBuffer()).toString("base64")`;
+  return base64 ? JSON.stringify(base64) : `(await import("node:fs/promises").then((fs) => fs.readFile(${JSON.stringify(name)}))).toString("base64")`;
+}
+
+function node(task, body, given, key) {
+  const lines = Object.entries(parameters(body)).map(([name, value]) => `    ${name}: ${pretty(value, "    ")},`);
+  const images = given.filter(({ field }) => field === "image").map((file) => `"data:image/png;base64," + ${nodeRead(file)}`);
+  if (images.length) lines.push(task === "video" ? `    input_reference: { image_url: ${images[0]} },` : `    image: [${images.join(", ")}],`);
+  const mask = given.find(({ field }) => field === "mask");
+  if (mask) lines.push(`    mask: "data:image/png;base64," + ${nodeRead(mask)},`);
+  const call = `const headers = { Authorization: "Bearer ${key}", "Content-Type": "application/json" };
+const response = await fetch("${location.origin}${TASKS[task].path}", {
+  method: "POST",
+  headers,
+  body: JSON.stringify({
+${lines.join("\n")}
+  }),
+});
+`;
+  if (task === "video") return `${call}let video = await response.json();
+while (["queued", "in_progress"].includes(video.status)) {
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  video = await (await fetch(\`${location.origin}/compat/v1/videos/\${video.id}\`, { headers })).json();
+}
+console.log(video.output?.url ?? video.error);`;
+  const show = task === "chat" ? "result.choices?.[0].message.content ?? result.error" : "result.data?.[0].url ?? result.error";
+  return `${call}const result = await response.json();\nconsole.log(${show});`;
+}
+
+export function snippets(task, body, run, key) {
+  const given = files(run);
+  return { curl: curl(task, body, given, key), Python: pythonCall(task, body, given, key), Node: node(task, body, given, key), own: given.filter(({ own }) => own).map(({ name }) => name) };
+}
+
+const NOTES = { curl: "", Python: "Needs: pip install openai", Node: "Node 18 or newer; save it as run.mjs" };
+
+export function CodeDialog({ task, lanes, run, onClose }) {
+  const [language, setLanguage] = useState("curl");
+  const [place, setPlace] = useState(0);
+  const [withKey, setWithKey] = useState(true);
+  const shown = snippets(task, lanes[place].body, run, withKey ? `pk_…${currentKey().slice(-4)}` : "YOUR_KEY");
+  const full = () => snippets(task, lanes[place].body, run, withKey ? currentKey() : "YOUR_KEY")[language];
+  return html`<${Dialog} title="The same call as code" wide onClose=${onClose}>
+    <div class="row ends">
+      <div class="tabs" role="group" aria-label="Language">${Object.keys(NOTES).map((name) => html`
+        <button type="button" key=${name} aria-pressed=${String(name === language)} onClick=${() => setLanguage(name)}>${name}</button>`)}</div>
+      ${lanes.length > 1 && html`<select class="narrow" aria-label="Model" onChange=${(event) => setPlace(Number(event.target.value))}>
+        ${lanes.map(({ model }, number) => html`<option key=${model} value=${number}>${model}</option>`)}</select>`}
+    </div>
+    <div class="snippet"><pre tabindex="0" aria-label=${`${language} code`} id="code">${shown[language]}</pre><${CopyButton} text=${full} /></div>
+    <div class="row ends small soft">
+      <label class="check"><input type="checkbox" checked=${withKey} onChange=${(event) => setWithKey(event.target.checked)} />The copy contains my key</label>
+      <span>${[NOTES[language], shown.own.length && `Needs ${shown.own.join(", ")} in the current folder.`].filter(Boolean).join(". ")}</span>
+    </div>
+  <//>`;
+}

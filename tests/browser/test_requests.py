@@ -1,0 +1,50 @@
+"""The list of requests, and the page of one request."""
+
+import pytest
+
+from tests.browser.chromium import Browser, sign_in
+from tests.stories.processes import Serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+IMAGE = {"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea", "size": "256x256"}
+
+
+def test_requests_appear_by_themselves_and_are_filtered(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "requests")
+    browser.until(lambda: "No requests yet" in browser.text("main"), "the empty state is not shown")
+    served.call("POST", "/compat/v1/images/generations", IMAGE)
+    served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
+    browser.until(lambda: "atelier/unknown" in browser.text("table"), "a new request does not appear")
+    assert "2 requests, $0.001" in browser.text("#sum")
+    browser.fill(browser.labelled("Status"), "rejected")
+    browser.until(lambda: "1 requests" in browser.text("#sum"), "the filter does nothing")
+    assert "atelier/sketch" not in browser.text("table")
+    assert browser.run("return location.hash") == "#/requests?status=rejected"
+    browser.fill(browser.labelled("Status"), "cancelled")
+    browser.press("Remove the filters")
+    browser.until(lambda: "atelier/sketch" in browser.text("table"), "the filters are still there")
+    assert browser.errors() == []
+
+
+def test_the_page_of_a_request_shows_what_was_asked_and_came_back_until_it_is_purged(
+    served: Serving, browser: Browser
+) -> None:
+    made = served.call("POST", "/compat/v1/images/generations", IMAGE).json
+    sign_in(browser, served.url, served.key, f"requests/{made['id']}")
+    browser.until(lambda: IMAGE["prompt"] in browser.text("#asked"), "the prompt is not shown")
+    browser.until(
+        lambda: browser.run("return document.querySelector('#came-back img')?.naturalWidth ?? 0") == 256, "no image"
+    )
+    browser.click("#again")
+    browser.until(lambda: browser.has("#run"), "the playground is not opened")
+    browser.until(lambda: browser.value(browser.labelled("size")) == "256x256", "the form does not have its values")
+    browser.go(f"requests/{made['id']}")
+    browser.until(lambda: browser.has("#purge"), "no button")
+    browser.click("#purge")
+    browser.press("Purge", "dialog")
+    browser.until(lambda: not browser.has("#came-back img"), "the image is still shown")
+    assert IMAGE["prompt"] not in browser.text("main")
+    assert served.call("GET", f"/v1/requests/{made['id']}/payloads").json["request"] is None
+    browser.go("requests/req_unknown")
+    browser.until(lambda: browser.has("main .notice.bad"), "nothing is said about an unknown request")

@@ -1,0 +1,59 @@
+"""Signing in to the dashboard with a key, and signing out."""
+
+import pytest
+
+from tests.browser.chromium import Browser, sign_in
+from tests.stories.processes import Serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+STORED = "return [sessionStorage.getItem('key'), localStorage.getItem('key')]"
+
+
+def test_the_key_stays_in_the_tab_and_signing_out_forgets_it(served: Serving, browser: Browser) -> None:
+    browser.open(served.url + "/")
+    browser.until(lambda: browser.run("return document.activeElement.type") == "password", "the field has no focus")
+    sign_in(browser, served.url, served.key)
+    assert browser.run(STORED) == [served.key, None]
+    browser.open(served.url + "/#/playground")  # the same tab, loaded again
+    browser.until(lambda: browser.has("#sign-out"), "a reload signs out")
+    browser.click("#sign-out")
+    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+    assert browser.run(STORED) == [None, None]
+    assert browser.run("return sessionStorage.length") == 0
+    assert browser.errors() == []
+
+
+def test_staying_signed_in_is_a_choice(served: Serving, browser: Browser) -> None:
+    browser.open(served.url + "/")
+    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+    browser.click("#sign-in input[type=checkbox]")
+    sign_in(browser, served.url, served.key)
+    assert browser.run(STORED) == [None, served.key]
+    browser.click("#sign-out")
+    browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+    assert browser.run(STORED) == [None, None]
+
+
+def test_a_wrong_key_is_refused_in_plain_words_and_in_red(served: Serving, browser: Browser) -> None:
+    for wrong in ("pk_wrong", "ключ"):
+        browser.open("about:blank")
+        browser.open(served.url + "/")
+        browser.until(lambda: browser.has("#sign-in"), "the sign-in page is not shown")
+        browser.type("#sign-in input[type=password]", wrong)
+        browser.click("#sign-in button")
+        browser.until(lambda: "This key is not valid" in browser.text("#refusal"), "nothing is said")
+        red, _, blue = browser.run(
+            "return getComputedStyle(document.querySelector('#refusal')).color.match(/\\d+/g).map(Number)"
+        )
+        assert red > blue + 60
+        assert browser.run(STORED) == [None, None]
+
+
+def test_a_key_that_is_revoked_meanwhile_signs_out(served: Serving, browser: Browser) -> None:
+    other = served.call("POST", "/v1/keys", {"name": "other"}).json
+    sign_in(browser, served.url, other["key"])
+    served.call("DELETE", f"/v1/keys/{other['id']}")
+    browser.go("requests")
+    browser.until(lambda: "not valid any more" in browser.text("#refusal"), "the page goes on with a revoked key")
+    assert browser.run(STORED) == [None, None]
