@@ -158,6 +158,9 @@ def meaning(kind: type[errors.Problem]) -> str:
 # ----------------------------------------------------------------------------------------------------------- decisions
 
 
+_DECISION = "**Decision.**"
+
+
 def decisions_index() -> str:
     records = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
     rows = ((f"[{heading(path)}]({path.name})", lead(path)) for path in records)
@@ -165,7 +168,7 @@ def decisions_index() -> str:
 
 {NOTE}
 
-One page for each choice that a newcomer might want to undo: what was chosen, what it costs, and when to think again.
+One page for each choice that a reader might want to undo: what was chosen, what it costs, and when to think again.
 
 {table(("decision", "in short"), rows)}
 """
@@ -176,9 +179,10 @@ def heading(path: Path) -> str:
 
 
 def lead(path: Path) -> str:
-    """The first sentence after the heading."""
-    paragraph = " ".join(path.read_text().split("\n\n")[1].split())
-    return re.split(r"(?<=[.!?]) ", paragraph)[0]
+    """The first sentence of the decision or, on a page without a part of that name, the first after the heading."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in path.read_text().split("\n\n")]
+    decision = next((part for part in paragraphs if part.startswith(_DECISION)), paragraphs[1])
+    return re.split(r"(?<=[.!?]) ", decision.removeprefix(_DECISION).strip())[0]
 
 
 def main() -> None:
