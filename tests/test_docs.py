@@ -68,7 +68,7 @@ def test_operators_are_told_of_every_metric() -> None:
     metrics = Metrics()
     metrics.count_response("GET", "/x", 200, 0.1)
     metrics.count_generation("lab", "image", "completed", Nanos(1))
-    health = [{"provider": "lab", "good": 1, "bad": 0, "well": True}]
+    health = [{"provider": "lab", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
         jobs_running=0, pool_workers=0, pool_places=0, messages={}, writes=0, write_seconds=0, health=health
     )

@@ -22,6 +22,8 @@ REPLACED = {
     "settling": "settlement",
     "newcomer": "what it is",
     "workshop": "server",
+    "unwell": "unhealthy",
+    "sick": "unhealthy",
     "at the door": "before anything is sent",
 }
 WORD = re.compile(rf"(?<![a-z])({'|'.join(REPLACED)})(s|es|d|r)?(?![a-z])", re.IGNORECASE)

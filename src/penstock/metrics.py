@@ -136,19 +136,19 @@ def _health(rows: Iterable[Mapping[str, object]]) -> Iterator[Metric]:
     """By provider only: some providers take any model name, and callers must not choose labels."""
     calls = CounterMetricFamily(
         "penstock_provider_calls",
-        "Calls to providers; bad ones count against their health.",
+        "Calls to providers; failures count against their health.",
         labels=("provider", "outcome"),
     )
-    unwell = GaugeMetricFamily(
-        "penstock_provider_models_unwell", "Models that are tried last, after failures.", labels=("provider",)
+    unhealthy = GaugeMetricFamily(
+        "penstock_provider_models_unhealthy", "Models that are tried last, after failures.", labels=("provider",)
     )
     totals: dict[str, list[int]] = {}
     for row in rows:
         found = totals.setdefault(str(row["provider"]), [0, 0, 0])
-        for place, amount in enumerate((row["good"], row["bad"], not row["well"])):
+        for place, amount in enumerate((row["successes"], row["failures"], not row["healthy"])):
             found[place] += amount if isinstance(amount, int) else 0
-    for provider, (good, bad, sick) in sorted(totals.items()):
-        calls.add_metric((provider, "good"), good)
-        calls.add_metric((provider, "bad"), bad)
-        unwell.add_metric((provider,), sick)
-    yield from (calls, unwell)
+    for provider, (successes, failures, paused) in sorted(totals.items()):
+        calls.add_metric((provider, "success"), successes)
+        calls.add_metric((provider, "failure"), failures)
+        unhealthy.add_metric((provider,), paused)
+    yield from (calls, unhealthy)

@@ -81,13 +81,13 @@ def test_current_values() -> None:
 def test_health_is_shown_by_provider_and_never_by_model() -> None:
     """Some providers take any model name, which callers choose."""
     rows = [
-        {"provider": "router", "model": f"somebody/{number}", "well": number > 0, "good": 2, "bad": 1}
+        {"provider": "router", "model": f"somebody/{number}", "healthy": number > 0, "successes": 2, "failures": 1}
         for number in range(50)
     ]
     found = samples(Metrics(), health=rows)
-    assert found["penstock_provider_calls_total", "good", "router"] == 100
-    assert found["penstock_provider_calls_total", "bad", "router"] == 50
-    assert found["penstock_provider_models_unwell", "router"] == 1
+    assert found["penstock_provider_calls_total", "success", "router"] == 100
+    assert found["penstock_provider_calls_total", "failure", "router"] == 50
+    assert found["penstock_provider_models_unhealthy", "router"] == 1
     assert not any("somebody" in word for name in found for word in name)
 
 

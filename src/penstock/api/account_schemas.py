@@ -185,11 +185,11 @@ _PROVIDER = closed_object(
                 {
                     "provider": TEXT,
                     "model": TEXT,
-                    "well": FLAG,
-                    "good": INTEGER,
-                    "bad": INTEGER,
+                    "healthy": FLAG,
+                    "successes": INTEGER,
+                    "failures": INTEGER,
                     "last_problem": or_null(TEXT),
-                    "well_in_seconds": NUMBER,
+                    "recovers_in_seconds": NUMBER,
                 }
             )
         ),

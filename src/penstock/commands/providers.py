@@ -96,9 +96,10 @@ def _health_text(health: Sequence[Mapping[str, Any]]) -> str:
     """Return the health of all models of a provider as text."""
     if not health:
         return "not called yet"
-    sick = [f"{row['model']} unwell ({row['last_problem']})" for row in health if not row["well"]]
-    good, bad = (sum(row[name] for row in health) for name in ("good", "bad"))
-    return ", ".join([f"{good} good", f"{bad} bad", *sick])
+    unhealthy = [f"{row['model']} unhealthy ({row['last_problem']})" for row in health if not row["healthy"]]
+    successes = sum(row["successes"] for row in health)
+    failures = sum(row["failures"] for row in health)
+    return ", ".join([f"{successes} successes", f"{failures} failures", *unhealthy])
 
 
 # --------------------------------------------------------------------------------------------------------------- checks

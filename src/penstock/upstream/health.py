@@ -74,11 +74,11 @@ class Health:
             {
                 "provider": provider,
                 "model": upstream,
-                "well": record.paused_until <= now,
-                "good": record.successes,
-                "bad": record.failures,
+                "healthy": record.paused_until <= now,
+                "successes": record.successes,
+                "failures": record.failures,
                 "last_problem": record.last_problem,
-                "well_in_seconds": max(0.0, round(record.paused_until - now, 1)),
+                "recovers_in_seconds": max(0.0, round(record.paused_until - now, 1)),
             }
             for (provider, upstream), record in sorted(self.records.items())
         ]

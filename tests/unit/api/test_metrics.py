@@ -37,7 +37,7 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
     assert found["penstock_generations_total", "atelier", "completed", "image"] == 1
     assert found["penstock_generations_total", "atelier", "completed", "chat"] == 2
     assert found["penstock_cost_usd_total", "atelier", "completed", "image"] == 0.001
-    assert found["penstock_provider_calls_total", "good", "atelier"] == 3
+    assert found["penstock_provider_calls_total", "success", "atelier"] == 3
     assert found["penstock_webhook_messages", "waiting"] == 0
     assert found["penstock_store_write_seconds_count",] > 0
     assert found["penstock_pool_workers",] >= 1

@@ -21,7 +21,8 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
     assert (rows["atelier"]["on"], rows["atelier"]["reason"], rows["atelier"]["credential"]) == (True, None, None)
     assert rows["atelier"]["models"] == len({model.id for model in gateway.catalog.known["atelier"].models})
     assert {
-        health["model"]: (health["well"], health["good"], health["bad"]) for health in rows["atelier"]["health"]
+        health["model"]: (health["healthy"], health["successes"], health["failures"])
+        for health in rows["atelier"]["health"]
     } == {
         "sketch": (True, 1, 0),
         "clip": (False, 0, 3),

@@ -55,7 +55,7 @@ def test_a_running_gateway_reports_the_health_of_providers(tmp_path: Path, lab: 
         seen = done("providers", "--url", served.url, PENSTOCK_KEY=served.key)
         refused = penstock("providers", "--url", served.url, "--key", "pk_wrong")
     rows = {row[0]: row for row in seen.lines}
-    assert rows["lab"][-1] == "1 good, 0 bad"
+    assert rows["lab"][-1] == "1 successes, 0 failures"
     assert rows["atelier"][-1] == "not called yet"
     assert refused.status == 1
     assert "AUTHENTICATION_FAILED" in refused.err
@@ -78,10 +78,10 @@ def test_a_bad_url_or_key_of_a_gateway_is_an_error(words: tuple[str, ...], messa
 
 def test_health_is_summarized() -> None:
     rows = [
-        {"model": "a", "well": True, "good": 3, "bad": 0, "last_problem": None},
-        {"model": "b", "well": False, "good": 1, "bad": 4, "last_problem": "busy"},
+        {"model": "a", "healthy": True, "successes": 3, "failures": 0, "last_problem": None},
+        {"model": "b", "healthy": False, "successes": 1, "failures": 4, "last_problem": "busy"},
     ]
-    assert _health_text(rows) == "4 good, 4 bad, b unwell (busy)"
+    assert _health_text(rows) == "4 successes, 4 failures, b unhealthy (busy)"
 
 
 # --------------------------------------------------------------------------------------------------------------- trials

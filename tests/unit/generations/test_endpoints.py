@@ -436,4 +436,4 @@ async def test_the_credential_of_a_provider_is_never_shown(open_gateway: OpenGat
         assert (await running.wait_for_request((await running.video()).json["id"]))["status"] == "upstream_failure"
         assert KEY not in repr(await running.records()) + repr(caught.value.body())
         assert files_with(running.gateway.settings.data, KEY) == []
-        assert not running.gateway.health.report()[0]["good"]
+        assert not running.gateway.health.report()[0]["successes"]

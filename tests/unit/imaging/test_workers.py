@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ def png(width: int = 40, height: int = 30, colour: str = "teal") -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def slow_png() -> bytes:
     """Noise with a noisy alpha channel: several seconds of work to turn into WebP."""
     noise = random.Random(1).randbytes(4 * 2000 * 2000)

@@ -134,11 +134,11 @@ def test_the_report_for_operators() -> None:
     clock.advance(4)
     assert health.report() == [
         {
-            "provider": "lab", "model": "brush", "well": False, "good": 0, "bad": 3, "last_problem": "broken",
-            "well_in_seconds": 6.0,
+            "provider": "lab", "model": "brush", "healthy": False, "successes": 0, "failures": 3,
+            "last_problem": "broken", "recovers_in_seconds": 6.0,
         },
         {
-            "provider": "zoo", "model": "zebra", "well": True, "good": 1, "bad": 0, "last_problem": None,
-            "well_in_seconds": 0.0,
+            "provider": "zoo", "model": "zebra", "healthy": True, "successes": 1, "failures": 0,
+            "last_problem": None, "recovers_in_seconds": 0.0,
         },
     ]  # fmt: skip

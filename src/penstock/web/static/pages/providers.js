@@ -20,9 +20,9 @@ function History({ history }) {
 function Health({ provider }) {
   return html`<ul class="plain health">${provider.health.map((row) => html`<li key=${row.model} class="row">
     <span class="grow anywhere">${row.model}</span><${History} history=${row.history} />
-    ${row.well ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span class="chip bad"><span class="dot"></span>Paused for ${Math.ceil(row.well_in_seconds)} s</span>`}
-    <span class="small soft figures nowrap">${row.good} good, ${row.bad} failed</span>
-    ${!row.well && row.last_problem && html`<span class="small bad anywhere">${row.last_problem}</span>`}</li>`)}</ul>`;
+    ${row.healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span class="chip bad"><span class="dot"></span>Paused for ${Math.ceil(row.recovers_in_seconds)} s</span>`}
+    <span class="small soft figures nowrap">${row.successes} succeeded, ${row.failures} failed</span>
+    ${!row.healthy && row.last_problem && html`<span class="small bad anywhere">${row.last_problem}</span>`}</li>`)}</ul>`;
 }
 
 function Provider({ provider }) {
