@@ -43,6 +43,7 @@ _SOURCES = {
     "orgs": _Source("orgs", "orgs", _OPERATE),
     "credit": _Source("orgs", "credit", _OPERATE),
     "webhooks": _Source("webhooks", "app", _OPERATE),
+    "secret": _Source("secret", "app", _OPERATE),
     "audit": _Source("audit", "audit", _OPERATE),
     "backup": _Source("backup", "backup", _OPERATE),
 }

@@ -194,6 +194,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("receiving_bytes is less than json_bytes or form_bytes")
 
     @property
+    def sqlite_file(self) -> Path:
+        """The database in the data folder, which is used if `database` is empty."""
+        return self.data / "penstock.db"
+
+    @property
     def base_url(self) -> str:
         """The URL that callers use, without a slash at the end."""
         host = f"[{self.host}]" if ":" in self.host else self.host

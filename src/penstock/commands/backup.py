@@ -21,7 +21,7 @@ def backup(
 
     async def work(store: Store, _: Vault) -> None:
         folder.mkdir(mode=0o700, parents=True)
-        await store.backup(folder / "penstock.db")
+        await store.backup(folder / settings.sqlite_file.name)
 
     with_store(settings, work)
     if (settings.data / SECRET_FILE).exists():

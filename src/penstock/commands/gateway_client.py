@@ -16,6 +16,7 @@ from pyreqwest.exceptions import ConnectError, JSONDecodeError, PyreqwestError
 from pyreqwest.request import SyncRequestBuilder
 from pyreqwest.response import SyncResponse
 
+from penstock.commands.terminal import check_data
 from penstock.settings import Settings, load
 
 URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
@@ -178,6 +179,7 @@ def _url_of(settings: Settings) -> str:
 
 def _key_of(settings: Settings) -> str:
     """Return the key that the data folder's owner uses on the command line."""
+    check_data(settings)
     from penstock.app import ensure_terminal_key  # imported here because it is slow, and a given key needs none of it
 
     return asyncio.run(ensure_terminal_key(settings))

@@ -30,7 +30,11 @@ def load_settings(**options: Any) -> Settings:
 
 
 def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any, Any, T]]") -> T:
-    """Open the store and the vault, run `work` with them, and return its result."""
+    """Open the store and the vault, run `work` with them, and return its result.
+
+    Raises RuntimeError where no gateway has run yet: a database that a command creates by mistake would be a trap.
+    """
+    check_data(settings)
     from penstock.app import open_store_and_vault  # imported here because it is slow, and some commands need no store
 
     async def run() -> T:
@@ -38,6 +42,15 @@ def with_store(settings: Settings, work: "Callable[[Store, Vault], Coroutine[Any
             return await work(store, vault)
 
     return asyncio.run(run())
+
+
+def check_data(settings: Settings) -> None:
+    """Raise RuntimeError if there is no database in the data folder."""
+    if not settings.database and not settings.sqlite_file.exists():
+        raise RuntimeError(
+            f"there is no Penstock data in {settings.data}: run `penstock serve` there first, or name another folder "
+            "with --data"
+        )
 
 
 async def org_id(store: "Store", named: str | None, settings: Settings) -> str:

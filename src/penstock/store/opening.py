@@ -18,4 +18,4 @@ async def open_store(settings: Settings) -> Store:
         return await open_postgres(
             settings.database, read_queries(), migrations, connections_max=settings.database_connections
         )
-    return await open_sqlite(settings.data / "penstock.db", read_queries(), migrations)
+    return await open_sqlite(settings.sqlite_file, read_queries(), migrations)

@@ -1,5 +1,6 @@
 """One running gateway for the commands that call a gateway."""
 
+import asyncio
 import io
 import sys
 from collections.abc import Callable, Iterator
@@ -7,12 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from penstock.app import open_store_and_vault
+from penstock.settings import Settings
 from tests.command_line import Ended, penstock
 from tests.fake_providers.scripted import scripted_provider_in_thread
 from tests.stories.processes import Installation, Serving
 
 Command = Callable[..., Ended]
 TypeOnStdin = Callable[[bytes], None]
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path) -> Path:
+    """A data folder in which a gateway has run once, on SQLite."""
+    data = tmp_path / "gateway"
+
+    async def run_once() -> None:
+        async with open_store_and_vault(Settings(data=data)):
+            pass
+
+    asyncio.run(run_once())
+    return data
 
 
 @pytest.fixture(scope="session")

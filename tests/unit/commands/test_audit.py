@@ -30,28 +30,28 @@ def test_an_audit_of_files_finds_a_changed_byte(open_gateway: OpenGateway, insta
     assert all(path.name in ended.err for path in stored)
 
 
-def test_an_audit_finds_what_does_not_add_up(tmp_path: Path) -> None:
-    done("credit", "add", "--usd", "1", "--data", tmp_path)
-    assert done("audit", "--data", tmp_path).out == "audit clean\n"
-    connection = apsw.Connection(str(tmp_path / "penstock.db"))
+def test_an_audit_finds_what_does_not_add_up(data_folder: Path) -> None:
+    done("credit", "add", "--usd", "1", "--data", data_folder)
+    assert done("audit", "--data", data_folder).out == "audit clean\n"
+    connection = apsw.Connection(str(data_folder / "penstock.db"))
     connection.execute("UPDATE orgs SET available = available + 1")
     connection.close()
-    ended = penstock("audit", "--data", tmp_path)
+    ended = penstock("audit", "--data", data_folder)
     assert ended.status == 1
     assert ended.out.endswith("breaches\n")
     assert "balance" in ended.err
 
 
-def test_an_audit_says_that_the_database_is_damaged(tmp_path: Path) -> None:
+def test_an_audit_says_that_the_database_is_damaged(data_folder: Path) -> None:
     for name in ("one", "two"):
-        done("orgs", "create", "--name", name, "--data", tmp_path)
-    path = tmp_path / "penstock.db"
+        done("orgs", "create", "--name", name, "--data", data_folder)
+    path = data_folder / "penstock.db"
     database = apsw.Connection(str(path))
     (page,) = next(database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'transfers'"))
     database.close()
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 4096)
-    ended = penstock("audit", "--data", tmp_path)
+    ended = penstock("audit", "--data", data_folder)
     assert ended.status == 1
     assert "damaged" in ended.err

@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.command_line import done, penstock
 
 
-def test_a_backup_is_a_usable_data_folder(tmp_path: Path) -> None:
-    data, copy = tmp_path / "data", tmp_path / "kept" / "copy"
+def test_a_backup_is_a_usable_data_folder(data_folder: Path, tmp_path: Path) -> None:
+    data, copy = data_folder, tmp_path / "kept" / "copy"
     made = done("keys", "create", "--data", data, "--name", "first").lines[0][0]
     assert "Media files are not included" in done("backup", copy, "--data", data).out
     assert (copy.stat().st_mode & 0o777, (copy / "secret.key").stat().st_mode & 0o777) == (0o700, 0o600)
@@ -15,7 +15,7 @@ def test_a_backup_is_a_usable_data_folder(tmp_path: Path) -> None:
     assert done("audit", "--data", copy).out.splitlines()[-1] == "audit clean"
 
 
-def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
-    refused = penstock("backup", tmp_path, "--data", tmp_path / "data")
+def test_an_existing_folder_is_not_overwritten(data_folder: Path, tmp_path: Path) -> None:
+    refused = penstock("backup", tmp_path, "--data", data_folder)
     assert refused.status == 1
     assert "exists" in refused.err

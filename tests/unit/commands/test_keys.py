@@ -7,22 +7,22 @@ import pytest
 from tests.command_line import done, penstock
 
 
-def test_a_key_is_created_listed_and_revoked(tmp_path: Path) -> None:
-    key = done("keys", "create", "--name", "for ann", "--data", tmp_path).out.strip()
+def test_a_key_is_created_listed_and_revoked(data_folder: Path) -> None:
+    key = done("keys", "create", "--name", "for ann", "--data", data_folder).out.strip()
     assert key.startswith("pk_")
-    (row,) = done("keys", "list", "--data", tmp_path).lines
+    (row,) = done("keys", "list", "--data", data_folder).lines
     assert row[1:4] == ["for ann", key[-4:], "active"]
-    assert key not in done("keys", "list", "--data", tmp_path).out
-    assert done("keys", "revoke", row[0], "--data", tmp_path).out == f"revoked {row[0]}\n"
-    assert done("keys", "list", "--data", tmp_path).lines[0][3] == "revoked"
+    assert key not in done("keys", "list", "--data", data_folder).out
+    assert done("keys", "revoke", row[0], "--data", data_folder).out == f"revoked {row[0]}\n"
+    assert done("keys", "list", "--data", data_folder).lines[0][3] == "revoked"
 
 
-def test_more_keys_than_a_page_are_listed_newest_first(tmp_path: Path) -> None:
-    org = done("orgs", "create", "--name", "busy", "--data", tmp_path).out.strip()
+def test_more_keys_than_a_page_are_listed_newest_first(data_folder: Path) -> None:
+    org = done("orgs", "create", "--name", "busy", "--data", data_folder).out.strip()
     for number in range(3):
-        done("keys", "create", "--name", str(number), "--org", org, "--data", tmp_path)
-    assert [row[1] for row in done("keys", "list", "--org", org, "--data", tmp_path).lines] == ["2", "1", "0"]
-    assert done("keys", "list", "--data", tmp_path).lines == [], "the others' keys are not listed"
+        done("keys", "create", "--name", str(number), "--org", org, "--data", data_folder)
+    assert [row[1] for row in done("keys", "list", "--org", org, "--data", data_folder).lines] == ["2", "1", "0"]
+    assert done("keys", "list", "--data", data_folder).lines == [], "the others' keys are not listed"
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_more_keys_than_a_page_are_listed_newest_first(tmp_path: Path) -> None:
         (("create", "--name", "x" * 201), "name"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
-    ended = penstock("keys", *words, "--data", tmp_path)
+def test_bad_arguments_are_one_line_and_exit_status_1(data_folder: Path, words: tuple[str, ...], expected: str) -> None:
+    ended = penstock("keys", *words, "--data", data_folder)
     assert (ended.status, ended.out) == (1, "")
     assert expected in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -7,28 +7,28 @@ import pytest
 from tests.command_line import done, penstock
 
 
-def test_organizations_are_created_and_listed_with_their_balances(tmp_path: Path) -> None:
-    org = done("orgs", "create", "--name", "Second", "--data", tmp_path).out.strip()
-    later = done("orgs", "create", "--name", "Third", "--billing", "postpaid", "--data", tmp_path).out.strip()
-    assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", tmp_path).out == "available: 2.5 USD\n"
-    assert done("credit", "add", "--org", org, "--usd", "0.000000001", "--data", tmp_path).out == (
+def test_organizations_are_created_and_listed_with_their_balances(data_folder: Path) -> None:
+    org = done("orgs", "create", "--name", "Second", "--data", data_folder).out.strip()
+    later = done("orgs", "create", "--name", "Third", "--billing", "postpaid", "--data", data_folder).out.strip()
+    assert done("credit", "add", "--org", org, "--usd", "2.50", "--data", data_folder).out == "available: 2.5 USD\n"
+    assert done("credit", "add", "--org", org, "--usd", "0.000000001", "--data", data_folder).out == (
         "available: 2.500000001 USD\n"
     )
-    rows = {row[0]: row[1:] for row in done("orgs", "list", "--data", tmp_path).lines}
+    rows = {row[0]: row[1:] for row in done("orgs", "list", "--data", data_folder).lines}
     assert rows[org][:3] == ["Second", "prepaid", "2.500000001"]
     assert rows[later][:2] == ["Third", "postpaid"]
 
 
-def test_credit_goes_to_the_first_organization_by_default(tmp_path: Path) -> None:
-    added = done("credit", "add", "--usd", "1", "--data", tmp_path, PENSTOCK_STARTING_CREDIT_USD="5").out
+def test_credit_goes_to_the_first_organization_by_default(data_folder: Path) -> None:
+    added = done("credit", "add", "--usd", "1", "--data", data_folder, PENSTOCK_STARTING_CREDIT_USD="5").out
     assert added == "available: 6 USD\n"
-    ((_, name, billing, available, held),) = done("orgs", "list", "--data", tmp_path).lines
+    ((_, name, billing, available, held),) = done("orgs", "list", "--data", data_folder).lines
     assert (name, billing, available, held) == ("default", "prepaid", "6", "0")
 
 
 @pytest.mark.parametrize("usd", ["0", "-1", "lots", "", "NaN", "Infinity"])
-def test_only_positive_amounts_are_added(tmp_path: Path, usd: str) -> None:
-    ended = penstock("credit", "add", f"--usd={usd}", "--data", tmp_path)
+def test_only_positive_amounts_are_added(data_folder: Path, usd: str) -> None:
+    ended = penstock("credit", "add", f"--usd={usd}", "--data", data_folder)
     assert ended.status == 1
     assert "--usd must be an amount above 0" in ended.err
 
@@ -40,8 +40,8 @@ def test_only_positive_amounts_are_added(tmp_path: Path, usd: str) -> None:
         (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
     ],
 )
-def test_bad_arguments_are_one_line_and_exit_status_1(tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
-    ended = penstock(*words, "--data", tmp_path)
+def test_bad_arguments_are_one_line_and_exit_status_1(data_folder: Path, words: tuple[str, ...], expected: str) -> None:
+    ended = penstock(*words, "--data", data_folder)
     assert (ended.status, ended.out) == (1, "")
     assert expected in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -107,15 +107,15 @@ def test_a_model_can_be_named(tmp_path: Path, lab: ScriptedProvider, model: str,
     assert len(lab.invoice) == 1
 
 
-def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, lab: ScriptedProvider) -> None:
-    ended = check(tmp_path / "data", lab, "--yes", "--record", tmp_path / "kept")
+def test_a_recording_is_written_and_can_be_imported(tmp_path: Path, data_folder: Path, lab: ScriptedProvider) -> None:
+    ended = check(tmp_path / "checked", lab, "--yes", "--record", tmp_path / "kept")
     assert ended.status == 0, ended
     path = Path(ended.out.splitlines()[-1])
     document = json.loads(path.read_text())
     assert (path.parent, document["provider"]) == (tmp_path / "kept", "lab")
     assert KEY not in path.read_text()
-    imported = done("recordings", "import", path, "--data", tmp_path / "other").out.strip()
-    listed = done("recordings", "list", "--data", tmp_path / "other").out
+    imported = done("recordings", "import", path, "--data", data_folder).out.strip()
+    listed = done("recordings", "list", "--data", data_folder).out
     assert imported in listed
     assert imported != document["id"], "an import gets an id of its own"
 

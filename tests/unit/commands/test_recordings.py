@@ -47,10 +47,10 @@ def test_recordings_are_listed_shown_and_deleted(open_gateway: OpenGateway, inst
 
 @sqlite_only
 def test_recordings_are_exported_and_imported_elsewhere(
-    open_gateway: OpenGateway, installation: Installation, tmp_path: Path
+    open_gateway: OpenGateway, installation: Installation, data_folder: Path, tmp_path: Path
 ) -> None:
     first, second = asyncio.run(record(open_gateway, "a pear", "a plum"))
-    here, elsewhere = ("--data", installation.data), ("--data", tmp_path / "elsewhere")
+    here, elsewhere = ("--data", installation.data), ("--data", data_folder)
     folder, again = tmp_path / "carried", tmp_path / "again"
     one = done("recordings", "export", first, "--to", folder, *here, PENSTOCK_SECRET=MASTER).out.splitlines()
     assert one == [str(folder / f"{first}.json")]

@@ -12,7 +12,7 @@ from penstock.commands import terminal
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.vault import Vault
-from tests.command_line import done, penstock
+from tests.command_line import penstock
 
 
 def test_options_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,8 +21,8 @@ def test_options_come_before_the_environment(tmp_path: Path, monkeypatch: pytest
     assert terminal.load_settings(data=tmp_path, port=4321).port == 4321
 
 
-def test_the_first_organization_is_the_default(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path)
+def test_the_first_organization_is_the_default(data_folder: Path) -> None:
+    settings = Settings(data=data_folder)
 
     async def work(store: Store, vault: Vault) -> tuple[str, str, str]:
         first, again = [await terminal.org_id(store, None, settings) for _ in range(2)]
@@ -64,12 +64,11 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_missing_or_another_secret_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    data = tmp_path / "data"
+    monkeypatch.chdir(data_folder.parent)
+    data = data_folder
     secret = data / "secret.key"
-    done("keys", "create", "--data", data)
     secret.unlink()
     refused = penstock(*words, "--data", data)
     assert (refused.status, refused.out) == (1, "")
@@ -80,4 +79,13 @@ def test_a_missing_or_another_secret_is_refused(
     refused = penstock(*words, "--data", data)
     assert (refused.status, refused.out) == (1, "")
     assert "another master secret" in refused.err
-    assert not (tmp_path / "copy").exists()
+    assert not (data_folder.parent / "copy").exists()
+
+
+@pytest.mark.parametrize("words", COMMANDS[1:], ids=" ".join)
+def test_a_folder_without_data_is_refused_and_left_empty(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Also by the commands that create something: the gateway that runs elsewhere would know nothing of it."""
+    ended = penstock(*words, "--data", tmp_path / "empty")
+    assert ended.status == 1
+    assert f"there is no Penstock data in {tmp_path / 'empty'}" in ended.err
+    assert not (tmp_path / "empty").exists()

@@ -53,15 +53,15 @@ def test_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, installat
     assert rows[f"msg_{old}"] == "waiting"
 
 
-def test_an_unknown_message_is_refused(tmp_path: Path) -> None:
-    ended = penstock("webhooks", "redeliver", "msg_nonesuch", "--data", tmp_path)
+def test_an_unknown_message_is_refused(data_folder: Path) -> None:
+    ended = penstock("webhooks", "redeliver", "msg_nonesuch", "--data", data_folder)
     assert (ended.status, ended.out) == (1, "")
     assert "msg_nonesuch" in ended.err
 
 
-def test_rotate_prints_a_new_secret(tmp_path: Path) -> None:
-    first, second = (done("webhooks", "rotate", "--data", tmp_path).out.strip() for _ in range(2))
+def test_rotate_prints_a_new_secret(data_folder: Path) -> None:
+    first, second = (done("webhooks", "rotate", "--data", data_folder).out.strip() for _ in range(2))
     assert first.startswith("whsec_")
     assert second.startswith("whsec_")
     assert first != second
-    assert penstock("webhooks", "rotate", "--org", "org_nonesuch", "--data", tmp_path).status == 1
+    assert penstock("webhooks", "rotate", "--org", "org_nonesuch", "--data", data_folder).status == 1

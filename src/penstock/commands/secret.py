@@ -1,0 +1,49 @@
+"""Replace the master secret."""
+
+import typer
+
+from penstock.clock import Clock
+from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.settings import Settings
+from penstock.store.base import Store
+from penstock.vault import Vault, rotate_secret
+from penstock.webhooks.events import WebhookSecrets
+
+app = typer.Typer(no_args_is_help=True, help="The master secret.")
+
+
+@app.command("rotate")
+def rotate(data: Data = None, config: Config = None) -> None:
+    """Create a new master secret. It encrypts and signs from now on; what the older ones signed stays valid."""
+    from penstock.app import (
+        lock_data_folder,  # imported here because it is slow, and a refused rotation needs none of it
+    )
+
+    settings = load_settings(data=data, config=config)
+    with_store(settings, _nothing)  # refuses a folder without data, and a secret that is not that of the database
+    rotate_secret(settings)
+    try:
+        with lock_data_folder(settings.data):
+            typer.echo(f"There is a new master secret. {_reseal(settings)}")
+    except RuntimeError:
+        typer.echo(
+            "There is a new master secret. Restart the gateway to use it, then run `penstock secret reseal` to encrypt "
+            "with it what is stored."
+        )
+
+
+@app.command("reseal")
+def reseal(data: Data = None, config: Config = None) -> None:
+    """Encrypt with the newest master secret what is stored encrypted: the webhook secrets of organizations."""
+    typer.echo(_reseal(load_settings(data=data, config=config)))
+
+
+async def _nothing(store: Store, vault: Vault) -> None:
+    return None
+
+
+def _reseal(settings: Settings) -> str:
+    async def work(store: Store, vault: Vault) -> int:
+        return await WebhookSecrets(store, vault, Clock()).reseal()
+
+    return f"Encrypted {with_store(settings, work)} webhook secrets with it."
