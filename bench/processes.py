@@ -53,8 +53,10 @@ def serve_command(folder: Path, port: int) -> list[str]:
 
 def create_key(folder: Path) -> str:
     """Create an API key of the Penstock whose data is in the folder."""
-    command = [sys.executable, "-m", "penstock", "keys", "create", "--data", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    penstock, where = [sys.executable, "-m", "penstock"], ["--data", str(folder)]
+    subprocess.run([*penstock, "init", *where], capture_output=True, check=True)
+    created = subprocess.run([*penstock, "keys", "create", *where], capture_output=True, text=True, check=True)
+    return created.stdout.strip()
 
 
 def processor_seconds(group: int) -> float:

@@ -37,6 +37,7 @@ _SOURCES = {
     "recordings": _Source("recordings", "app", _ACCOUNT),
     "serve": _Source("serve", "serve", _OPERATE),
     "worker": _Source("serve", "worker", _OPERATE),
+    "init": _Source("init", "init", _OPERATE),
     "settings": _Source("settings", "list_settings", _OPERATE),
     "providers": _Source("providers", "app", _OPERATE),
     "keys": _Source("keys", "app", _OPERATE),

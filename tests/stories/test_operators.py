@@ -89,6 +89,7 @@ def test_a_second_server_on_a_data_folder_is_refused(story: Installation, served
 )
 @sqlite_only
 def test_operator_errors_are_one_line(story: Installation, arguments: tuple[str, ...], message: str) -> None:
+    story.penstock("init")
     ended = story.penstock(*arguments)
     assert ended.returncode == 1
     assert message in ended.stderr

@@ -48,8 +48,8 @@ def check_data(settings: Settings) -> None:
     """Raise RuntimeError if there is no database in the data folder."""
     if not settings.database and not settings.sqlite_file.exists():
         raise RuntimeError(
-            f"there is no Penstock data in {settings.data}: run `penstock serve` there first, or name another folder "
-            "with --data"
+            f"there is no Penstock data in {settings.data}: start the gateway there first (or run `penstock init`), or "
+            "name another folder with --data"
         )
 
 

@@ -1,0 +1,22 @@
+"""Prepare a data folder or a database without starting a gateway."""
+
+import asyncio
+
+import typer
+
+from penstock.app import ensure_first_org, open_store_and_vault
+from penstock.clock import Clock
+from penstock.commands.terminal import Config, Data, load_settings
+
+
+def init(data: Data = None, config: Config = None) -> None:
+    """Create the database, the master secret and the first organization, so that keys can be created before the first
+    start.
+    """
+    settings = load_settings(data=data, config=config)
+
+    async def work() -> str:
+        async with open_store_and_vault(settings) as (store, _):
+            return await ensure_first_org(store, settings, Clock())
+
+    typer.echo(asyncio.run(work()))
