@@ -18,7 +18,6 @@ from tests.stories.processes import Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-PASTE = "\ue009v"  # as the protocol writes keys
 IMAGE_WIDTH = "return document.querySelector('.outputs img')?.naturalWidth ?? 0"
 DRAW = """
 const canvas = document.querySelector('#mask');
@@ -222,18 +221,15 @@ def wait_for_form(browser: Browser, task: str) -> None:
 
 
 def copied_code(browser: Browser, language: str) -> str:
-    """The code as it is pasted elsewhere."""
+    """What the button puts on the clipboard."""
+    browser.run("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     browser.press(language, "dialog")
+    current = "return document.querySelector('dialog [aria-pressed=true]').innerText"
+    browser.until(lambda: browser.run(current) == language, f"{language} is not chosen")
     browser.press("Copy", "dialog")
-    browser.until(lambda: "Copied" in browser.text("dialog .snippet"), "it is not copied")
-    browser.run(
-        "const area = document.createElement('textarea'); area.id = 'pasted';"
-        "document.querySelector('dialog').append(area)"
-    )
-    browser.type("#pasted", PASTE)
-    code = browser.value("#pasted")
-    browser.run("document.getElementById('pasted').remove()")
-    return code
+    browser.until(lambda: browser.run("return window.copied") is not None, "it is not copied")
+    browser.until(lambda: "Copied" not in browser.text("dialog .snippet"), "the button stays as it is")
+    return str(browser.run("return window.copied"))
 
 
 def run_code(code: dict[str, str], folder: Path) -> dict[str, str]:

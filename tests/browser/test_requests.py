@@ -1,5 +1,7 @@
 """The list of requests, and the page of one request."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
@@ -10,17 +12,39 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 IMAGE = {"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea", "size": "256x256"}
 
 
+CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}], "user": "customer-7"}
+
+
+def filtered(browser: Browser, rows: str, shown: str, hidden: str) -> Callable[[], bool]:
+    def met() -> bool:
+        text = browser.run(rows)
+        return shown in text and hidden not in text
+
+    return met
+
+
 def test_requests_appear_by_themselves_and_are_filtered(served: Serving, browser: Browser) -> None:
     sign_in(browser, served.url, served.key, "requests")
     browser.until(lambda: "No requests yet" in browser.text("main"), "the empty state is not shown")
     served.call("POST", "/compat/v1/images/generations", IMAGE)
+    served.call("POST", "/compat/v1/chat/completions", CHAT)
     served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
-    browser.until(lambda: "atelier/unknown" in browser.text("table"), "a new request does not appear")
-    assert "2 requests, $0.001" in browser.text("#sum")
+    browser.until(lambda: "3 requests" in browser.text("#sum"), "new requests do not appear")
     browser.fill(browser.labelled("Status"), "rejected")
     browser.until(lambda: "1 requests" in browser.text("#sum"), "the filter does nothing")
     assert "atelier/sketch" not in browser.text("table")
     assert browser.run("return location.hash") == "#/requests?status=rejected"
+    browser.fill(browser.labelled("Status"), "")
+    for label, value, shown, hidden in (
+        ("Kind", "chat", "atelier/echo", "atelier/sketch"),
+        ("Model", "atelier/sketch", "atelier/sketch", "atelier/echo"),
+        ("Provider", "atelier", "atelier/sketch", "atelier/unknown"),
+        ("Search", "customer-7", "atelier/echo", "atelier/sketch"),
+    ):
+        browser.fill(browser.labelled(label), value)
+        rows = "return document.querySelector('tbody').innerText"
+        browser.until(filtered(browser, rows, shown, hidden), f"{label} does nothing")
+        browser.fill(browser.labelled(label), "")
     browser.fill(browser.labelled("Status"), "cancelled")
     browser.press("Remove the filters")
     browser.until(lambda: "atelier/sketch" in browser.text("table"), "the filters are still there")
@@ -36,6 +60,9 @@ def test_the_page_of_a_request_shows_what_was_asked_and_came_back_until_it_is_pu
     browser.until(
         lambda: browser.run("return document.querySelector('#came-back img')?.naturalWidth ?? 0") == 256, "no image"
     )
+    page = browser.text("main")
+    for words in ("256 × 256", "Attempts", "Atelier", "Cost", "$0.001", made["id"]):
+        assert words in page, words
     browser.click("#again")
     browser.until(lambda: browser.has("#run"), "the playground is not opened")
     browser.until(lambda: browser.value(browser.labelled("size")) == "256x256", "the form does not have its values")

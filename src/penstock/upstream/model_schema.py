@@ -60,7 +60,14 @@ def _property(field: Field, row: Param | None) -> dict[str, Any]:
     described |= _known(limits)
     if handling := row.handling if row is not None else field.handling:
         described["x-handling"] = handling
+    if row is not None and (sent_as := _sent_as(field.name, row)):
+        described["x-sent-as"] = sent_as
     return described
+
+
+def _sent_as(name: str, row: Param) -> str | None:
+    """The provider's names for a field; None when it is not sent, or under its own name."""
+    return ", ".join(row.to) if row.to and row.to != (name,) else None
 
 
 def _narrowed(field: Field, row: Param) -> dict[str, Any]:
@@ -99,6 +106,8 @@ def _provider_property(row: Param) -> dict[str, Any]:
         described["type"] = "string"
     described |= _known(_limits(row))
     described["x-handling"] = row.handling
+    if sent_as := _sent_as(row.name, row):
+        described["x-sent-as"] = sent_as
     return described
 
 

@@ -8,7 +8,18 @@ import pytest
 from penstock.atelier import table
 from penstock.fields import TABLES
 from penstock.providers import discover, openai_compatible
-from penstock.providers.spec import Operation, Param, Result, converted, emulated, fixed, ignored, passthrough, refused
+from penstock.providers.spec import (
+    Operation,
+    Param,
+    Result,
+    converted,
+    emulated,
+    fixed,
+    ignored,
+    passthrough,
+    refused,
+    renamed,
+)
 from penstock.upstream import model_schema
 
 
@@ -70,6 +81,19 @@ def test_images_and_durations_have_several_types() -> None:
 def test_the_models_table_narrows_the_limits(row: Param, name: str, narrowed: dict[str, Any]) -> None:
     shown = properties(op(row))[name]
     assert {key: shown.get(key) for key in narrowed} == narrowed
+
+
+def test_the_providers_name_for_a_field_is_shown_where_it_differs() -> None:
+    rows = (
+        renamed("prompt", to="input.text"),
+        converted("frame", to=("width", "height"), convert=str),
+        converted("user", to="user", convert=str),
+        emulated("n"),
+        renamed("seed", to="random_seed"),
+    )
+    shown = properties(op(*rows))
+    expected = {"prompt": "input.text", "size": "width, height", "user": None, "n": None, "seed": "random_seed"}
+    assert {name: shown[name].get("x-sent-as") for name in expected} == expected
 
 
 def test_only_size_has_the_default_of_the_frame() -> None:

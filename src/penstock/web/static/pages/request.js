@@ -130,10 +130,8 @@ export function RequestPage({ id }) {
   const loaded = useData(async (signal) => {
     const record = await ask(`/v1/requests/${encodeURIComponent(id)}`, { signal });
     const payload = await ask(`/v1/requests/${record.id}/payloads`, { signal });
-    const result = record.status === "completed" && record.modality ? await ask(`/compat/v1/${record.modality}s/${record.id}`, { signal }).catch(() => null) : null;
-    const outputs = result?.outputs ?? (result?.output ? [result.output] : (result?.data ?? []).map(({ url }) => ({ url, content_type: `image/${result.output_format}` })));
     setDone(!isOpen(record));
-    return { record: { progress: null, ...record, outputs: outputs.filter(({ url }) => url).map((output) => ({ id: output.url, ...output })) }, payload };
+    return { record, payload };
   }, [id, done], { every: done ? 0 : REFRESH_MS });
   return html`<div class="page">${!loaded.data && html`<${Head} title="Request" back=${{ href: address("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data} reload=${loaded.reload} />`}<//></div>`;
 }

@@ -1,16 +1,17 @@
-// The list of requests: filters in the address, live updates, export as CSV.
+// The list of requests: filters in the address, live updates.
 
-import { once, useData } from "../data.js";
+import { models, once, useData } from "../data.js";
 import { count, duration, money } from "../format.js";
 import { Empty, Head, Loaded, Panel, SelectField, TextField } from "../parts/controls.js";
-import { Status, STATUSES, When } from "../parts/status.js";
+import { KINDS, Status, STATUSES, When } from "../parts/status.js";
 import { Pager, Table, usePages } from "../parts/table.js";
 import { address, replaceQuery } from "../route.js";
-import { html, useEffect, useRef } from "../view.js";
+import { html, useEffect, useRef, useState } from "../view.js";
 import { RequestPage } from "./request.js";
 
 const REFRESH_MS = 3000;
-const NAMES = ["status", "key_id", "created_after", "created_before"];
+const NAMES = ["status", "kind", "model", "provider", "key_id", "created_after", "created_before", "search"];
+const TYPING_MS = 300;
 
 const any = (options) => [["", "Any"], ...options];
 
@@ -23,23 +24,38 @@ function asked(query) {
 }
 
 function Filters({ query, onChange }) {
-  const choices = useData(() => once("/v1/keys?limit=100"));
-  const keys = choices.data?.data ?? [];
+  const choices = useData(async () => {
+    const [known, keys] = await Promise.all([models(), once("/v1/keys?limit=100")]);
+    return { models: known, keys: keys.data, providers: [...new Set(known.flatMap((model) => model.providers))] };
+  });
+  const { models: known = [], keys = [], providers = [] } = choices.data ?? {};
+  const [search, setSearch] = useState(query.get("search") ?? "");
+  useEffect(() => {
+    const timer = setTimeout(() => { if (search !== (query.get("search") ?? "")) onChange("search", search.trim()); }, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [search]);
   const field = (name, label, options) => html`<${SelectField} label=${label} value=${query.get(name) ?? ""} options=${any(options)} onInput=${(value) => onChange(name, value)} />`;
-  return html`<div class="filters" role="search" aria-label="Filter requests">
+  return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || NAMES.some((name) => query.get(name))}><summary>Filters</summary>
+  <div class="filters" role="search" aria-label="Filter requests">
+    <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Id or user" />
     ${field("status", "Status", Object.entries(STATUSES).map(([status, [words]]) => [status, words]))}
+    ${field("kind", "Kind", Object.entries(KINDS))}
+    ${field("model", "Model", known.map(({ id }) => [id, id]))}
+    ${field("provider", "Provider", providers.map((id) => [id, id]))}
     ${field("key_id", "Key", keys.map(({ id, name, last_four: four }) => [id, `${name || "no name"} …${four}`]))}
     <${TextField} label="From" type="date" value=${query.get("created_after") ?? ""} onInput=${(value) => onChange("created_after", value)} />
     <${TextField} label="To" type="date" value=${query.get("created_before") ?? ""} onInput=${(value) => onChange("created_before", value)} />
-  </div>`;
+  </div></details>`;
 }
 
 const COLUMNS = [
   { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)} aria-label=${`Request ${id}`}><${When} at=${at} /></a>` },
   { name: "Status", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Model", kind: "words", cell: ({ model }) => model ?? html`<span class="soft">none</span>` },
-  { name: "Key", kind: "words", cell: ({ key_id: id }) => (id ? `…${id.slice(-4)}` : "") },
-  { name: "Duration", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+  { name: "Kind", kind: "spare", cell: ({ kind }) => KINDS[kind] ?? "" },
+  { name: "Provider", kind: "spare", cell: ({ provider }) => provider ?? "" },
+  { name: "Key", kind: "words spare", cell: ({ key_name: name, key_id: id }) => name || (id ? `…${id.slice(-4)}` : "") },
+  { name: "Duration", kind: "number spare", cell: ({ duration_ms: ms }) => duration(ms) },
   { name: "Cost", kind: "number", cell: ({ cost }) => money(cost) },
 ];
 

@@ -112,28 +112,28 @@ export function Confirm({ title, question, verb, action, onClose }) {
 }
 
 export function CopyButton({ text, label = "Copy", kind = "small" }) {
-  const [copied, setCopied] = useState(false);
+  const [result, setResult] = useState(null);
   async function copy() {
-    await copyText(typeof text === "function" ? text() : text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
+    const done = await copyText(typeof text === "function" ? text() : text);
+    setResult(done ? "Copied" : "Cannot copy here");
+    setTimeout(() => setResult(null), 1500);
   }
   return html`<button type="button" class=${`button ${kind}`} onClick=${copy}>
-    <${Icon} name=${copied ? "check" : "copy"} /><span aria-live="polite">${copied ? "Copied" : label}</span></button>`;
+    <${Icon} name=${result === "Copied" ? "check" : "copy"} /><span aria-live="polite">${result ?? label}</span></button>`;
 }
 
-// Works on plain http too, where the browser has no clipboard for scripts.
+// Returns whether it worked. On plain http the browser has no clipboard for scripts, only the older command.
 async function copyText(text) {
-  if (navigator.clipboard) {
-    try {
-      return await navigator.clipboard.writeText(text);
-    } catch { /* not allowed: as below */ }
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    (document.querySelector("dialog[open]") ?? document.body).append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
   }
-  const area = document.createElement("textarea");
-  area.value = text;
-  (document.querySelector("dialog[open]") ?? document.body).append(area);
-  area.select();
-  document.execCommand("copy");
-  area.remove();
-  return undefined;
 }

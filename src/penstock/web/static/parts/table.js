@@ -4,7 +4,7 @@ import { useData } from "../data.js";
 import { ask, withQuery } from "../gateway.js";
 import { html, useEffect, useState } from "../view.js";
 
-// A column: { name, cell(row), kind: "number" | "words" | undefined, hidden: only heard }.
+// A column: { name, cell(row), kind: "number", "words" or "spare" (not shown on a narrow screen), quiet: the name is only heard }.
 export function Table({ label, columns, rows, rowKey, rowClass }) {
   return html`<div class="scroller" tabindex="0" role="region" aria-label=${label}><table>
     <caption class="only-heard">${label}</caption>
@@ -31,6 +31,6 @@ export function Pager({ of: { data, turn } }) {
 }
 
 export function Facts({ of }) {
-  const rows = of.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== "");
+  const rows = of.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== "" && row[1] !== false);
   return html`<dl class="facts">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

@@ -6,6 +6,8 @@ import { Dialog, Empty, Loaded } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 
+const MOST_OFFERED = 24;
+
 // An input: `source` is what is sent, a data URI or an https URL; `preview` is what is shown.
 export function fromFile(file) {
   return new Promise((resolve, reject) => {
@@ -27,10 +29,9 @@ export async function fromStored(url) {
 
 function EarlierResults({ onPick, onClose }) {
   const found = useData(async (signal) => {
-    const { data } = await ask("/v1/requests?limit=40&status=completed", { signal });
-    const images = data.filter((request) => request.modality === "image").slice(0, 12);
-    const results = await Promise.all(images.map((request) => ask(`/compat/v1/images/${request.id}`, { signal }).catch(() => null)));
-    return results.flatMap((result) => (result?.data ?? []).filter(({ url }) => url).map(({ url }) => url));
+    const { data } = await ask("/v1/requests?limit=60&status=completed", { signal });
+    const images = data.flatMap(({ outputs }) => outputs).filter(({ content_type: type }) => type.startsWith("image/"));
+    return images.slice(0, MOST_OFFERED).map(({ url }) => url);
   });
   return html`<${Dialog} title="Earlier results" wide onClose=${onClose}>
     <${Loaded} of=${found}>${(urls) => (urls.length === 0
