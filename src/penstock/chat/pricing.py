@@ -99,7 +99,7 @@ def cost_lines(model: Model, usage: Usage) -> tuple[CostLine, ...]:
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
     """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
     return Usage(
-        prompt_tokens=max(1, chat.max_text_tokens // _BYTES_PER_TOKEN) + len(chat.images) * _TOKENS_PER_IMAGE,
+        prompt_tokens=max(1, chat.prompt_bytes // _BYTES_PER_TOKEN) + len(chat.images) * _TOKENS_PER_IMAGE,
         completion_tokens=output_tokens + output_bytes // _BYTES_PER_TOKEN,
     )
 

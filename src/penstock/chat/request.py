@@ -30,6 +30,7 @@ _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
 _MAX_TOKENS_PER_MESSAGE = 16  # for its role and delimiters
 _MAX_TOKENS_FOR_TOOLS = 1000  # to tell the model how tools are called
+_IN_PROMPT = ("tools", "functions", "response_format")  # which providers put into the prompt, beside the messages
 _DATA_URI = re.compile(r"data:image/(?:png|jpe?g|webp|gif|avif|heic|heif);base64,", re.IGNORECASE)
 # Further fields of a part that name a file. Some servers read them whatever the type of the part is, and would fetch
 # URLs that nobody checked.
@@ -62,6 +63,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     wants_usage: bool
     images: tuple[ChatImage, ...]
     max_text_tokens: int  # the most that everything in the body but its images can be
+    prompt_bytes: int  # of the text that a model reads in any case
     token_limit: int | None  # the caller's limit for one choice
     choices: int
 
@@ -97,6 +99,7 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         wants_usage=bool(body.get("stream_options")) and body["stream_options"].get("include_usage") is True,
         images=tuple(images),
         max_text_tokens=_max_text_tokens(body, text_bytes),
+        prompt_bytes=text_bytes + sum(_json_size(body[name]) for name in _IN_PROMPT if body.get(name)),
         token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
     )

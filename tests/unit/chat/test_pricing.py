@@ -31,6 +31,7 @@ def chat_request(
         wants_usage=False,
         images=tuple(ChatImage(0, number, "data:image/png;base64,") for number in range(images)),
         max_text_tokens=max_text_tokens,
+        prompt_bytes=40,
         token_limit=token_limit,
         choices=choices,
     )
@@ -95,9 +96,9 @@ def test_a_reported_cost_wins_over_the_price() -> None:
 
 def test_usage_is_estimated_by_sizes() -> None:
     by_events = estimated_usage(chat_request(100), output_tokens=7)
-    assert (by_events.input, by_events.output) == (25, 7)
+    assert (by_events.input, by_events.output) == (10, 7)
     by_bytes = estimated_usage(chat_request(100, images=2), output_bytes=40)
-    assert (by_bytes.input, by_bytes.output) == (25 + 2000, 10)
+    assert (by_bytes.input, by_bytes.output) == (10 + 2000, 10)
 
 
 def test_images_are_priced_as_the_model_counts_them() -> None:

@@ -357,6 +357,15 @@ def test_all_text_of_the_body_counts_a_token_for_each_byte(body: dict[str, Any])
     assert len(LONG.encode()) - len("hello") <= added <= len(LONG.encode()) + 1200
 
 
+def test_only_what_a_model_reads_counts_as_its_prompt() -> None:
+    plain = chat_request()
+    assert plain.prompt_bytes == len("hello")
+    unread = chat_request(user=LONG[:500], stop=[LONG], temperature=0.5, max_tokens=20, stream=True)
+    assert unread.prompt_bytes == plain.prompt_bytes
+    tools = [{"type": "function", "function": {"name": "look", "description": LONG}}]
+    assert chat_request(tools=tools).prompt_bytes >= len(LONG.encode())
+
+
 def test_the_bytes_of_images_are_no_text() -> None:
     """What an image costs depends on the model: see `max_image_tokens`."""
     plain = chat_request()
