@@ -40,6 +40,11 @@ ASYNCIO = str(Path(asyncio.__file__).parent)
 CREATED: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--organizations", type=int, default=5, help="How many organizations to play through a model.")
+    parser.addoption("--steps", type=int, default=8, help="How many steps each organization of the model makes.")
+
+
 def pytest_configure() -> None:
     """Write log lines as plain text: rendering tracebacks in colour takes longer than most tests."""
     plainly = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
