@@ -20,6 +20,7 @@ SHORT_OPTIONS = {
     "chat": ["--short"],
     "videos": ["--short"],
     "streams": ["--short"],
+    "neighbours": ["--short"],
     "mixed": ["--short"],
 }
 
