@@ -164,18 +164,31 @@ class SqliteStore:
             self._slow_allowed.set()
 
     async def backup(self, path: Path) -> None:
-        """Copy page by page between commits. SQLite copies pages again that change meanwhile."""
+        """Copy page by page between commits. SQLite copies pages again that change meanwhile.
+
+        When the caller is cancelled, the copy is given up after the step that is running, and its file is removed.
+        """
+        stop = asyncio.Event()
+        copying = asyncio.ensure_future(self._copy_to(path, stop))
+        try:
+            await asyncio.shield(copying)
+        finally:
+            stop.set()
+            await asyncio.wait([copying])
+
+    async def _copy_to(self, path: Path, stop: asyncio.Event) -> None:
         partial = path.with_name(path.name + ".partial")
         try:
             copy = await asyncio.to_thread(_start_backup, partial, path)
             try:
                 backup = await self._writer.between(lambda session: copy.backup("main", session.connection, "main"))
                 try:
-                    while not backup.done:
+                    while not (backup.done or stop.is_set()):
                         await self._writer.between(lambda _: backup.step(BACKUP_PAGES))
                 finally:
                     await self._writer.between(lambda _: backup.close(True))
-                await asyncio.to_thread(_finish_backup, copy, partial, path)
+                if not stop.is_set():
+                    await asyncio.to_thread(_finish_backup, copy, partial, path)
             finally:
                 await asyncio.to_thread(_drop_partial, copy, partial)
         except (OSError, apsw.Error) as error:

@@ -110,7 +110,7 @@ def test_a_second_image_goes_into_the_mask_of_the_first() -> None:
 def test_several_images_become_one_sheet(count: int) -> None:
     colours = [(10 * n, 200 - 10 * n, 120) for n in range(count)]
     sources = [Image.new("RGB", (60 + 7 * n, 50), colour) for n, colour in enumerate(colours)]
-    sheet = edit(sources, "collage", size=(640, 480)).convert("RGB")
+    sheet = edit(sources, "collage", size=(320, 240)).convert("RGB")
     seen = {colour for _, colour in sheet.getcolors(sheet.width * sheet.height) or []}
     assert set(colours) <= seen
 
