@@ -21,6 +21,7 @@ from penstock.accounts.keys import SCOPES, Keys
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
+from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock, cancel_and_wait
 from penstock.gateway import Gateway
 from penstock.generations import orphans, payloads
@@ -120,7 +121,8 @@ async def build_gateway(
             store=store,
             keys=Keys(store, vault, clock),
             requests=Requests(store, clock, chat_settlement.catch_up),
-            balances=Balances(store, chat_settlement.catch_up),
+            usage=UsageReports(store, chat_settlement.catch_up),
+            balances=Balances(store, clock, chat_settlement.catch_up),
             catalog=catalog,
             health=Health(clock),
             upstream=Upstream(http_client, local_servers, settings),

@@ -7,6 +7,7 @@ from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
 from penstock.accounts.keys import Keys
 from penstock.accounts.requests import Requests
+from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
 from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
@@ -35,6 +36,7 @@ class Gateway:
     store: Store
     keys: Keys
     requests: Requests
+    usage: UsageReports
     balances: Balances
     catalog: Catalog
     health: Health

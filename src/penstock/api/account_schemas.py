@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from penstock.accounts.keys import SCOPES
 from penstock.accounts.requests import KINDS, STATUSES
+from penstock.accounts.usage import BUCKETS, GROUPS
 from penstock.api.schema_parts import (
     FLAG,
     INTEGER,
@@ -128,6 +129,48 @@ _BALANCE = closed_object(
         "object": always("balance"),
         "billing_type": one_of("prepaid", "postpaid"),
         "available": closed_object({"amount": or_null(NUMBER), "currency": always("usd")}),
+        "held": MONEY,
+        "pace": closed_object({"days": NUMBER, "spent": MONEY, "per_day": MONEY, "days_left": or_null(NUMBER)}),
+    }
+)
+_FIGURES = {
+    "requests": INTEGER,
+    "completed": INTEGER,
+    "failed": INTEGER,
+    "rejected": INTEGER,
+    "cancelled": INTEGER,
+    "open": INTEGER,
+    "success_rate": or_null(NUMBER),
+    "cost": MONEY,
+    "input_tokens": INTEGER,
+    "output_tokens": INTEGER,
+    "latency_ms": closed_object({"p50": or_null(INTEGER), "p95": or_null(INTEGER)}),
+}
+_USAGE_GROUP = closed_object({"group": or_null(TEXT), "name": or_null(TEXT), **_FIGURES})
+_USAGE = closed_object(
+    {
+        "object": always("usage"),
+        "bucket": one_of(*BUCKETS),
+        "group_by": or_null(one_of(*GROUPS)),
+        "start": TIME,
+        "end": TIME,
+        "currency": always("usd"),
+        "total": closed_object(_FIGURES),
+        "groups": array(_USAGE_GROUP),
+        "data": array(closed_object({"start": TIME, "end": TIME, **_FIGURES, "groups": array(_USAGE_GROUP)})),
+    }
+)
+_FAILURE = closed_object(
+    {
+        "object": always("failure"),
+        "error_code": or_null(TEXT),
+        "status": one_of("upstream_failure", "rejected"),
+        "model": or_null(TEXT),
+        "provider": or_null(TEXT),
+        "count": INTEGER,
+        "last_at": TIME,
+        "last_request_id": TEXT,
+        "message": or_null(TEXT),
     }
 )
 _PAYLOADS = closed_object(
@@ -205,6 +248,9 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "OwnKey": closed_object({**_KEY, "scopes": array(one_of(*SCOPES))}),
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
+    "Usage": _USAGE,
+    "Failure": _FAILURE,
+    "FailureList": list_of("Failure", pages=False),
     "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
     "Payloads": _PAYLOADS,
     "Purged": _PURGED,

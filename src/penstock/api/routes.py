@@ -17,6 +17,7 @@ from penstock.api import (
     providers,
     recordings,
     requests,
+    usage,
     webhooks,
 )
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
@@ -25,6 +26,7 @@ from penstock.api.models import MODELS_QUERY
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
+from penstock.api.usage import FAILURES_QUERY, USAGE_QUERY
 from penstock.chat import endpoint
 from penstock.fields import CHAT, EDIT, IMAGE, VIDEO
 from penstock.gateway import Gateway
@@ -72,6 +74,9 @@ ROUTES: tuple[Route, ...] = (
           gives="Payloads"),
     Route("DELETE", "/v1/requests/{request_id}/payloads", purge, "Purge the payloads of a request",
           gives="Purged"),
+    Route("GET", "/v1/usage", usage.retrieve_usage, "Sum up requests over time", query=USAGE_QUERY, gives="Usage"),
+    Route("GET", "/v1/usage/failures", usage.list_failures, "List the most frequent failures",
+          query=FAILURES_QUERY, gives="FailureList"),
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),

@@ -4,6 +4,9 @@ from decimal import Decimal
 
 from penstock.accounts import transfers
 from penstock.accounts.balances import Balances
+from penstock.accounts.requests import Usage, count_usage
+from penstock.clock import ManualClock
+from penstock.schema import SLOT_MS
 from penstock.store.base import Store, Transaction
 from penstock.values import nanos, new_id
 from tests.databases import Database
@@ -26,21 +29,44 @@ async def create_org(store: Store, billing: str, credit_usd: str, hold_usd: str)
 async def test_a_prepaid_balance_is_what_is_available_in_dollars(database: Database) -> None:
     async with database.open() as store:
         org_id = await create_org(store, "prepaid", "12.345", "0.005")
-        assert await Balances(store).get(org_id) == {
+        assert await Balances(store, ManualClock(NOW)).get(org_id) == {
             "object": "balance",
             "billing_type": "prepaid",
             "available": {"amount": Decimal("12.34"), "currency": "usd"},
+            "held": Decimal("0.005"),
+            "pace": {"days": 7.0, "spent": 0, "per_day": 0, "days_left": None},
         }
 
 
 async def test_a_postpaid_balance_has_no_amount(database: Database) -> None:
     async with database.open() as store:
         org_id = await create_org(store, "postpaid", "0", "5")
-        assert await Balances(store).get(org_id) == {
-            "object": "balance",
-            "billing_type": "postpaid",
-            "available": {"amount": None, "currency": "usd"},
-        }
+        balance = await Balances(store, ManualClock(NOW)).get(org_id)
+        assert (balance["billing_type"], balance["available"]) == ("postpaid", {"amount": None, "currency": "usd"})
+        assert balance["pace"]["days_left"] is None
+
+
+async def test_the_pace_says_how_long_the_balance_lasts(database: Database) -> None:
+    """An organization that is younger than a week is judged by its own age, and by a day at least."""
+    day = 86_400_000
+    async with database.open() as store:
+        org_id = await create_org(store, "prepaid", "10", "0")
+        balances = Balances(store, clock := ManualClock(NOW))
+
+        async def spend(usd: str) -> None:
+            usage = Usage(org_id, "key_a", "completed", clock.now_ms() // SLOT_MS, nanos(usd))
+            await store.write(lambda tx: count_usage(tx, [usage]))
+
+        await spend("2")
+        pace = (await balances.get(org_id))["pace"]
+        assert pace == {"days": 1.0, "spent": Decimal(2), "per_day": Decimal(2), "days_left": 5.0}
+        clock.advance(2 * day // 1000 - NOW % SLOT_MS // 1000)
+        await spend("2")
+        pace = (await balances.get(org_id))["pace"]
+        assert pace == {"days": 2.0, "spent": Decimal(4), "per_day": Decimal(2), "days_left": 5.0}
+        clock.advance(6 * day // 1000)
+        pace = (await balances.get(org_id))["pace"]
+        assert (pace["days"], pace["spent"], pace["days_left"]) == (7.0, Decimal(2), 35.0), "only the last week counts"
 
 
 async def test_waiting_charges_are_written_first(database: Database) -> None:
@@ -51,5 +77,5 @@ async def test_waiting_charges_are_written_first(database: Database) -> None:
             charge = (org_id, new_id("req", NOW), nanos("0.25"))
             await store.write(lambda tx: transfers.capture_reserved(tx, [charge], NOW))
 
-        shown = await Balances(store, catch_up).get(org_id)
+        shown = await Balances(store, ManualClock(NOW), catch_up).get(org_id)
         assert shown["available"]["amount"] == Decimal("0.75")

@@ -1,0 +1,72 @@
+"""Show usage over time and the most frequent failures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.accounts.requests import KINDS
+from penstock.accounts.usage import BUCKETS, DEFAULT_DAYS, GROUPS, MAX_BUCKETS, UsageFilters
+from penstock.api import query
+from penstock.api.paging import LIMIT
+from penstock.api.route import Query
+from penstock.gateway import Gateway
+from penstock.schema import Call, Response
+
+_DAY_MS = 86_400_000
+_LAST_MS = 2**47  # in the year 6429; dates end in 9999
+_FILTERS = (
+    Query(name="key_id", about="Made with this key."),
+    Query(name="model", about="Of this model, by the name in the call."),
+    Query(name="provider", about="Served by this provider, or last sent to it."),
+    Query(name="kind", one_of=KINDS, about="Of this kind."),
+    Query(name="user", about="Of this end user."),
+)
+_BEFORE = Query(name="created_before", type="time", about="Created at this moment or earlier; by default now.")
+USAGE_QUERY = (
+    Query(
+        name="created_after",
+        type="time",
+        about=f"Created at this moment or later; by default {DEFAULT_DAYS} days before the end.",
+    ),
+    _BEFORE,
+    Query(
+        name="bucket",
+        one_of=BUCKETS,
+        default="day",
+        about=f"Length of a bucket of time in UTC; at most {MAX_BUCKETS} buckets.",
+    ),
+    Query(name="group_by", one_of=GROUPS, about="Also show the figures of each model, provider, key or kind."),
+    *_FILTERS,
+)
+FAILURES_QUERY = (
+    LIMIT,
+    Query(name="created_after", type="time", about="Created at this moment or later; by default a day before the end."),
+    _BEFORE,
+    *_FILTERS,
+)
+
+
+async def retrieve_usage(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(USAGE_QUERY, call.query)
+    filters = _filters(gateway, asked, DEFAULT_DAYS)
+    return Response(json=await gateway.usage.report(call.caller.org_id, filters, asked["bucket"], asked["group_by"]))
+
+
+async def list_failures(gateway: Gateway, call: Call) -> Response:
+    asked = query.read(FAILURES_QUERY, call.query)
+    failures = await gateway.usage.list_failures(call.caller.org_id, _filters(gateway, asked, 1), asked["limit"])
+    return Response(json={"object": "list", "data": failures})
+
+
+def _filters(gateway: Gateway, asked: Mapping[str, Any], days: int) -> UsageFilters:
+    before_ms = asked["created_before"]
+    end_ms = min(gateway.clock.now_ms() if before_ms is None else before_ms, _LAST_MS) + 1
+    after_ms = asked["created_after"]
+    return UsageFilters(
+        start_ms=max(0, end_ms - days * _DAY_MS) if after_ms is None else max(0, after_ms),
+        end_ms=end_ms,
+        key_id=asked["key_id"],
+        model=asked["model"],
+        provider=asked["provider"],
+        kind=asked["kind"],
+        user=asked["user"],
+    )

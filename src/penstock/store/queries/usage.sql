@@ -1,0 +1,58 @@
+-- Usage over time. :buckets is a JSON list of buckets of time, each with the first id in it, the first id after it, and the
+-- milliseconds at which it begins.
+
+-- name: sum_usage [sqlite]
+-- Requests, costs and tokens in each bucket by status and, if :group_by is given, by model, provider, key or kind; and the
+-- durations as a JSON list. The join makes each bucket a range of the primary key.
+SELECT b.key AS bucket,
+    CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
+        WHEN 'kind' THEN r.kind END AS name,
+    r.status, COUNT(*) AS count, SUM(r.cost) AS cost,
+    COALESCE(SUM(r.input_tokens), 0) AS input_tokens, COALESCE(SUM(r.output_tokens), 0) AS output_tokens,
+    json_group_array(r.duration_ms) AS durations
+FROM json_each(:buckets) AS b
+CROSS JOIN requests AS r ON r.org_id = :org_id AND r.id >= b.value ->> 0 AND r.id < b.value ->> 1
+WHERE +r.id >= :low AND +r.id < :high  -- with a plus these do not replace the range of the bucket
+    AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+GROUP BY 1, 2, 3;
+
+-- name: sum_usage [postgres]
+-- The same from one range of the primary key: Postgres finds the bucket of a time by bisection.
+WITH starts AS MATERIALIZED (
+    SELECT array_agg(CAST(b.value ->> 2 AS BIGINT) ORDER BY b.number) AS list
+    FROM json_array_elements(CAST(:buckets AS json)) WITH ORDINALITY AS b (value, number)
+)
+SELECT width_bucket(r.created_at_ms, starts.list) - 1 AS bucket,
+    CASE CAST(:group_by AS TEXT) WHEN 'model' THEN r.model WHEN 'provider' THEN r.provider WHEN 'key' THEN r.key_id
+        WHEN 'kind' THEN r.kind END AS name,
+    r.status, COUNT(*) AS count, SUM(r.cost) AS cost, COALESCE(SUM(r.input_tokens), 0) AS input_tokens,
+    COALESCE(SUM(r.output_tokens), 0) AS output_tokens, CAST(json_agg(r.duration_ms) AS TEXT) AS durations
+FROM requests AS r CROSS JOIN starts
+WHERE r.org_id = :org_id AND r.id >= :low AND r.id < :high
+    AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
+    AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
+    AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+GROUP BY 1, 2, 3;
+
+-- name: count_failures
+-- The most frequent failures between two ids, with the newest request of each.
+SELECT f.error_code, f.status, f.model, f.provider, f.count, f.last_id, r.error_message, r.created_at_ms
+FROM (
+    SELECT r.error_code, r.status, r.model, r.provider, COUNT(*) AS count, MAX(r.id) AS last_id
+    FROM requests AS r INDEXED BY requests_by_status
+    WHERE r.org_id = :org_id AND r.status IN ('upstream_failure', 'rejected') AND r.id > :low AND r.id < :high
+        AND (CAST(:key_id AS TEXT) IS NULL OR r.key_id = :key_id) AND (CAST(:model AS TEXT) IS NULL OR r.model = :model)
+        AND (CAST(:provider AS TEXT) IS NULL OR r.provider = :provider)
+        AND (CAST(:kind AS TEXT) IS NULL OR r.kind = :kind) AND (CAST(:end_user AS TEXT) IS NULL OR r.end_user = :end_user)
+    GROUP BY 1, 2, 3, 4 ORDER BY count DESC, last_id DESC LIMIT :limit
+) AS f JOIN requests AS r ON r.org_id = :org_id AND r.id = f.last_id
+ORDER BY f.count DESC, f.last_id DESC;
+
+-- name: sum_pace
+-- What an organization spent since a slot, and the first slot in which it had a request.
+SELECT
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = '' AND status = '' AND slot >= :first) AS spent,
+    (SELECT MIN(slot) FROM usage_slots WHERE org_id = :org_id AND key_id = '' AND status = '') AS first_slot;
