@@ -127,7 +127,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 4096
     poll_seconds_max: Annotated[Seconds, Meta(description="Longest pause between two polls of a job.")] = 60.0
     lease_seconds: Annotated[
-        Seconds, Meta(description="After how long without a renewed lease another worker takes over a job.")
+        Seconds,
+        Meta(
+            description="Within this time after a worker died, another one goes on with its jobs. A worker that cannot "
+            "write to the database for half of this time may lose its jobs to another."
+        ),
     ] = 30.0
     concurrent_jobs: Annotated[Count, Meta(description="Most generations that one process runs at a time.")] = 10_000
 

@@ -268,7 +268,7 @@ class _Attempt:
 
     def _pause_seconds(self, rounds: int, seconds: float) -> float:
         """A pause of about `seconds`. The first pause of a resumed job is random, so that a restart with thousands of
-        jobs does not poll them all at once; a suspect does not wait, because other jobs wait for its trial.
+        jobs does not poll them all at once; a suspect does not wait, because its trial must be short.
         """
         if not self.job.attempts or rounds > 1:
             return seconds * random.uniform(_PAUSE_FACTOR_MIN, _PAUSE_FACTOR_MAX)  # noqa: S311 - guards nothing

@@ -170,7 +170,7 @@ async def confirm_survival(gateway: Gateway, job: Job) -> None:
     if job.running.lease.crashes:
         await gateway.store.write(lambda tx: check_lease(tx, job, is_progress=True))
         job.running.forget_crashes()
-    job.running.end_trial()
+    job.running.mark_survived()
 
 
 async def record_attempt(

@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from penstock.clock import Clock
 from penstock.errors import StorageUnavailable
-from penstock.jobs.leases import Jobs
+from penstock.jobs.leases import LEASE_PART, LOOK_PART, RENEWAL_PART, Jobs
 from penstock.settings import Settings
 from penstock.store.base import ConstraintViolated, Row, Store
 from penstock.store.postgres import connection_string
@@ -172,13 +172,13 @@ class Cluster:
             self._app,
             queues=[QUEUE],
             concurrency=self._settings.concurrent_jobs,
-            fetch_job_polling_interval=_LOOK_SECONDS,
+            fetch_job_polling_interval=min(_LOOK_SECONDS, seconds * LOOK_PART),
             abort_job_polling_interval=_NEVER_SECONDS,
             shutdown_graceful_timeout=0,
             delete_jobs="always",
             install_signal_handlers=False,
-            update_heartbeat_interval=seconds / 3,
-            stalled_worker_timeout=seconds * 4 / 3,
+            update_heartbeat_interval=seconds * RENEWAL_PART,
+            stalled_worker_timeout=seconds * LEASE_PART,
         )
 
     async def stop(self) -> None:
@@ -197,7 +197,7 @@ class Cluster:
     async def rescue(self) -> int:
         """Put back the jobs of dead workers, and queue generations that nobody runs and that are not in the queue."""
         manager = self._app.job_manager
-        seconds = self._settings.lease_seconds * 4 / 3  # the leases have expired by then
+        seconds = self._settings.lease_seconds * LEASE_PART  # the leases have expired by then
         stalled = list(await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds))
         for job in stalled:
             await manager.retry_job(job)

@@ -1,10 +1,10 @@
 """Run accepted generations to their end: one worker at a time, and again after a crash."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 import msgspec
 import structlog
@@ -12,14 +12,21 @@ import structlog
 from penstock.clock import Clock, cancel_and_wait
 from penstock.errors import StorageUnavailable
 from penstock.jobs.running import SUSPECT_CRASHES, Lease, LeaseLost, RunningJob
+from penstock.jobs.trials import Trials
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 
 log = structlog.get_logger()
-_TRIAL_SECONDS = 60.0  # a process that lives this long with a suspect was not killed by it
-_HEAD_START_SECONDS = 2.0  # how long the suspects, all together, may delay the other jobs of a new process
 _CLAIMS_AT_ONCE = 500
 _RENEWALS_AT_ONCE = 1000
+# Parts of `lease_seconds`: how long a lease lasts, how often it is renewed, and how often workers look for jobs that
+# nobody runs. The sum of a lease and three looks, of which the queue takes one, is below one: another worker goes on
+# within `lease_seconds` after a crash.
+LEASE_PART = 2 / 3
+RENEWAL_PART = 1 / 6
+LOOK_PART = 1 / 12
+_LOOKS_PER_RENEWAL = round(RENEWAL_PART / LOOK_PART)
+_RENEWALS_BEFORE_RESCUE = 2
 _BEYOND_ALL_LEASES_MS = 2**62
 
 Run = Callable[[RunningJob], Awaitable[None]]
@@ -34,16 +41,17 @@ class Jobs:
     unfinished. On Postgres videos go through a queue, written in the transaction that accepts them; see `cluster`.
 
     A generation may crash the process that works on it, and must not do so for ever. A worker that stops in good order
-    gives its leases back. So an expired lease was lost in a crash, and claiming it counts one. The count goes back to
-    zero when the job makes progress that cannot be made twice, or when a round of polling is survived. After five
-    crashes in a row the generation fails.
+    gives its leases back. So an expired lease was lost in a crash, and claiming it counts one; a worker that was only
+    slow takes it off again when it finds that its lease is gone. The count goes back to zero when the job makes
+    progress that cannot be made twice, or when a round of polling is survived. After five crashes in a row the
+    generation fails.
 
     A process that crashes takes all its jobs with it and cannot tell which one was the cause. So from the second crash
-    on a generation is a suspect. Each process tries one suspect at a time, before other jobs if it has just started,
-    and does not claim suspects that wait. If the process crashes, only the suspect on trial counts a crash; if it
-    survives, that suspect is cleared. So one bad generation costs two crashes together with all others and three
-    alone. One that is not yet suspect can crash the process twice while another is on trial, which is not enough to
-    fail that other one.
+    on a generation is a suspect. Each process tries one suspect at a time, the one with the fewest crashes first, after
+    it has lived for a few seconds; it does not claim suspects that wait. If the process crashes, only the suspect on
+    trial counts a crash. If it survives, that suspect is cleared. So one bad generation costs two crashes together with
+    all others and three alone. One that is not yet suspect can crash the process twice while another is on trial, which
+    is not enough to fail that other one.
     """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
@@ -53,9 +61,10 @@ class Jobs:
         self._running: dict[str, RunningJob] = {}
         self._run: Run | None = None
         self._rescue: Callable[[], Awaitable[int]] = self.resume
-        self._trial = asyncio.Lock()
-        self._suspects: dict[str, asyncio.Task[None]] = {}
+        self._trials = Trials(clock, self._start_next_suspect)
         self._waiting: set[str] = set()  # suspects that wait for their trial
+        self._is_alone = False
+        self._tried: set[str] = set()  # suspects that were started since the trials began
         self.is_stopping = False
 
     def run_with(self, run: Run) -> None:
@@ -74,7 +83,7 @@ class Jobs:
     @property
     def lease_until_ms(self) -> int:
         """When a lease that is taken or renewed now expires."""
-        return self._clock.steady_ms() + int(self._settings.lease_seconds * 1000)
+        return self._clock.steady_ms() + int(self._settings.lease_seconds * LEASE_PART * 1000)
 
     # --------------------------------------------------------------------------------------------------------- starting
 
@@ -100,7 +109,7 @@ class Jobs:
         return job
 
     def _forget(self, job: RunningJob) -> None:
-        job.end_trial()
+        job.mark_survived()
         if self._running.get(job.id) is job:
             del self._running[job.id]
 
@@ -110,6 +119,8 @@ class Jobs:
             await self._run(job)
         except LeaseLost:
             log.warning("lease lost", request_id=job.id)
+            with suppress(StorageUnavailable):
+                await self._take_off_crashes([job])
         except asyncio.CancelledError:
             raise
         except StorageUnavailable:
@@ -133,25 +144,22 @@ class Jobs:
         """Run a generation, or wait for it if it runs here already; return whether it has ended."""
         row = await self._store.one("get_generation_status", id=request_id)
         if row and not (self.is_stopping or request_id in self._running or request_id in self._waiting):
-            await self._take(request_id, row["crashes"], self._clock.steady_ms())
+            await self._take(request_id, row["crashes"])
         if job := self._running.get(request_id):
             await asyncio.wait({job.task})  # cancelling the caller does not stop the job
         row = await self._store.one("get_generation_status", id=request_id)
         return row is None or row["status"] in ("completed", "failed")
 
-    async def _take(self, request_id: str, crashes: int, now_ms: int) -> None:
+    async def _take(self, request_id: str, crashes: int) -> None:
         """Start a generation if nobody runs it; a suspect waits for its trial first."""
         if crashes < SUSPECT_CRASHES:
-            for lease in await self._claim_all([request_id], now_ms):
+            for lease in await self._claim_all([request_id], self._clock.steady_ms()):
                 self.start(lease)
             return
         self._waiting.add(request_id)
         try:
-            async with self._trial:
-                for lease in () if self.is_stopping else await self._claim_all([request_id], now_ms):
-                    trial_ended = self.start(lease).begin_trial()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(trial_ended.wait(), _TRIAL_SECONDS)
+            self._try_suspects()
+            await self._trials.wait()
         finally:
             self._waiting.discard(request_id)
 
@@ -161,19 +169,23 @@ class Jobs:
         return leases[0] if leases else None
 
     async def resume(self, *, is_alone: bool = False) -> int:
-        """Start what nobody runs; return how many. With `is_alone` no other process lives: old leases do not count."""
+        """Start what nobody runs; return how many, without suspects, which wait for their trials.
+
+        With `is_alone` no other process lives: old leases do not count.
+        """
         now = _BEYOND_ALL_LEASES_MS if is_alone else self._clock.steady_ms()
         started = 0
         after = ""
         while (room := self._room) > 0 and not self.is_stopping:
             limit = min(room, _CLAIMS_AT_ONCE)
             rows = await self._store.all("list_free_generations", now_ms=now, after=after, limit=limit)
-            free = [row for row in rows if row["id"] not in self._running and row["id"] not in self._suspects]
-            await self._try_suspects([row for row in free if row["crashes"] >= SUSPECT_CRASHES], now)
+            free = [row for row in rows if row["id"] not in self._running]
+            if any(row["crashes"] >= SUSPECT_CRASHES for row in free):
+                self._try_suspects(is_alone=is_alone)
             others = [row["id"] for row in free if row["crashes"] < SUSPECT_CRASHES]
             for lease in await self._claim_all(others, now) if others else ():
                 self.start(lease)
-            started += len(free)
+                started += 1
             if len(rows) < limit:
                 break
             after = rows[-1]["id"]
@@ -181,51 +193,86 @@ class Jobs:
 
     @property
     def _room(self) -> int:
-        return self._settings.concurrent_jobs - len(self._running) - len(self._suspects)
+        return self._settings.concurrent_jobs - len(self._running)
 
-    async def _try_suspects(self, rows: list[Row], now_ms: int) -> None:
-        """Begin their trials in random order, so that in a series of crashes the first is not always the same."""
-        for row in random.sample(rows, len(rows)):
-            request_id: str = row["id"]
-            take = self._take(request_id, row["crashes"], now_ms)
-            task = self._suspects[request_id] = asyncio.create_task(take, name=request_id)
-            task.add_done_callback(lambda task: self._suspects.pop(task.get_name(), None))
-        if rows and not self._running:
-            await asyncio.wait(self._suspects.values(), timeout=_HEAD_START_SECONDS)
+    def _try_suspects(self, *, is_alone: bool = False) -> None:
+        """Begin the trials of all suspects that nobody runs. With `is_alone` as in `resume`."""
+        self._is_alone = self._is_alone or is_alone
+        self._trials.begin()
+
+    async def _start_next_suspect(self) -> RunningJob | None:
+        """Claim and start the suspect with the fewest crashes of those that nobody runs; None when there is none.
+
+        So in a series of crashes that have another cause, the crashes are shared among all suspects.
+        """
+        while not self.is_stopping:
+            now = _BEYOND_ALL_LEASES_MS if self._is_alone else self._clock.steady_ms()
+            rows = await self._store.all("list_suspects", now_ms=now, crashes=SUSPECT_CRASHES, limit=_CLAIMS_AT_ONCE)
+            seen = self._tried | self._running.keys()
+            suspect = next((row["id"] for row in rows if row["id"] not in seen), None)
+            if suspect is None:
+                break
+            self._tried.add(suspect)
+            for lease in await self._claim_all([suspect], now):  # none if another process was faster
+                return self.start(lease)
+        self._tried.clear()
+        self._is_alone = False
+        return None
 
     async def _claim_all(self, ids: list[str], now_ms: int) -> list[Lease]:
         claim = {"ids": msgspec.json.encode(ids).decode(), "now_ms": now_ms, "until_ms": self.lease_until_ms}
         rows = await self._store.write(lambda tx: tx.all("claim_generations", **claim))
+        for row in rows:
+            if row["crashes"]:
+                log.warning("job taken over after a crash", request_id=row["id"], crashes=row["crashes"])
         return [Lease(row["id"], row["lease_token"], row["crashes"]) for row in rows]
 
     # ---------------------------------------------------------------------------------------------------------- keeping
 
     async def renew_forever(self) -> None:
-        """Renew the leases of the running jobs again and again; a worker also rescues what nobody runs."""
-        while True:
-            await self._clock.sleep(self._settings.lease_seconds / 3)
+        """Renew the leases of the running jobs again and again; a worker also rescues what nobody runs.
+
+        After a time without the store nothing is rescued before this process has renewed twice: the other processes
+        need that time to renew their leases, and have not crashed.
+        """
+        renewals = _RENEWALS_BEFORE_RESCUE
+        for look in count(1):
+            await self._clock.sleep(self._settings.lease_seconds * LOOK_PART)
             try:
-                await self._renew()
-                if self._settings.worker:
+                if look % _LOOKS_PER_RENEWAL == 1:
+                    await self._renew()
+                    renewals += 1
+                if self._settings.worker and renewals >= _RENEWALS_BEFORE_RESCUE:
                     await self._rescue()
             except StorageUnavailable:
+                renewals = 0
                 log.warning("leases not renewed: storage unavailable")
 
     async def _renew(self) -> None:
         jobs = list(self._running.values())
         for start in range(0, len(jobs), _RENEWALS_AT_ONCE):
             batch = jobs[start : start + _RENEWALS_AT_ONCE]
-            leases = msgspec.json.encode([(job.id, job.lease.token) for job in batch]).decode()
+            leases = _encode_leases(batch)
             renewed = await self._store.write(partial(_renew_leases, leases, self.lease_until_ms))
             if len(renewed) < len(batch):  # the others were taken over, or have just ended
                 lost = {row["id"] for row in await self._store.all("list_lost_leases", leases=leases)}
-                self._cancel([job for job in batch if job.id in lost])
+                await self._give_up([job for job in batch if job.id in lost])
 
-    def _cancel(self, lost: list[RunningJob]) -> None:
+    async def _give_up(self, lost: list[RunningJob]) -> None:
+        """Stop jobs that another worker has taken over."""
+        lost = [job for job in lost if self._running.get(job.id) is job]
         for job in lost:
-            if self._running.get(job.id) is job:
-                log.warning("lease lost", request_id=job.id)
-                job.task.cancel()
+            log.warning("lease lost", request_id=job.id)
+            job.task.cancel()
+        await self._take_off_crashes(lost)
+
+    async def _take_off_crashes(self, lost: list[RunningJob]) -> None:
+        """Take off the crashes that other workers counted when they took these jobs over: this process lives."""
+        jobs = [job for job in lost if not job.is_taken_over]
+        for job in jobs:
+            job.is_taken_over = True
+        if jobs:
+            await self._store.write(lambda tx: tx.all("take_off_crashes", leases=_encode_leases(jobs)))
 
     async def stop(self) -> None:
         """Stop all jobs and give their leases back; the next process goes on with them.
@@ -233,7 +280,7 @@ class Jobs:
         A job is not stopped while it sends: an interrupted submission could never be sent again.
         """
         self.is_stopping = True
-        await cancel_and_wait(list(self._suspects.values()))
+        await self._trials.stop()
         jobs = list(self._running.values())
         await asyncio.gather(*(self._stop_job(job) for job in jobs))
 
@@ -251,6 +298,10 @@ class Jobs:
         with suppress(TimeoutError):
             await asyncio.wait_for(job.wait_until_sent(), self._settings.drain_seconds)
         await cancel_and_wait([job.task])
+
+
+def _encode_leases(jobs: list[RunningJob]) -> str:
+    return msgspec.json.encode([(job.id, job.lease.token) for job in sorted(jobs, key=lambda job: job.id)]).decode()
 
 
 async def _renew_leases(leases: str, until_ms: int, tx: Transaction) -> list[Row]:

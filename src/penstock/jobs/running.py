@@ -39,8 +39,8 @@ class Lease:
 
 @dataclass(slots=True, eq=False)
 class RunningJob:
-    """What a job needs while it runs in this process: wake-ups, the send guard, its trial, and its result for a caller
-    that waits here.
+    """What a job needs while it runs in this process: wake-ups, the send guard, whether the process survives it, and
+    its result for a caller that waits here.
     """
 
     lease: Lease
@@ -48,12 +48,13 @@ class RunningJob:
     # How it ended, for a caller that waits in this process and need not read it back from the store.
     problem: Problem | None = None
     outputs: Sequence[StoredOutput] = ()
+    is_taken_over: bool = False  # by another worker, although this process lives
     _wakeups: set[asyncio.Event] = field(default_factory=set)
+    _survived: asyncio.Event = field(default_factory=asyncio.Event)
     _missed_wakeup: bool = False  # `wake` was called while nothing waited
     _sending: int = 0
-    # Created when something waits for them; there are thousands of jobs, and this is rare.
+    # Created when something waits for it; there are thousands of jobs, and this is rare.
     _all_sent: asyncio.Event | None = None
-    _trial_ended: asyncio.Event | None = None
 
     @property
     def id(self) -> str:
@@ -106,15 +107,13 @@ class RunningJob:
 
     # ------------------------------------------------------------------------------------------------------------ trial
 
-    def begin_trial(self) -> asyncio.Event:
-        """Return an event that `end_trial` sets."""
-        self._trial_ended = asyncio.Event()
-        return self._trial_ended
+    async def wait_until_survived(self) -> None:
+        """Wait until this process has survived a round of work on the job, or all of it."""
+        await self._survived.wait()
 
-    def end_trial(self) -> None:
+    def mark_survived(self) -> None:
         """Note that this process survived a round of work on the job, or all of it."""
-        if self._trial_ended:
-            self._trial_ended.set()
+        self._survived.set()
 
     def forget_crashes(self) -> None:
         """Note that the stored number of crashes was set to zero."""

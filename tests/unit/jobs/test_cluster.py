@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
-from penstock.clock import ManualClock
+from penstock.clock import ManualClock, cancel_and_wait
 from penstock.generations import endpoints
-from penstock.jobs.cluster import QUEUE
+from penstock.jobs.cluster import QUEUE, Cluster
+from penstock.jobs.leases import Jobs
 from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import ScriptedProvider
@@ -253,6 +255,33 @@ async def test_a_worker_that_was_removed_registers_again(open_gateway: OpenGatew
         assert len(await running.rows("SELECT id FROM procrastinate_workers")) == 1
         assert (await worker.wait_for_video(second))["status"] == "completed"
         assert len(labs[0].videos) == 2
+
+
+async def test_a_job_that_got_lost_is_queued_again_within_the_lease(open_gateway: OpenGateway) -> None:
+    """Its worker died right after it had taken the lease."""
+    async with open_gateway(works=False, worker=False) as running:
+        video_id = await begun(running)
+        await running.change("DELETE FROM procrastinate_jobs")
+        store = running.gateway.store
+        settings = msgspec.structs.replace(running.gateway.settings, worker=True)
+        assert await Jobs(store, running.clock, settings).claim(video_id) is not None
+        ours = Jobs(store, running.clock, settings)
+        cluster = Cluster(ours, store, running.clock, settings)
+        ours.rescue_with(cluster.rescue)
+        async with cluster._app.open_async():
+            renewing = asyncio.create_task(ours.renew_forever())
+            looks = 0
+
+            async def sleeps() -> bool:
+                return running.clock.sleeping == 1
+
+            await soon(sleeps)
+            while not await running.rows(JOBS):
+                running.clock.advance(settings.lease_seconds / 12)
+                await soon(sleeps)
+                looks += 1
+            await cancel_and_wait([renewing])
+        assert looks <= 10, "of twelve in the time of a lease; a worker reads the queue once in this time too"
 
 
 async def test_a_worker_whose_clock_is_slow(open_gateway: OpenGateway) -> None:

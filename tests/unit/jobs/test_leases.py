@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.clock import cancel_and_wait
@@ -70,6 +72,25 @@ async def until(met: Callable[[], bool]) -> None:
             if met():
                 return
             await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def renewing(running: RunningGateway, jobs: Jobs, *, worker: bool = False) -> AsyncIterator[Callable[[], Any]]:
+    """Renew leases in a task. Yields a function that lets it look once more, and waits until it has."""
+    jobs._settings = msgspec.structs.replace(running.gateway.settings, worker=worker)
+    task = asyncio.create_task(jobs.renew_forever())
+    clock = running.clock
+    await until(lambda: clock.sleeping == 1)
+
+    async def look() -> None:
+        clock.advance(running.gateway.settings.lease_seconds / 12)
+        assert clock.sleeping == 0
+        await until(lambda: clock.sleeping == 1)
+
+    try:
+        yield look
+    finally:
+        await cancel_and_wait([task])
 
 
 async def get_row(running: RunningGateway, request_id: str) -> dict[str, int]:
@@ -149,12 +170,12 @@ async def test_only_one_of_many_claims_succeeds(open_gateway: OpenGateway) -> No
 
 
 async def test_a_lease_that_is_not_renewed_expires(open_gateway: OpenGateway) -> None:
-    """After thirty seconds another worker may claim it, and the first one's writes change nothing."""
+    """After two thirds of `lease_seconds` another worker may claim it, and the first one's writes change nothing."""
     async with open_gateway(works=False, worker=False) as running, open_jobs(running, ManualRun()) as ours:
         (request_id,) = await accept_videos(running)
         first = await ours.claim(request_id)
         assert first is not None
-        running.clock.advance(29)
+        running.clock.advance(19)
         assert await ours.claim(request_id) is None
         running.clock.advance(2)
         second = await ours.claim(request_id)
@@ -172,19 +193,15 @@ async def test_a_lease_that_is_not_renewed_expires(open_gateway: OpenGateway) ->
 async def test_leases_of_running_jobs_are_renewed(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False, worker=False) as running:
         run = ManualRun()
-        async with open_jobs(running, run) as ours:
+        async with open_jobs(running, run) as ours, open_jobs(running, ManualRun()) as theirs:
             (request_id,) = await accept_videos(running)
             await ours.resume()
-            renewing = asyncio.create_task(ours.renew_forever())
-            before = (await get_row(running, request_id))["lease_until_ms"]
-            for _ in range(12):
-                await let_others_run()
-                running.clock.advance(10)
-                await asyncio.sleep(0.02)
-            assert (await get_row(running, request_id))["lease_until_ms"] > before + 60_000
-            assert len(run.started) == 1, "no other process claimed it in two minutes"
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            async with renewing(running, ours) as look:
+                for _ in range(48):  # two minutes
+                    await look()
+                    assert await theirs.resume() == 0
+            assert len(run.started) == 1
+            assert (await get_row(running, request_id))["lease_until_ms"] > running.clock.steady_ms()
 
 
 async def test_a_job_that_lost_its_lease_is_stopped(open_gateway: OpenGateway) -> None:
@@ -194,16 +211,13 @@ async def test_a_job_that_lost_its_lease_is_stopped(open_gateway: OpenGateway) -
             (request_id,) = await accept_videos(running)
             await ours.resume()
             await let_others_run()
-            renewing = asyncio.create_task(ours.renew_forever())
-            await let_others_run()
             store = running.gateway.store
             await store.write(lambda tx: tx.run("release_lease", id=request_id, lease_token=run.started[0].lease.token))
             assert await theirs.claim(request_id) is not None
-            running.clock.advance(10)
-            await until(lambda: ours.running == 0)
+            async with renewing(running, ours) as look:
+                await look()
+                await until(lambda: ours.running == 0)
             assert run.ended == []
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
 
 
 async def test_a_job_whose_generation_has_just_ended_is_not_stopped(open_gateway: OpenGateway) -> None:
@@ -214,22 +228,97 @@ async def test_a_job_whose_generation_has_just_ended_is_not_stopped(open_gateway
             ended, other = await accept_videos(running, 2)
             await ours.resume()
             await let_others_run()
-            renewing = asyncio.create_task(ours.renew_forever())
-            await let_others_run()
             await running.change(f"UPDATE generations SET status = 'failed' WHERE id = '{ended}'")  # noqa: S608
             before = (await get_row(running, other))["lease_until_ms"]
-            running.clock.advance(10)
-
-            async def renewed() -> bool:
-                return (await get_row(running, other))["lease_until_ms"] > before
-
-            await running.wait_until(renewed)
-            await asyncio.sleep(0.05)
-            assert ours.running == 2
+            async with renewing(running, ours) as look:
+                await look()
+                assert (await get_row(running, other))["lease_until_ms"] > before
+                assert ours.running == 2
             run.finish(ended)
             await until(lambda: run.ended == [ended])
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("lease_seconds", [6.0, 30.0])
+async def test_another_worker_goes_on_within_the_lease(open_gateway: OpenGateway, lease_seconds: float) -> None:
+    """The first one dies right after it has renewed its leases."""
+    opened = open_gateway(works=False, worker=False, lease_seconds=lease_seconds)
+    async with opened as running, open_jobs(running, ManualRun()) as theirs:
+        (request_id,) = await accept_videos(running)
+        dead = Jobs(running.gateway.store, running.clock, running.gateway.settings)
+        assert await dead.claim(request_id) is not None
+        looks = 0
+        async with renewing(running, theirs, worker=True) as look:
+            while not theirs.running:
+                await look()
+                looks += 1
+        assert looks <= 9, "of twelve in the time of a lease"
+
+
+# --------------------------------------------------------------------------------------------------------- slow workers
+
+
+async def test_a_worker_that_was_only_slow_takes_the_crash_off(open_gateway: OpenGateway) -> None:
+    """Another one counted a crash when it took the job over. The first finds out when it renews, or when it writes."""
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as slow, open_jobs(running, ManualRun()) as theirs:
+            ids = await accept_videos(running, 2)
+            await slow.resume()
+            await let_others_run()
+            running.clock.advance(31)
+            assert [(await theirs.claim(request_id)).crashes for request_id in ids] == [1, 1]  # type: ignore[union-attr]
+            run.fail(ids[0], LeaseLost(ids[0]))
+            await until(lambda: slow.running == 1)
+            assert [(await get_row(running, request_id))["crashes"] for request_id in ids] == [0, 1]
+            async with renewing(running, slow) as look:
+                await look()
+                await until(lambda: slow.running == 0)
+            assert [(await get_row(running, request_id))["crashes"] for request_id in ids] == [0, 0]
+
+
+async def test_a_crash_after_a_slow_worker_still_counts(open_gateway: OpenGateway) -> None:
+    """Each crash is taken off by the worker whose lease was taken over, and by nobody else."""
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as slow, open_jobs(running, ManualRun()) as theirs:
+            (request_id,) = await accept_videos(running)
+            await slow.resume()
+            await let_others_run()
+            for _ in range(3):
+                running.clock.advance(31)
+                assert await theirs.claim(request_id) is not None
+            async with renewing(running, slow) as look:
+                await look()
+                await until(lambda: slow.running == 0)
+            assert (await get_row(running, request_id))["crashes"] == 3
+
+
+async def test_nothing_is_taken_over_right_after_an_outage_of_the_store(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No worker could renew its leases. All of them get the time for it, so no crash is counted."""
+    async with open_gateway(works=False, worker=False) as running:
+        run = ManualRun()
+        async with open_jobs(running, run) as ours, open_jobs(running, ManualRun()) as theirs:
+            (request_id,) = await accept_videos(running)
+            await ours.resume()
+            async with renewing(running, theirs, worker=True) as look:
+                with monkeypatch.context() as broken:
+                    broken.setattr(theirs, "_renew", unavailable)
+                    broken.setattr(theirs, "_rescue", unavailable)
+                    for _ in range(24):
+                        await look()
+                for _ in range(2):
+                    await look()
+                    assert (theirs.running, (await get_row(running, request_id))["crashes"]) == (0, 0)
+                await ours._renew()
+                for _ in range(4):
+                    await look()
+            assert (theirs.running, ours.running) == (0, 1)
+
+
+async def unavailable() -> None:
+    raise StorageUnavailable("The store is unavailable.")
 
 
 # ------------------------------------------------------------------------------------------------------------- resuming
@@ -321,35 +410,35 @@ async def set_crashes(running: RunningGateway, request_id: str, times: int) -> N
     await running.change(f"UPDATE generations SET crashes = {times - 1}, lease_until_ms = 1 WHERE id = '{request_id}'")  # noqa: S608
 
 
-async def test_suspects_are_tried_one_at_a_time(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.jobs.trials._FIRST_TRIAL_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("tries_at_once")
+async def test_suspects_are_tried_one_at_a_time(open_gateway: OpenGateway) -> None:
     """If the next process crashes too, only the suspect on trial counts a crash; those that wait do not."""
-    monkeypatch.setattr("penstock.jobs.leases._HEAD_START_SECONDS", 0.2)
     async with open_gateway(works=False, worker=False) as running:
         run = ManualRun()
         async with open_jobs(running, run) as ours:
             innocent, *suspects = await accept_videos(running, 4)
             for request_id in suspects:
                 await set_crashes(running, request_id, 2)
-            resuming = asyncio.create_task(ours.resume())
-            await until(lambda: len(run.started) == 1)
-            assert sorted([(await get_row(running, suspect))["crashes"] for suspect in suspects]) == [1, 1, 2]
-            assert not resuming.done(), "the other jobs wait for a moment, too"
-            assert await resuming == 4
+            assert await ours.resume() == 1
             await until(lambda: len(run.started) == 2)
-            assert run.ids[1] == innocent
+            assert run.ids == [innocent, suspects[0]]
+            assert [(await get_row(running, suspect))["crashes"] for suspect in suspects] == [2, 1, 1]
             assert await ours.resume() == 0, "each waits for its trial"
-            run.started[0].end_trial()
+            run.started[1].mark_survived()
             await until(lambda: len(run.started) == 3)
             run.finish(run.ids[2])
             await until(lambda: len(run.started) == 4)
             assert sorted({*run.ids} - {innocent}) == suspects
 
 
-async def test_only_the_generation_that_crashes_processes_fails(
-    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("tries_at_once")
+async def test_only_the_generation_that_crashes_processes_fails(open_gateway: OpenGateway) -> None:
     """It crashes the process before any other job made progress, so that at first all of them are suspects."""
-    monkeypatch.setattr("penstock.jobs.leases._HEAD_START_SECONDS", 0.1)
     async with open_gateway(works=False, worker=False, audited=False) as running:
         ids = await accept_videos(running, 8)
         guilty = ids[3]
@@ -359,7 +448,7 @@ async def test_only_the_generation_that_crashes_processes_fails(
             async with open_jobs(running, process) as ours:
                 await ours.resume(is_alone=True)
                 await asyncio.wait_for(process.crashed.wait(), 30)
-                await cancel_and_wait(ours._suspects.values())  # a crashed process begins no trial
+                await ours._trials.stop()  # a crashed process begins no trial
                 process.is_over.set()
                 await until(lambda ours=ours: ours.running == 0)  # type: ignore[misc]
             assert process.failed == []
@@ -392,20 +481,58 @@ class CrashingProcess:
             return
         if job.id == self._guilty:
             self.crashed.set()
-        await asyncio.sleep(0.01)  # a round of work
+        await let_others_run()  # a round of work
         if not self.crashed.is_set():
             values = {"id": job.id, "lease_token": job.lease.token, "is_progress": 1}
             await self._store.write(lambda tx: tx.run("check_lease", **values))
             self.survivors.append(job.id)
-            job.end_trial()
+            job.mark_survived()
         await self.is_over.wait()
         raise LeaseLost(job.id)  # without giving the lease back, as in a crash
 
 
+@pytest.mark.usefixtures("tries_at_once")
+async def test_kills_with_another_cause_fail_no_generation(open_gateway: OpenGateway) -> None:
+    """A process is killed again and again during a trial. The suspects with the fewest crashes are tried first, in
+    whatever order the queue names them, so that the crashes are shared among them.
+    """
+    async with open_gateway(works=False, worker=False) as running:
+        suspects = await accept_videos(running, 4)
+        for request_id in suspects:
+            await set_crashes(running, request_id, 2)
+        for _ in range(8):
+            run = ManualRun()
+            killed = Jobs(running.gateway.store, running.clock, running.gateway.settings)
+            killed.run_with(run)
+            waiting = [asyncio.create_task(killed.run_until_ended(request_id)) for request_id in suspects]
+            await until(lambda run=run: len(run.started) == 1)  # type: ignore[misc]
+            assert not run.started[0].lease.is_hopeless
+            await killed._trials.stop()
+            await cancel_and_wait([*waiting, run.started[0].task])  # the lease is not given back
+            running.clock.advance(31)
+        crashes = [(await get_row(running, request_id))["crashes"] for request_id in suspects]
+        assert crashes == [3] * 4, "and one more when they are taken over: four, while five are too many"
+
+
+async def test_a_process_tries_no_suspect_in_its_first_seconds(open_gateway: OpenGateway) -> None:
+    """Processes that crash soon after their start, for another reason, count nothing against suspects."""
+    async with open_gateway(works=False, worker=False) as running:
+        other, suspect = await accept_videos(running, 2)
+        await set_crashes(running, suspect, 2)
+        run = ManualRun()
+        async with open_jobs(running, run) as ours:
+            assert await ours.resume() == 1
+            running.clock.advance(4.9)
+            await let_others_run()
+            assert run.ids == [other]
+            running.clock.advance(5.1)
+            await until(lambda: run.ids == [other, suspect])
+
+
 @sqlite_only
-async def test_stopping_counts_no_crash(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("tries_at_once")
+async def test_stopping_counts_no_crash(open_gateway: OpenGateway) -> None:
     """Neither for the suspect on trial nor for those that wait, however often; a crash afterwards counts as one."""
-    monkeypatch.setattr("penstock.jobs.leases._HEAD_START_SECONDS", 0.1)
     async with open_gateway(works=False, worker=False) as running:
         suspects = await accept_videos(running, 3)
         for request_id in suspects:
@@ -427,6 +554,7 @@ async def test_stopping_counts_no_crash(open_gateway: OpenGateway, monkeypatch: 
             assert (lease.crashes, again.crashes, again.is_hopeless) == (4, 5, True)
 
 
+@pytest.mark.usefixtures("tries_at_once")
 async def test_stopping_while_suspects_wait_for_their_trial(open_gateway: OpenGateway) -> None:
     """As in a cluster, where a job of the queue waits for each of them: none is claimed after the stop."""
     async with open_gateway(works=False, worker=False) as running:

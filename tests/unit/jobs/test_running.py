@@ -41,11 +41,12 @@ async def test_waiting_until_sent_waits_for_all_that_is_sending() -> None:
 
 async def test_a_trial_ends_when_work_was_survived() -> None:
     suspect = job(crashes=2)
-    suspect.end_trial()  # nothing waits: no effect
-    ended = suspect.begin_trial()
-    assert not ended.is_set()
-    suspect.end_trial()
-    assert ended.is_set()
+    waiting = [asyncio.create_task(suspect.wait_until_survived()) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    suspect.mark_survived()
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    await suspect.wait_until_survived()  # from now on at once
 
 
 def test_crashes_make_a_generation_suspect_and_then_hopeless() -> None:

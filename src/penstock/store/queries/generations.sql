@@ -33,6 +33,14 @@ ORDER BY id {DESC|ASC} LIMIT :limit;
 SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
 WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms AND id > :after ORDER BY id LIMIT :limit;
 
+-- name: list_suspects
+-- Unfinished generations without a valid lease and with at least so many crashes, those with the fewest first.
+SELECT id FROM (
+    SELECT id, crashes + CASE WHEN lease_until_ms > 0 THEN 1 ELSE 0 END AS crashes FROM generations
+    WHERE status IN ('queued', 'in_progress') AND lease_until_ms < :now_ms
+) AS free
+WHERE crashes >= :crashes ORDER BY crashes, id LIMIT :limit;
+
 -- name: claim_generations [sqlite]
 -- Lease unfinished generations that have no valid lease. The new token invalidates the former worker's writes. A lease
 -- that was not given back counts as a crash.
@@ -83,6 +91,24 @@ JOIN generations ON generations.id = one.value ->> 0 WHERE generations.lease_tok
 -- Of these leases, those that another worker has taken over.
 SELECT generations.id FROM json_array_elements(CAST(:leases AS json)) AS one
 JOIN generations ON generations.id = one ->> 0 WHERE generations.lease_token <> CAST(one ->> 1 AS BIGINT);
+
+-- name: take_off_crashes [sqlite]
+-- Of these leases, take off the crash that another worker counted when it took one over.
+UPDATE generations SET crashes = crashes - 1 FROM json_each(:leases) AS one
+WHERE generations.id = one.value ->> 0 AND generations.lease_token = (one.value ->> 1) + 1
+    AND generations.crashes > 0 AND generations.status IN ('queued', 'in_progress')
+RETURNING generations.id;
+
+-- name: take_off_crashes [postgres]
+-- Of these leases, take off the crash that another worker counted when it took one over.
+WITH lost AS MATERIALIZED (
+    SELECT id FROM generations JOIN json_array_elements(CAST(:leases AS json)) AS one
+        ON generations.id = one ->> 0 AND generations.lease_token = CAST(one ->> 1 AS BIGINT) + 1
+    WHERE generations.crashes > 0 AND generations.status IN ('queued', 'in_progress')
+    ORDER BY id FOR NO KEY UPDATE OF generations
+)
+UPDATE generations SET crashes = crashes - 1 FROM lost WHERE generations.id = lost.id
+RETURNING generations.id;
 
 -- name: release_lease
 -- Give a lease back, so that the next worker need not wait and does not count a crash.
