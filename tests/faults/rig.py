@@ -38,7 +38,8 @@ from penstock.media.storage import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.api.raw_http import RawConnection, RawResponse, request
-from tests.fake_providers.scripted import KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
+from tests.fake_providers import chat
+from tests.fake_providers.scripted import IMAGE_USD, KEY, KEY_ENV, SECOND_USD, ScriptedProvider, scripted_provider
 from tests.http_client import server_tls
 from tests.ports import unused_port
 from tests.tcp_server import Connection, serve
@@ -48,6 +49,13 @@ HOST = "hooks.example.com"
 CREDIT = Decimal(1_000_000)  # a night of kills makes a hundred thousand videos
 SECONDS = 4  # of each video
 VIDEO_USD = SECOND_USD * SECONDS
+CHAT_WORDS = 3  # of each chat, and of its response
+# What a completed request of each model costs.
+PRICES_USD = {
+    "video-1": VIDEO_USD,
+    "image-1": IMAGE_USD,
+    "lab/chat": CHAT_WORDS * (chat.INPUT_USD + chat.OUTPUT_USD),
+}
 START_SECONDS = 40
 _FRESH_SECONDS, _A_NIGHT_SECONDS = 240, 86_400
 
@@ -214,7 +222,7 @@ class Rig:
     def _describe(self) -> None:
         """Write penstock.toml, with the provider in it."""
         self.data.mkdir(exist_ok=True, mode=0o700)
-        video = next(model for model in self.lab.settings()["models"] if model["id"] == "video-1")
+        upstream = {model["id"]: model["upstream"] for model in self.lab.settings()["models"]}
         (self.data / "penstock.toml").write_text(
             f"""[providers.lab]
 speaks = "openai"
@@ -222,13 +230,18 @@ base_url = "{self.lab.base_url}"
 key_env = "{KEY_ENV}"
 [[providers.lab.models]]
 id = "video-1"
-upstream = "{video["upstream"]}"
+upstream = "{upstream["video-1"]}"
 task = "video"
 price = {{ unit = "second", usd = "{SECOND_USD}" }}
 [[providers.lab.models]]
+id = "image-1"
+upstream = "{upstream["image-1"]}"
+task = "image"
+price = {{ unit = "image", usd = "{IMAGE_USD}" }}
+[[providers.lab.models]]
 id = "lab/chat"
 task = "chat"
-price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
+price = {{ unit = "token", input_usd = "{chat.INPUT_USD}", output_usd = "{chat.OUTPUT_USD}" }}
 """
         )
 
@@ -281,12 +294,13 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
                 return found
 
     async def settled(self, served: Running, seconds: float = 90) -> list[dict[str, Any]]:
-        """All videos, once each has ended and its webhook message has arrived."""
+        """All videos, once each request has ended and each webhook message has arrived."""
 
         async def met() -> bool:
+            open_requests = await self.rows("SELECT id FROM requests WHERE status IN ('pending', 'processing') LIMIT 1")
             ended = await self.rows("SELECT id FROM generations WHERE status IN ('queued', 'in_progress') LIMIT 1")
             waiting = await self.rows("SELECT id FROM messages WHERE state = 'waiting' LIMIT 1")
-            return not ended and not waiting
+            return not open_requests and not ended and not waiting
 
         try:
             await until(met, seconds)
@@ -302,7 +316,11 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
         messages = await self.rows(
             "SELECT deliveries, last_result, COUNT(*) AS count FROM messages WHERE state = 'waiting' GROUP BY 1, 2"
         )
-        return f"{generations} {messages}"
+        requests = await self.rows(
+            "SELECT model, process_id, COUNT(*) AS count FROM requests "
+            "WHERE status IN ('pending', 'processing') GROUP BY 1, 2"
+        )
+        return f"{generations} {messages} {requests}"
 
     # --------------------------------------------------------------------------------------------------------- looking
 
@@ -347,22 +365,33 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
         assert set(promised) <= shown.keys(), "what was promised is there"
         outcomes = Counter((video["error"] or {}).get("code", video["status"]) for video in shown.values())
         assert outcomes.keys() <= {"completed", *failures}, outcomes
-        await self._check_money(served, outcomes["completed"])
+        await self._check_money(served)
         self._check_provider(list(shown.values()))
         await self._check_messages(served, shown)
         assert await self.breaches() == []
         return outcomes
 
-    async def _check_money(self, served: Running, completed: int) -> None:
-        """Each is charged once, or not at all."""
+    async def _check_money(self, served: Running) -> None:
+        """Each completed request is charged once, others not at all, and no hold is left."""
+        records = await self.rows("SELECT id, model, status, cost FROM requests")
+        due = {
+            record["id"]: PRICES_USD[record["model"]] if record["status"] == "completed" else Decimal(0)
+            for record in records
+        }
+        wrong = [record for record in records if Decimal(record["cost"]).scaleb(-9) != due[record["id"]]]
+        assert wrong == []
         balance = (await served.ask("GET", "/v1/balance")).json["available"]["amount"]
-        assert Decimal(str(balance)) == CREDIT - VIDEO_USD * completed
-        captured = await self.rows("SELECT COUNT(*) AS count FROM transfers WHERE kind = 'capture'")
-        assert captured[0]["count"] == completed
+        assert Decimal(str(balance)) == CREDIT - sum(due.values())
+        kinds = await self.rows("SELECT kind, COUNT(*) AS count FROM transfers GROUP BY kind")
+        count = Counter({row["kind"]: row["count"] for row in kinds})
+        assert count["capture"] == sum(usd > 0 for usd in due.values())
+        assert [row["held"] for row in await self.rows("SELECT held FROM orgs")] == [0]
 
     def _check_provider(self, videos: list[dict[str, Any]]) -> None:
         """Nothing was sent twice, and nothing is charged that was not made."""
-        sent = Counter(heard.fields["prompt"] for heard in self.lab.videos.received)
+        received = [*self.lab.videos.received, *self.lab.images.received]
+        sent = Counter(heard.fields["prompt"] for heard in received)
+        sent += Counter(heard.fields["messages"][-1]["content"] for heard in self.lab.chats.received)
         assert not sent or max(sent.values()) == 1, [prompt for prompt, times in sent.items() if times > 1]
         billed = Counter(line.prompt for line in self.lab.invoice)
         assert all(billed[video["prompt"]] == 1 for video in videos if video["status"] == "completed")
