@@ -1,10 +1,11 @@
 """Measure chat, images and videos on Postgres, each kind alone and all together, for one organization and for eight.
 
-    python -m bench.mixed [--seconds 8] [--callers 8] [--short]
+    python -m bench.mixed [--seconds 12] [--rounds 4] [--callers 8] [--short]
 
 One process runs the gateway, the callers and a fake provider that responds at once; Postgres is another process, which
 waits for the disk. The share is the sum, over the kinds, of the calls a second in the mix divided by those alone: about
-1 where the kinds only share the processor, less where they wait for each other. Deadlocks are counted by Postgres.
+1 where the kinds only share the processor, less where they wait for each other. Each measurement is made in rounds that
+take turns, so that other work on the machine disturbs all of them alike. Deadlocks are counted by Postgres.
 """
 
 import argparse
@@ -114,7 +115,7 @@ def deadlocks(database: str) -> int:
     return int(row[0])
 
 
-async def run(database: str, folder: Path, at_once: int, seconds: float) -> None:
+async def run(database: str, folder: Path, at_once: int, seconds: float, rounds: int) -> None:
     async with AsyncExitStack() as stack:
         lab = await stack.enter_async_context(scripted_provider())
         settings = Settings(
@@ -131,8 +132,12 @@ async def run(database: str, folder: Path, at_once: int, seconds: float) -> None
         kinds = list(BODIES)
         for orgs in (1, 8):
             callers = await bench.callers(orgs)
-            alone = {kind: (await bench.measure([kind], callers, at_once, seconds))[kind] for kind in kinds}
-            mixed = await bench.measure(kinds, callers, at_once, seconds)
+            alone: Counter[str] = Counter()
+            mixed: Counter[str] = Counter()
+            for _ in range(rounds):
+                for kind in kinds:
+                    alone += await bench.measure([kind], callers, at_once, seconds / rounds)
+                mixed += await bench.measure(kinds, callers, at_once, seconds / rounds)
             share = sum(mixed[kind] / max(1, alone[kind]) for kind in kinds)
             print(f"{orgs} organization{'s' if orgs > 1 else ''}, {at_once} calls of each kind at a time")
             for kind in kinds:
@@ -142,7 +147,8 @@ async def run(database: str, folder: Path, at_once: int, seconds: float) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--seconds", type=float, default=12, help="for each measurement, in all rounds together")
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
@@ -150,7 +156,8 @@ def main() -> None:
     with postgres.server(postgres.COMMON) as url, tempfile.TemporaryDirectory() as folder:
         with psycopg.connect(f"{url}/postgres", autocommit=True) as connection:
             connection.execute("CREATE DATABASE bench")
-        asyncio.run(run(f"{url}/bench", Path(folder), options.callers, seconds))
+        rounds = 1 if options.short else options.rounds
+        asyncio.run(run(f"{url}/bench", Path(folder), options.callers, seconds, rounds))
 
 
 if __name__ == "__main__":
