@@ -204,10 +204,11 @@ async def test_two_workers_and_one_generation(open_gateway: OpenGateway) -> None
 
 
 async def take_over(running: RunningGateway, video_id: str) -> Lease:
-    """Claim the lease, as if its holder had not renewed it for long."""
+    """Claim the lease, as if its holder had not renewed it for long; for an hour, because nothing renews it."""
+    until_ms = running.clock.steady_ms() + 3_600_000
 
     async def write(tx: Transaction) -> Lease:
-        values = {"ids": f'["{video_id}"]', "until_ms": running.gateway.jobs.lease_until_ms, "now_ms": 2**62}
+        values = {"ids": f'["{video_id}"]', "until_ms": until_ms, "now_ms": 2**62}
         row = await tx.one("claim_generations", **values)
         assert row is not None
         return Lease(row["id"], row["lease_token"])
