@@ -26,6 +26,9 @@ class Forwarder:
         self._client = client
         self._url = url
 
+    def interrupt(self) -> None:
+        """Calls may take until the server closes their connections."""
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = msgspec.json.decode((await receive())["body"])
         headers = {"authorization": "Bearer x", "content-type": "application/json"}

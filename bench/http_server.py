@@ -27,6 +27,9 @@ class MinimalApp:
 
     draining = False
 
+    def interrupt(self) -> None:
+        """Nothing waits here."""
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"13")]

@@ -237,7 +237,7 @@ async def _release_abandoned_chats(gateway: Gateway) -> int:
     """Release the holds of chat calls whose process is gone: those from before this process on SQLite, where it is the
     only one, else those older than any call can be.
     """
-    longest = gateway.settings.stream_seconds + gateway.settings.upstream_seconds
+    longest = 2 * gateway.settings.stream_seconds + gateway.settings.upstream_seconds
     is_alone = gateway.store.dialect == "sqlite"
     before_ms = gateway.started_ms if is_alone else gateway.clock.now_ms() - int(longest * 1000)
     if found := await release_abandoned(gateway.store, gateway.clock, before_ms):

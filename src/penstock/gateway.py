@@ -10,6 +10,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock
 from penstock.imaging.workers import WorkerPool
+from penstock.interrupts import Interrupts
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
@@ -56,6 +57,7 @@ class Gateway:
     metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began
     draining: bool = False
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     async def ready(self) -> bool:
         """Whether calls are accepted: not while draining, before the first start is complete, or while the database

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.fields import AUTO, TABLES, UploadedFile
+from penstock.interrupts import CallerLine
 from penstock.values import ZERO, Frame, Nanos
 
 SLOT_MS = 600_000  # usage is counted in slots of ten minutes
@@ -51,6 +52,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     form: tuple[tuple[str, str | UploadedFile], ...] = ()
     size_bytes: int = 0
     base_url: str = ""
+    line: CallerLine = msgspec.field(default_factory=CallerLine)
 
     @property
     def dry_run(self) -> bool:

@@ -120,7 +120,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         86_400.0
     )
     upstream_seconds: Annotated[Seconds, Meta(description="Longest single call to a provider.")] = 600.0
-    stream_seconds: Annotated[Seconds, Meta(description="Longest streamed chat response.")] = 3600.0
+    stream_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="Longest wait for the provider during one streamed chat response, and for its caller to read."
+        ),
+    ] = 3600.0
     chat_output_tokens: Annotated[
         Count,
         Meta(description="Most output tokens of a chat call that sets no limit: held for, and sent as its limit."),

@@ -250,6 +250,23 @@ def stalled_stream(after: int = 2) -> Act:
     return act
 
 
+def long_stream(megabytes: int = 20) -> Act:
+    """For chat streams: more than fits into the buffers of connections, as fast as it is read, then the end."""
+
+    async def act(call: FakeCall) -> None:
+        events = deque(call.accept().events)
+        await call.exchange.begin(200, "text/event-stream", {})
+        await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+        text = b"data: " + events[0] + b"\n\n"
+        for _ in range(megabytes):
+            await call.exchange.more(text * (2**20 // len(text)))
+        while events:
+            await call.exchange.more(b"data: " + events.popleft() + b"\n\n")
+        await call.exchange.end()
+
+    return act
+
+
 def _bytes(response: FakeResponse) -> bytes:
     return response.file or json.dumps(response.json).encode()
 

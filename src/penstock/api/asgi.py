@@ -12,6 +12,7 @@ from penstock.api import problems, query, responses
 from penstock.api.addresses import address_group
 from penstock.api.body import (
     BODY_ARRIVED,
+    LINE,
     NO_BODY,
     Body,
     Disconnected,
@@ -29,6 +30,7 @@ from penstock.api.router import Router
 from penstock.api.routes import ROUTES
 from penstock.errors import AuthenticationFailed, InternalError, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
+from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
 from penstock.values import new_id
 
@@ -81,6 +83,10 @@ class AsgiApp:
     def draining(self, value: bool) -> None:
         self._gateway.draining = value
 
+    def interrupt(self) -> None:
+        """Interrupt the calls that still run: they had their time."""
+        self._gateway.interrupts.stop()
+
     async def __call__(self, scope: Scope, receive: Receive, send: responses.Send) -> None:
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
@@ -92,7 +98,7 @@ class AsgiApp:
             body = responses.encode_body(response)
             if route.modality and body and state.caller and state.call and not state.call.dry_run:
                 self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
-        except Disconnected:
+        except (Disconnected, CallerGone):
             return
         except Problem as problem:
             response = await self._refuse(state, problem)
@@ -132,7 +138,7 @@ class AsgiApp:
             with self._budget.receiving(state.caller, headers, receive) as receive_counted:
                 body = await read_body(route.takes, headers, receive_counted, self._limits)
         state.unread = state.unread and route.takes == "unread"
-        state.call = call = self._call(state, state.caller, body, scope["scheme"])
+        state.call = call = self._call(state, state.caller, body, scope["scheme"], scope.get(LINE))
         state.reached = True
         response = await route.endpoint(self._gateway, call)
         return await problems.range_not_satisfiable(response) if response.status == 416 else response
@@ -149,7 +155,7 @@ class AsgiApp:
             raise PermissionDenied(f"This call needs a key with the `{route.access}` scope.")
         return caller
 
-    def _call(self, state: CallState, caller: Caller, body: Body, scheme: str) -> Call:
+    def _call(self, state: CallState, caller: Caller, body: Body, scheme: str, line: CallerLine | None = None) -> Call:
         return Call(
             id=state.id,
             caller=caller,
@@ -166,6 +172,7 @@ class AsgiApp:
             form=body.form,
             size_bytes=body.size_bytes,
             base_url=self._public_url or _base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
+            line=line or CallerLine(),
         )
 
     # --------------------------------------------------------------------------------------------------------- errors

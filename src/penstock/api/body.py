@@ -22,6 +22,7 @@ from penstock.settings import Settings
 
 # The extensions of a scope whose body has arrived already, so that its speed needs no check.
 BODY_ARRIVED: dict[str, dict[object, object]] = {"penstock.body_arrived": {}}
+LINE = "penstock.line"  # the key of a scope under which the connection of the caller is
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 

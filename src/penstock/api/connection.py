@@ -19,9 +19,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from penstock.api.addresses import Proxies, address_group
-from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES
+from penstock.api.body import BODY_ARRIVED, HEADER_BYTES, HEADER_LINES, LINE
 from penstock.api.waiting import WaitingConnections
 from penstock.errors import HeadersTooLarge, InvalidRequest, Problem, RateLimited, RequestTimeout, Unavailable
+from penstock.interrupts import CallerLine
 from penstock.values import new_id
 
 _LINE_BYTES = 8 * 1024
@@ -116,6 +117,7 @@ class Connection(HttpToolsProtocol):
         self._is_proxied = False
         self._ended_unsent = False  # a response has ended that the client must read before the next request
         self._received = 0
+        self._line = CallerLine()
         # The bytes received, taken and written until the last two windows ended, and when that was.
         self._marks = (_Mark(self.loop.time()),) * 2
         self._slow_windows = 0
@@ -153,6 +155,7 @@ class Connection(HttpToolsProtocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         super().connection_lost(exc)
+        self._line.close()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -280,6 +283,7 @@ class Connection(HttpToolsProtocol):
         self._problem = self._head_problem() or self._crowd_problem()
         if self._problem is not None:
             raise ValueError(self._problem.message)  # data_received gets it as an error of the parser
+        self.scope[LINE] = self._line  # type: ignore[literal-required]
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -93,7 +93,7 @@ async def _stream(chunks: AsyncIterator[bytes], receive: Receive, send: Send, *,
         sending = asyncio.ensure_future(_send_chunks(chunks, send))
         tasks = [sending, asyncio.ensure_future(_wait_for_disconnect(receive))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not sending.done():
+        if not sending.done() or sending.cancelled():  # cancelled if this process stops and the caller does not read
             return False
         await sending
         return True

@@ -28,9 +28,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Application(Protocol):
-    """An ASGI application that can be told to refuse new work."""
+    """An ASGI application that can be told to refuse new work, and to end the work that still runs."""
 
     draining: bool
+
+    def interrupt(self) -> None: ...
 
     async def __call__(self, scope: Any, receive: Any, send: Any, /) -> None: ...
 
@@ -94,7 +96,7 @@ def _max_connections() -> int:
 
 
 class _Server(uvicorn.Server):
-    """Stops in two steps: first new work is refused while running calls finish, then connections are closed."""
+    """Stops in two steps: first new work is refused while running calls finish, then calls are interrupted."""
 
     def __init__(
         self, config: uvicorn.Config, app: Application, drain_seconds: float, ready: Callable[[], None]
@@ -113,6 +115,8 @@ class _Server(uvicorn.Server):
         if self._stop_at is not None:
             is_late = asyncio.get_running_loop().time() >= self._stop_at
             self.should_exit = self.should_exit or is_late or not self.server_state.tasks
+            if is_late:
+                self._app.interrupt()  # then there is `timeout_graceful_shutdown` to send the last bytes
         return await super().on_tick(counter)
 
     @contextmanager
@@ -133,6 +137,7 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         """On the first call finish running calls, on the second stop at once."""
         if self._stop_at is not None:
+            self._app.interrupt()
             self.should_exit = self.force_exit = True
             return
         self._app.draining = True

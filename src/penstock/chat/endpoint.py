@@ -11,11 +11,19 @@ from penstock.accounts.requests import RequestEnd
 from penstock.chat.images import inline_images
 from penstock.chat.pricing import Usage, actual_cost, cost_lines, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
-from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
-from penstock.errors import Cancelled, Problem, UpstreamError
+from penstock.chat.stream import (
+    CallerTooSlow,
+    ProviderTooSlow,
+    Relay,
+    StreamBroken,
+    WaitingTimes,
+    rename_finish_reasons,
+)
+from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.retrieve import mark_recorded
+from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.metrics import NO_PROVIDER
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
@@ -26,6 +34,7 @@ from penstock.upstream.outcome import Failure, error_for
 from penstock.values import ZERO, Nanos
 
 _IDLE_SECONDS = 60.0
+_EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _MAX_MESSAGE_CHARS = 1000
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
@@ -58,8 +67,11 @@ async def complete(gateway: Gateway, call: Call) -> Response:
     reserved = _ReservedCall(gateway, chat, reservation)
     try:
         return await _forward(reserved, route)
+    except CallerGone:  # it is settled, since what it costs depends on the candidate
+        raise
     except Problem as problem:
-        reserved.settle("upstream_failure", problem=mark_recorded(problem))
+        status = "cancelled" if isinstance(problem, Unavailable) else "upstream_failure"
+        reserved.settle(status, problem=mark_recorded(problem))
         raise
     except BaseException:
         reserved.settle("cancelled", problem=Cancelled("The call was cancelled."))
@@ -152,10 +164,7 @@ async def _forward(reserved: _ReservedCall, route: Route) -> Response:
     failures: list[Failure] = []
     for candidate in route.candidates:
         try:
-            if reserved.chat.stream:
-                response = await _forward_stream(reserved, candidate)
-            else:
-                response = await _forward_whole(reserved, candidate)
+            response = await _forward_to(reserved, candidate)
         except (AttemptFailed, OutcomeUnknown) as problem:
             failure = reserved.add_failure(candidate, problem)
             failures.append(failure)
@@ -166,6 +175,36 @@ async def _forward(reserved: _ReservedCall, route: Route) -> Response:
             health.record_success(candidate.provider.slug, candidate.model.upstream)
             return response
     raise error_for(failures, forced=route.forced)
+
+
+async def _forward_to(reserved: _ReservedCall, candidate: Candidate) -> Response:
+    """Send the call to one candidate, until the process stops or, for a stream, the caller disconnects.
+
+    A call that is not streamed goes on without its caller: the provider makes the whole response before it begins to
+    send, so it could not be stopped and bills all of it.
+    """
+    forward = _forward_stream if reserved.chat.stream else _forward_whole
+    line = reserved.reservation.call.line if reserved.chat.stream else CallerLine()
+    usage = None
+    try:
+        with reserved.gateway.interrupts.allowed(line):
+            usage = estimated_usage(reserved.chat)  # of the prompt: what the provider will have written is not known
+            return await forward(reserved, candidate)
+    except CallerGone:
+        reserved.settle("cancelled", candidate=candidate, usage=usage, problem=_caller_disconnected())
+        raise
+    except ProcessStopped:
+        raise _process_stopped() from None
+
+
+def _caller_disconnected() -> Problem:
+    return Cancelled("The caller disconnected.")
+
+
+def _process_stopped() -> Problem:
+    problem = Unavailable("The gateway was stopped before the response was complete.")
+    problem.should_retry = False
+    return problem
 
 
 def _record_health(gateway: Gateway, candidate: Candidate, failure: Failure) -> None:
@@ -225,18 +264,20 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
     gateway = reserved.gateway
     provider = candidate.provider
     relay = Relay(keeps_usage=reserved.chat.wants_usage, finish_reasons=_finish_reasons(candidate))
+    times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
         candidate,
         provider_body(reserved.chat, candidate.model, gateway.settings.chat_output_tokens),
         idle_seconds=_IDLE_SECONDS,
-        total_seconds=gateway.settings.stream_seconds,
+        total_seconds=2 * (gateway.settings.stream_seconds + _EXTRA_SECONDS),  # `times` ends it before
         for_org=reserved.reservation.call.caller.org_id,
     )
     try:
         first = b""
         while not first and not relay.done:
             first = relay.feed(await anext(source))
-    except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent) as problem:
+            times.end_wait_for_provider()
+    except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
         if isinstance(problem, StreamBroken) and problem.event:
             raise gateway.upstream.failure_in_body(candidate, problem.event) from None
@@ -244,61 +285,96 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
     except BaseException:
         await source.aclose()
         raise
-    events = _relay_events(reserved, candidate, source, relay, first)
+    events = _relay_events(reserved, candidate, _Stream(source, relay, times), first)
     return Response(chunks=events, headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A provider's stream that has begun."""
+
+    source: ByteStream
+    relay: Relay
+    times: WaitingTimes
+
+
 async def _relay_events(
-    reserved: _ReservedCall, candidate: Candidate, source: ByteStream, relay: Relay, first: bytes
+    reserved: _ReservedCall, candidate: Candidate, stream: _Stream, first: bytes
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream; settle the call and close the connection however the stream ends.
 
-    A stream that the provider breaks off ends with an error event and costs nothing; what was received is a loss. A
-    caller who disconnects pays for what was sent.
+    A stream that the provider breaks off ends with an error event and costs nothing; what was received is a loss. The
+    same holds for a stream that is interrupted because the process stops. A caller who disconnects or reads too slowly
+    pays for what was sent.
     """
-    provider = candidate.provider
-    status = "cancelled"
-    problem: Problem | None = Cancelled("The caller disconnected.")
+    relay = stream.relay
+    problem: Problem | None = _caller_disconnected()
     stored = bytearray(first) if reserved.stores_payload else None
     try:
-        yield first
-        fault = None
         try:
-            async for data in source:
-                if events := relay.feed(data):
-                    if stored is not None:
-                        stored += events
-                    yield events
-                if relay.done:
-                    break
+            yield first
+            stream.times.end_wait_for_caller()
+            with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
+                async for data in stream.source:
+                    stream.times.end_wait_for_provider()
+                    if events := relay.feed(data):
+                        if stored is not None:
+                            stored += events
+                        yield events
+                        stream.times.end_wait_for_caller()
+                    if relay.done:
+                        break
             if not relay.done:
-                fault = "ended its stream without [DONE]"
-        except StreamBroken as broken:
-            fault = _describe(reserved.gateway, candidate, broken)
-        except (MaybeSent, NotSent):
-            fault = "closed the connection before the end of its stream"
-        if fault is None:
-            status = "completed"
+                raise StreamBroken("ended its stream without [DONE]")
             problem = None
-        else:
-            reserved.gateway.health.record_failure(provider.slug, candidate.model.upstream, "broken")
-            status = "upstream_failure"
-            problem = UpstreamError(f"{provider.name} {fault}.")
-            reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
+        except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
+            problem = _stream_problem(reserved, candidate, stream, error)
             yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
     finally:
-        usage = _stream_usage(reserved.chat, relay)
-        if status == "upstream_failure":
-            reserved.losses.append(actual_cost(candidate.model, usage))
-        reserved.settle(
-            status,
-            candidate=candidate,
-            usage=None if status == "upstream_failure" else usage,
-            response_bytes=relay.size_bytes,
-            response=bytes(stored or b""),
-            problem=problem,
-        )
-        await source.aclose()
+        _settle_stream(reserved, candidate, relay, problem, bytes(stored or b""))
+        await stream.source.aclose()
+
+
+def _stream_problem(reserved: _ReservedCall, candidate: Candidate, stream: _Stream, error: Exception) -> Problem:
+    """Return why a stream was not passed on as a whole; a failure of the provider is counted against it."""
+    provider = candidate.provider
+    seconds = f"{stream.times.max_seconds:g} seconds"
+    match error:
+        case CallerTooSlow():
+            return Cancelled(f"The caller took longer than {seconds} to read its stream.")
+        case ProcessStopped():
+            return _process_stopped()
+        case ProviderTooSlow():
+            problem: Problem = UpstreamTimeout(f"{provider.name} took longer than {seconds} for its stream.")
+        case StreamBroken():
+            problem = UpstreamError(f"{provider.name} {_describe(reserved.gateway, candidate, error)}.")
+        case _:
+            problem = UpstreamError(f"{provider.name} closed the connection before the end of its stream.")
+    reserved.gateway.health.record_failure(provider.slug, candidate.model.upstream, "broken")
+    reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
+    return problem
+
+
+def _settle_stream(
+    reserved: _ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, response: bytes
+) -> None:
+    """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
+    usage: Usage | None = _stream_usage(reserved.chat, relay)
+    if isinstance(problem, Cancelled) and reserved.gateway.interrupts.is_stopped:
+        problem = _process_stopped()  # which did not come to be sent, because the caller did not read
+    is_charged = problem is None or isinstance(problem, Cancelled)
+    if usage and not is_charged:
+        reserved.losses.append(actual_cost(candidate.model, usage))
+        usage = None
+    is_cancelled = isinstance(problem, Cancelled | Unavailable)
+    reserved.settle(
+        "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
+        candidate=candidate,
+        usage=usage,
+        response_bytes=relay.size_bytes,
+        response=response,
+        problem=problem,
+    )
 
 
 def _describe(gateway: Gateway, candidate: Candidate, broken: StreamBroken) -> str:

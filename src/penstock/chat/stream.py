@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.chat.pricing import Usage
+from penstock.clock import Clock
 
 _MAX_EVENT_BYTES = 1024 * 1024
 # Quotes inside a JSON string are escaped, so this never matches generated text.
@@ -24,6 +25,44 @@ class StreamBroken(Exception):
     def __init__(self, message: str, event: bytes = b"") -> None:
         super().__init__(message)
         self.event = event
+
+
+class ProviderTooSlow(Exception):
+    """The provider took longer for its stream than it may."""
+
+
+class CallerTooSlow(Exception):
+    """The caller took longer to read its stream than it may."""
+
+
+class WaitingTimes:
+    """How long a stream has waited for its provider, and how long for its caller to read, each up to `max_seconds`.
+
+    They are counted apart, so that a caller who reads slowly is not taken for a provider that fails.
+    """
+
+    __slots__ = ("_clock", "_for_caller", "_for_provider", "_since", "max_seconds")
+
+    def __init__(self, clock: Clock, max_seconds: float) -> None:
+        self.max_seconds = max_seconds
+        self._clock = clock
+        self._since = clock.monotonic()
+        self._for_provider = 0.0
+        self._for_caller = 0.0
+
+    def end_wait_for_provider(self) -> None:
+        now = self._clock.monotonic()
+        self._for_provider += now - self._since
+        self._since = now
+        if self._for_provider > self.max_seconds:
+            raise ProviderTooSlow
+
+    def end_wait_for_caller(self) -> None:
+        now = self._clock.monotonic()
+        self._for_caller += now - self._since
+        self._since = now
+        if self._for_caller > self.max_seconds:
+            raise CallerTooSlow
 
 
 class _Chunk(msgspec.Struct):

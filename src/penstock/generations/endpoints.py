@@ -6,6 +6,7 @@ from penstock.generations.accept import accept
 from penstock.generations.plan import PlannedCall, estimate, make_plan
 from penstock.generations.retrieve import delayed_image_result, image_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
+from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
 
 # -------------------------------------------------------------------------------------------------------------- images
@@ -31,7 +32,12 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     job = gateway.jobs.start(accepted.lease)
     if "respond-async" in call.headers.get("prefer", ""):
         return Response(status=202, json=respond.image_status(accepted.row), headers=respond.poll_headers(accepted.row))
-    if not await job.wait(gateway.settings.image_wait_seconds):
+    try:
+        with gateway.interrupts.allowed(call.line):  # of the wait only: the generation goes on
+            is_finished = await job.wait(gateway.settings.image_wait_seconds)
+    except ProcessStopped:
+        is_finished = False
+    if not is_finished:
         raise unfinished(call.id)
     if job.problem:
         raise mark_recorded(job.problem)

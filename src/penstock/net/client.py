@@ -80,6 +80,9 @@ class StreamingResponse:
             chunk = await self._reader.read_chunk()
         except PyreqwestError as error:
             raise classify(error) from None
+        # If a chunk is there already, the library returns it although the task was cancelled in the same moment.
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError
         if chunk is None:
             raise StopAsyncIteration
         return chunk.to_bytes()

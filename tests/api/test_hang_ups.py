@@ -1,0 +1,187 @@
+"""Callers who hang up or do not read: their calls end, and they pay for what the provider did for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.api.asgi import AsgiApp
+from tests.api.http_calls import ServedApi, served_api
+from tests.api.raw_http import RawConnection, request, serving, until
+from tests.fake_providers import faults
+from tests.fake_providers.server import FakeCall
+from tests.gateway import OpenGateway, sqlite_only
+
+pytestmark = sqlite_only
+CHAT = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
+IMAGE = {"model": "image-1", "prompt": "a pear", "size": "64x64"}
+WHOLE_COST = 9000  # of CHAT, in nano-USD
+
+
+class Stalled:
+    """A provider's endpoint that begins a stream and sends nothing until the client is gone."""
+
+    def __init__(self) -> None:
+        self.is_reached = asyncio.Event()
+        self.is_left = asyncio.Event()
+
+    async def __call__(self, call: FakeCall) -> None:
+        call.accept()
+        await call.exchange.begin(200, "text/event-stream", {})
+        self.is_reached.set()
+        await call.exchange.wait_until_gone()
+        self.is_left.set()
+
+
+async def within(seconds: float, wait: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(seconds):
+        await wait()
+
+
+async def ended(api: ServedApi) -> dict[str, Any]:
+    """Wait until the only request has ended; return its row."""
+    async with asyncio.timeout(10):
+        while True:
+            rows = await api.running.records()
+            if rows and rows[0]["status"] not in ("pending", "processing"):
+                return rows[0]
+            await asyncio.sleep(0.005)
+
+
+async def test_a_caller_who_hangs_up_before_the_first_event_stops_the_provider(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway) as api:
+        stalled = Stalled()
+        api.running.lab.chats.next(stalled)
+        before = await api.running.money()
+        async with await api.served.connect() as connection:
+            body = {**CHAT, "stream": True}
+            await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
+            await within(10, stalled.is_reached.wait)
+        await within(10, stalled.is_left.wait)
+        await until(lambda: not api.served.state.tasks)
+        record = await ended(api)
+        assert (record["status"], record["error_message"]) == ("cancelled", "The caller disconnected.")
+        assert record["cost"] > 0, "the provider has read the prompt"
+        assert await api.running.money() == (before[0] - record["cost"], 0)
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
+
+
+async def test_a_caller_who_hangs_up_on_a_call_that_is_not_streamed_pays_for_it(open_gateway: OpenGateway) -> None:
+    """The provider makes the whole response before it begins to send, and cannot be stopped."""
+    async with served_api(open_gateway) as api:
+        gate = faults.Gate()
+        api.running.lab.chats.next(gate)
+        async with await api.served.connect() as connection:
+            await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=CHAT))
+            await until(lambda: len(api.running.lab.chats) == 1)
+        gate.open()
+        record = await ended(api)
+        assert (record["status"], record["cost"]) == ("completed", WHOLE_COST)
+
+
+async def test_a_caller_who_hangs_up_while_it_waits_for_an_image_frees_its_place(open_gateway: OpenGateway) -> None:
+    """The generation goes on, is charged, and its result can be retrieved."""
+    async with served_api(open_gateway) as api:
+        gate = faults.Gate()
+        api.running.lab.images.next(gate)
+        async with await api.served.connect() as connection:
+            await connection.send(request("POST", "/compat/v1/images/generations", key=api.running.key, body=IMAGE))
+            await until(lambda: len(api.running.lab.images) == 1)
+            assert api.served.state.tasks
+        await until(lambda: not api.served.state.tasks)
+        gate.open()
+        record = await ended(api)
+        assert record["status"] == "completed"
+        assert record["cost"] > 0
+        found = await api.call("GET", f"/compat/v1/images/{record['id']}")
+        assert (found.status, len(found.json["data"])) == (200, 1)
+
+
+# -------------------------------------------------------------------------------------------------------- slow readers
+
+
+async def start_long_stream(api: ServedApi, connection: RawConnection) -> None:
+    """Start a stream and read only its head, until the gateway cannot send more."""
+    api.running.lab.chats.next(faults.long_stream())
+    body = {**CHAT, "stream": True, "max_tokens": 100_000}
+    connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
+    await until(lambda: any(served.flow.write_paused for served in api.served.state.connections), 20)  # type: ignore[union-attr]
+
+
+async def read_to_the_end(connection: RawConnection) -> bytes:
+    connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(30):
+        return (await connection.read_response()).body
+
+
+async def test_time_in_which_the_caller_does_not_read_is_not_the_providers(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, stream_seconds=100) as api, await api.served.connect() as connection:
+        await start_long_stream(api, connection)
+        api.running.clock.advance(90)
+        assert (await read_to_the_end(connection)).endswith(b"data: [DONE]\n\n")
+        record = await ended(api)
+        assert (record["status"], record["error_code"]) == ("completed", None)
+        assert record["cost"] > 0
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
+
+
+async def test_a_caller_who_reads_too_slowly_is_ended_and_pays_for_what_was_sent(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, stream_seconds=100) as api, await api.served.connect() as connection:
+        await start_long_stream(api, connection)
+        api.running.clock.advance(101)
+        body = await read_to_the_end(connection)
+        last = body.rsplit(b"data: ", 1)[1]
+        assert b'"code":"CANCELLED"' in last
+        assert b"took longer than 100 seconds to read" in last
+        record = await ended(api)
+        assert (record["status"], record["error_code"]) == ("cancelled", "CANCELLED")
+        assert record["cost"] > WHOLE_COST, "many events were sent"
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
+
+
+async def test_a_caller_who_reads_nothing_is_disconnected_and_pays_for_what_was_sent(
+    open_gateway: OpenGateway,
+) -> None:
+
+    async with (
+        open_gateway() as running,
+        serving(AsgiApp(running.gateway), running.gateway.settings, window_seconds=0.02) as served,
+        await served.connect() as connection,
+    ):
+        api = ServedApi(running, served)
+        running.lab.chats.next(faults.long_stream())
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        body = {**CHAT, "stream": True, "max_tokens": 100_000}
+        await connection.send(request("POST", "/compat/v1/chat/completions", key=running.key, body=body))
+        record = await ended(api)
+        assert (record["status"], record["error_message"]) == ("cancelled", "The caller disconnected.")
+        assert record["cost"] > WHOLE_COST
+        await until(lambda: not served.state.tasks)
+        assert running.gateway.health.is_healthy("lab", "chat-1")
+
+
+async def test_a_provider_that_takes_too_long_for_its_stream_is_to_blame(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, stream_seconds=100) as api, await api.served.connect() as connection:
+        before = await api.running.money()
+        go_on = asyncio.Event()
+
+        async def act(call: FakeCall) -> None:
+            events = list(call.accept().events)
+            await call.exchange.begin(200, "text/event-stream", {})
+            await call.exchange.more(b"data: " + events[0] + b"\n\n")
+            await go_on.wait()
+            await call.exchange.more(b"data: " + events[1] + b"\n\n")
+            await call.exchange.wait_until_gone()
+
+        api.running.lab.chats.next(act)
+        body = {**CHAT, "stream": True}
+        await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
+        await connection.reader.readuntil(b"data: ")
+        api.running.clock.advance(101)
+        go_on.set()
+        async with asyncio.timeout(10):
+            rest = await connection.reader.readuntil(b"0\r\n\r\n")
+        assert b'"code":"UPSTREAM_TIMEOUT"' in rest
+        record = await ended(api)
+        assert (record["status"], record["cost"]) == ("upstream_failure", 0)
+        assert await api.running.money() == before
