@@ -1,12 +1,32 @@
-"""Keep the event loop responsive: long work runs in turns, and helper threads run at lower priority."""
+"""Keep the event loop responsive: long work runs in turns or in a thread, and helper threads at lower priority."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from typing import ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 _LONG_BYTES = 256 * 1024  # work on fewer bytes takes too little time to matter
+# One thread: several would take turns with each other in the interpreter, and the event loop would wait for each.
+_thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
+
+
+async def run_aside(
+    size_bytes: int, function: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
+) -> Result:
+    """Call a function that works on so many bytes: at once when they are few, in a thread when they are many.
+
+    The event loop runs meanwhile, except during a single step of the function that does not let other threads run, such
+    as the decoding of a long string.
+    """
+    if size_bytes <= _LONG_BYTES:
+        return function(*arguments, **options)
+    return await asyncio.get_running_loop().run_in_executor(_thread, lambda: function(*arguments, **options))
 
 
 class LoopTurns:

@@ -1,18 +1,27 @@
 """Long work leaves rounds of the event loop to other tasks, and helper threads do not interrupt it."""
 
 import asyncio
+import base64
+import io
 import os
+import random
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from PIL import Image
 
 from penstock import event_loop
-from penstock.event_loop import LoopTurns, low_priority_threads
+from penstock.api import body
+from penstock.event_loop import LoopTurns, low_priority_threads, run_aside
+from penstock.generations import validate
+from penstock.media import transfer
+from penstock.recordings import files, recordings
 from penstock.schema import Request
+from tests.api.http_calls import served_api
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -132,3 +141,60 @@ asyncio.run(main())
 def test_the_thread_of_the_http_client_has_low_priority() -> None:
     process = subprocess.run([sys.executable, "-c", LIBRARY_THREADS], capture_output=True, text=True, check=True)
     assert process.stdout.split() == [f"[{os.SCHED_OTHER},", f"{os.SCHED_BATCH}]"]
+
+
+async def test_work_on_many_bytes_runs_in_one_other_thread_and_work_on_few_in_this_one() -> None:
+    here = threading.get_ident()
+    assert await run_aside(SHORT, threading.get_ident) == here
+    found = await asyncio.gather(*(run_aside(LONG, threading.get_ident) for _ in range(5)))
+    assert here not in found
+    assert len(set(found)) == 1
+
+
+async def test_an_exception_of_work_in_another_thread_is_raised() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        await run_aside(LONG, int, "x")
+
+
+@sqlite_only
+async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thread_of_the_event_loop(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit with a large image in its body, an idempotent video with a large reference, and an import."""
+    here = threading.get_ident()
+    found: list[tuple[str, int]] = []  # what was done with how many bytes in the thread of the event loop
+
+    def watch(module: Any, name: str, size: Callable[..., int]) -> None:
+        function = getattr(module, name)
+
+        def watched(*arguments: Any) -> Any:
+            if threading.get_ident() == here and size(*arguments) > event_loop._LONG_BYTES:
+                found.append((name, size(*arguments)))
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(body, "_decode", len)
+    watch(validate, "_body_digest", lambda call: call.size_bytes)
+    watch(transfer, "_sha256", len)
+    watch(files, "_decode_base64", len)
+    watch(recordings, "_input_digest", len)
+    file = io.BytesIO()
+    Image.frombytes("RGB", (400, 400), random.Random(1).randbytes(480_000)).save(file, "PNG")
+    large = file.getvalue()
+    text = base64.b64encode(large).decode()
+    uri = f"data:image/png;base64,{text}"
+    async with served_api(open_gateway) as api:
+        edit = {"model": "edit-1", "prompt": "x", "image": uri}
+        headers = {"x-service-replay": "replay-or-record"}
+        edited = await api.call("POST", "/compat/v1/images/edits", edit, headers=headers)
+        assert edited.status == 200, edited.body
+        video = {"input_reference": {"image_url": uri}, "idempotency_key": "k"}
+        assert [(await api.video(**video)).status for _ in range(2)] == [202, 202]
+        recording_id = edited.headers["x-service-replay-recording"]
+        exported = (await api.call("GET", f"/v1/recordings/{recording_id}/export")).json
+        exported["files"][0]["data"] = text
+        exported["files"][0]["content_type"] = "image/png"
+        assert (await api.call("POST", "/v1/recordings", exported)).status == 200
+        await api.running.wait_until_idle()
+    assert found == []

@@ -1,9 +1,14 @@
 """List and retrieve models."""
 
+import asyncio
+from functools import lru_cache
+
 from penstock.api import query
+from penstock.api.responses import encode
 from penstock.api.route import Query
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
+from penstock.upstream.catalog import Catalog
 
 MODELS_QUERY = (
     Query(name="schema", type="boolean", default=False, about="Add each model's parameters as a JSON Schema."),
@@ -12,7 +17,13 @@ MODELS_QUERY = (
 
 async def list_models(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODELS_QUERY, call.query)
-    return Response(json={"object": "list", "data": gateway.catalog.list(asked["schema"])})
+    # Every caller gets the same, and writing the schemas takes many milliseconds.
+    return Response(body=await asyncio.to_thread(_encoded_list, gateway.catalog, asked["schema"]))
+
+
+@lru_cache(maxsize=2)
+def _encoded_list(catalog: Catalog, schema: bool) -> bytes:
+    return encode({"object": "list", "data": catalog.list(schema)})
 
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:

@@ -1,5 +1,6 @@
 """The endpoints for images and videos, step by step; start reading here."""
 
+from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
@@ -14,13 +15,13 @@ from penstock.schema import Call, Response
 
 async def make_images(gateway: Gateway, call: Call) -> Response:
     """Make images while the caller waits."""
-    validated = validate.image(call, gateway.settings)
+    validated = await run_aside(call.size_bytes, validate.image, call, gateway.settings)
     return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("image",)))
 
 
 async def edit_images(gateway: Gateway, call: Call) -> Response:
     """Edit or upscale images while the caller waits. The model decides which: an edit needs a prompt."""
-    validated = validate.edit(call, gateway.settings)
+    validated = await run_aside(call.size_bytes, validate.edit, call, gateway.settings)
     return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("edit", "upscale")))
 
 
@@ -52,7 +53,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
 async def start_video(gateway: Gateway, call: Call) -> Response:
     """Accept a video, which is made after the response; see `run`."""
     org_id = call.caller.org_id
-    validated = validate.video(call, gateway.settings)
+    validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
     if validated.idempotency_key and not call.dry_run:
         earlier = await get_generation_by_key(gateway.store, org_id, validated.idempotency_key)
         if earlier:

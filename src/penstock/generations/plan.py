@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
+from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
@@ -45,8 +46,16 @@ async def make_plan(gateway: Gateway, org_id: str, validated: ValidatedCall, tas
         return await _plan_live(gateway, org_id, validated, tasks)
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
-    fingerprint = recordings.fingerprint(
-        validated.request.task, validated.request, model, sources, validated.body_digest, options.match
+    size_bytes = sum(len(source) if isinstance(source, str) else len(source.data) for _, source in sources)
+    fingerprint = await run_aside(
+        size_bytes,
+        recordings.fingerprint,
+        validated.request.task,
+        validated.request,
+        model,
+        sources,
+        validated.body_digest,
+        options.match,
     )
     if options.may_replay:
         if found := await gateway.recordings.find(org_id, options, fingerprint):

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
-from penstock.event_loop import LoopTurns
+from penstock.event_loop import LoopTurns, run_aside
 from penstock.failpoints import failpoint
 from penstock.fields import UploadedFile
 from penstock.imaging import convert
@@ -145,7 +145,7 @@ class Transfer:
                 height=image.height,
                 size_bytes=len(image.data),
             )
-            stored.append((record, hashlib.sha256(image.data).digest()))
+            stored.append((record, await run_aside(len(image.data), _sha256, image.data)))
         return stored
 
     async def read_inputs(

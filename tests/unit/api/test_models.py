@@ -1,11 +1,14 @@
 """Models over HTTP; their ids contain slashes."""
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from penstock.api.asgi import AsgiApp
+from penstock.upstream.catalog import Catalog
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
 
@@ -59,3 +62,22 @@ async def test_openais_client_lists_and_retrieves_models(tmp_path: Path) -> None
                 await client.models.retrieve("no/such")
         assert problem.value.code == "MODEL_NOT_FOUND"
         assert (problem.value.request_id or "").startswith("req_")
+
+
+async def test_the_list_is_written_once_and_not_in_the_thread_of_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Catalog.list
+    threads: list[int] = []
+
+    def watched(catalog: Catalog, schema: bool = False) -> list[dict[str, Any]]:
+        threads.append(threading.get_ident())
+        return write(catalog, schema)
+
+    monkeypatch.setattr(Catalog, "list", watched)
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        key = (await first_account(gateway)).plain.key
+        for _ in range(3):
+            assert (await served.call("GET", "/compat/v1/models?schema=true", key=key)).status == 200
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
