@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from penstock.api.asgi import AsgiApp
 from tests.api.http_calls import ServedApi, served_api
 from tests.api.raw_http import RawConnection, request, serving, until
 from tests.fake_providers import faults
+from tests.fake_providers.exchange import GONE
 from tests.fake_providers.server import FakeCall
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -18,7 +20,7 @@ WHOLE_COST = 9000  # of CHAT, in nano-USD
 
 
 class Stalled:
-    """A provider's endpoint that begins a stream and sends nothing until the client is gone."""
+    """A provider's endpoint that begins a stream and sends only comments until the client is gone."""
 
     def __init__(self) -> None:
         self.is_reached = asyncio.Event()
@@ -28,7 +30,11 @@ class Stalled:
         call.accept()
         await call.exchange.begin(200, "text/event-stream", {})
         self.is_reached.set()
-        await call.exchange.wait_until_gone()
+        with suppress(*GONE):
+            while True:
+                await call.exchange.more(b": wait\n\n")
+                await asyncio.sleep(0.01)
+        call.exchange.hang_up()
         self.is_left.set()
 
 

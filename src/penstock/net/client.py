@@ -58,6 +58,9 @@ class StreamingResponse:
             response = await self._request.__aenter__()
         except PyreqwestError as error:
             raise classify(error) from None
+        if _is_cancelled():
+            await self.aclose()
+            raise asyncio.CancelledError
         self.status = response.status
         self.headers = Headers(response.headers)
         self._reader = response.body_reader
@@ -80,8 +83,7 @@ class StreamingResponse:
             chunk = await self._reader.read_chunk()
         except PyreqwestError as error:
             raise classify(error) from None
-        # If a chunk is there already, the library returns it although the task was cancelled in the same moment.
-        if (task := asyncio.current_task()) is not None and task.cancelling():
+        if _is_cancelled():
             raise asyncio.CancelledError
         if chunk is None:
             raise StopAsyncIteration
@@ -93,6 +95,12 @@ class StreamingResponse:
             return await read_body(self._reader, self.headers, max_bytes)
         except PyreqwestError as error:
             raise classify(error) from None
+
+
+def _is_cancelled() -> bool:
+    """Whether this task was cancelled in the moment in which the library had a result, which it then returns."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class HttpClient:
