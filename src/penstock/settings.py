@@ -65,6 +65,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="IP addresses of proxies whose X-Forwarded-* headers are believed.")
     ] = ()
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Host names under which the gateway is reached, without ports. Calls with another Host header "
+            "are refused, except health checks. Empty: any host."
+        ),
+    ] = ()
     connections_per_address: Annotated[
         Count,
         Meta(

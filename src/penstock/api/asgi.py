@@ -27,8 +27,8 @@ from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
 from penstock.api.router import Router
-from penstock.api.routes import ROUTES
-from penstock.errors import AuthenticationFailed, InternalError, PermissionDenied, Problem, Unavailable
+from penstock.api.routes import HEALTH_PATHS, ROUTES
+from penstock.errors import AuthenticationFailed, InternalError, InvalidRequest, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
@@ -72,6 +72,7 @@ class AsgiApp:
         self._limits = Limits.of(gateway.settings)
         self._budget = BodyBudget(gateway.settings)
         self._rates = CallRates(gateway.clock)
+        self._hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -122,6 +123,8 @@ class AsgiApp:
         route = state.route
         headers = state.headers
         check_headers(scope["headers"], headers)
+        if self._hosts and route.path not in HEALTH_PATHS and _host_name(headers["host"]) not in self._hosts:
+            raise InvalidRequest("This gateway is not served under the name in the Host header.")
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
         state.caller = await self._caller(route, headers, scope.get("client"))
@@ -215,6 +218,12 @@ class AsgiApp:
 def _base_url(scheme: str, host: str) -> str:
     """Return the URL under which the caller reached us, for links in its own response; nothing else may rely on it."""
     return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
+
+
+def _host_name(host: str) -> str:
+    """Return a Host header without its port, in lower case and without the dot at the end of a full name."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return name.lower().removesuffix(".")
 
 
 def _model(call: Call) -> str | None:

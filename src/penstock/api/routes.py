@@ -42,6 +42,8 @@ async def openapi_document(gateway: Gateway, call: Call) -> Response:
     return Response(body=_document())
 
 
+HEALTH_PATHS = ("/healthz", "/readyz")  # load balancers call them by IP address
+
 # fmt: off
 ROUTES: tuple[Route, ...] = (
     # The compatible API

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.clock import Clock
 from penstock.errors import NotFound, PermissionDenied
 from penstock.imaging.formats import extension
-from penstock.media.storage import FileMissing, Storage, storage_key
+from penstock.media.storage import MAX_URL_SECONDS, FileMissing, Storage, storage_key
 from penstock.schema import Input, Output, StoredOutput
 from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
@@ -88,7 +88,11 @@ class MediaFiles:
         return b"".join([chunk async for chunk in self._read_chunks(media_id, 0, size_bytes)])
 
     async def signed_url(self, media_id: str, until_ms: int, base_url: str) -> str:
-        """Return a URL that works until then: of the object store if it signs URLs, otherwise of the gateway."""
+        """Return a URL that works until then, but for seven days at most: anybody who sees it can use it.
+
+        It is a URL of the object store if that signs URLs, otherwise of the gateway.
+        """
+        until_ms = min(until_ms, self._clock.now_ms() + MAX_URL_SECONDS * 1000)
         seconds = max(1, (until_ms - self._clock.now_ms()) // 1000)
         if direct := await self._storage.signed_url(storage_key(media_id), seconds):
             return direct

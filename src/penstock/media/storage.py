@@ -24,7 +24,7 @@ RECORDING_FILE_PREFIX = "rfl_"  # of the ids of recordings' files; those of requ
 _CHUNK_BYTES = 256 * 1024
 _UNFINISHED_SUFFIX = ".part"
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-_MAX_URL_SECONDS = 7 * 86_400  # S3 signs URLs for at most a week; retrieving the generation gives a new one
+MAX_URL_SECONDS = 7 * 86_400  # S3 signs none for longer; retrieving the generation gives a new one
 _CANNOT_STORE = "The file could not be stored."
 _CANNOT_READ = "The stored file could not be read."
 _CANNOT_DELETE = "The stored file could not be deleted."
@@ -277,7 +277,7 @@ class Bucket:
         return True
 
     async def signed_url(self, key: str, seconds: int) -> str | None:
-        duration = timedelta(seconds=min(seconds, _MAX_URL_SECONDS))
+        duration = timedelta(seconds=min(seconds, MAX_URL_SECONDS))
         with _translated_errors():
             url: str = await obstore.sign_async(self._store, "GET", key, duration)
         return url

@@ -483,3 +483,24 @@ async def test_only_http_is_served(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         with pytest.raises(ValueError, match="websocket"):
             await AsgiApp(gateway)({"type": "websocket"}, None, None)  # type: ignore[arg-type]
+
+
+async def test_only_the_allowed_hosts_are_served(tmp_path: Path) -> None:
+    """A page whose own name resolves to the gateway's address is refused; probes by IP address are not."""
+    names = ("media.test", "localhost", "[::1]")
+    async with opened(tmp_path, allowed_hosts=names) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        for host, path, status in (
+            ("media.test", "/openapi.json", 200),
+            ("MEDIA.test:8080", "/openapi.json", 200),
+            ("media.test.:443", "/openapi.json", 200),
+            ("localhost:1", "/openapi.json", 200),
+            ("[::1]:8080", "/openapi.json", 200),
+            ("[::1]", "/openapi.json", 200),
+            ("evil.test", "/openapi.json", 400),
+            ("media.test.evil.test", "/openapi.json", 400),
+            ("127.0.0.1", "/v1/keys", 400),
+            ("127.0.0.1", "/healthz", 200),
+        ):
+            response = await served.call("GET", path, headers={"host": host})
+            assert response.status == status, host
+            assert status == 200 or "Host header" in response.json["error"]["message"]

@@ -77,6 +77,24 @@ async def test_an_expired_url_is_refused(open_gateway: OpenGateway) -> None:
 
 
 @sqlite_only
+async def test_the_url_of_a_video_works_for_seven_days_at_most_and_then_there_is_a_new_one(
+    open_gateway: OpenGateway,
+) -> None:
+    async with open_gateway() as running:
+        created = (await running.video(media_retention="30d")).json
+        video = await running.wait_for_video(created["id"])
+        assert video["expires_at"] == video["completed_at"] + 30 * 86_400
+        first = video["output"]["url"]
+        running.clock.advance(7 * 86_400 - 60)
+        assert (await open_url(running, first)).status == 200
+        running.clock.advance(120)
+        with pytest.raises(PermissionDenied, match="expired"):
+            await open_url(running, first)
+        later = await running.get_video(created["id"])
+        assert (await open_url(running, later["output"]["url"])).status == 200
+
+
+@sqlite_only
 async def test_an_altered_url_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         url = await create_image(running)
