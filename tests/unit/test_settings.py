@@ -182,7 +182,7 @@ def test_no_message_repeats_the_value() -> None:
     for name, variable, _, _ in settings.rows():
         if not variable or name in ("data", "host", "database", "media", "router", "ca_file"):
             continue  # tables, and text of any kind
-        if name in ("trusted_proxies", "disabled_providers", "egress_allow_hosts"):
+        if name in ("trusted_proxies", "allowed_hosts", "disabled_providers", "egress_allow_hosts"):
             continue  # lists of any text
         with pytest.raises(Misconfigured, match=rf"^{name}(\[0\])? must be") as caught:
             load({}, {variable: "sk-canary"})
