@@ -18,7 +18,7 @@ from penstock.imaging.workers import ChildTask, WorkerPool
 from penstock.upstream.local import child_tasks
 from tests.fake_providers.scripted import png
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement uses features of Linux")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="confinement uses features of Linux")
 
 PROBES = '''
 """Actions of a taken-over decoder; each returns the number of the error that stopped it, or 0."""
@@ -72,12 +72,22 @@ ACTIONS = {
 '''
 
 
-@pytest.fixture
-def probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ChildTask]:
-    folder = tmp_path / "packages"
+# Run at the start of a child: as on a kernel that lacks a mechanism.
+WITHOUT = """
+from penstock.imaging import confinement
+for name, function in {functions!r}.items():
+    setattr(confinement, function, lambda *_: False)
+"""
+SWITCHES = {confinement.LANDLOCK: "_restrict_files", confinement.SECCOMP: "_filter_calls"}
+
+
+def add_probes(folder: Path, lacking: Sequence[str]) -> dict[str, ChildTask]:
+    """Put the probes on the path of children, whose kernel seems to lack these protections."""
     folder.mkdir()
     (folder / "penstock_probes.py").write_text(PROBES)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    if lacking:
+        functions = {name: SWITCHES[name] for name in lacking}
+        (folder / "sitecustomize.py").write_text(WITHOUT.format(functions=functions))
     return {"probe": ChildTask("penstock_probes:attempt")}
 
 
@@ -89,47 +99,95 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def test_a_child_reaches_no_network_no_program_no_process_and_no_file(
-    tmp_path: Path, probes: dict[str, ChildTask], victim: subprocess.Popen[bytes]
+BY_LANDLOCK = {confinement.LANDLOCK}
+BY_SECCOMP = {confinement.SECCOMP}
+BY_EITHER = BY_LANDLOCK | BY_SECCOMP
+
+
+def attempts(folder: Path, parent: int, other: int) -> list[tuple[str, Any, set[str]]]:
+    """What a taken-over decoder tries with what, and the protections of which each is enough to refuse it."""
+    secret = str(folder / "secret.key")
+    new = str(folder / "new")
+    hidden = [secret, f"/proc/{parent}/environ", f"/proc/{parent}/mem", "/etc/passwd", "/proc/self/environ"]
+    return [
+        *(("read", path, BY_LANDLOCK) for path in hidden),
+        *(("list", path, BY_LANDLOCK) for path in (str(folder), "/", f"/proc/{parent}/fd")),
+        *(("write", path, BY_EITHER) for path in (secret, new)),
+        ("append", secret, BY_EITHER),
+        ("delete", secret, BY_EITHER),
+        ("make a folder", new, BY_EITHER),
+        ("rename", secret, BY_EITHER),
+        ("link", secret, BY_EITHER),
+        ("run a program", None, BY_EITHER),
+        ("start a program", None, BY_SECCOMP),
+        ("fork", None, BY_SECCOMP),
+        ("open a socket", None, BY_SECCOMP),
+        ("open a UNIX socket", None, BY_SECCOMP),
+        ("signal", other, BY_SECCOMP),
+        ("signal a thread", other, BY_SECCOMP),
+        ("change the limits of", other, BY_SECCOMP),
+        ("trace", other, BY_SECCOMP),
+        ("leave namespaces", None, BY_SECCOMP),
+        ("use io_uring", None, BY_SECCOMP),
+    ]
+
+
+@linux_only
+@pytest.mark.parametrize("lacking", [(), (confinement.LANDLOCK,), (confinement.SECCOMP,)], ids=str)
+async def test_a_child_can_do_nothing_that_an_active_protection_refuses(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    victim: subprocess.Popen[bytes],
+    lacking: Sequence[str],
 ) -> None:
-    secret = tmp_path / "secret.key"
-    secret.write_text("the master secret")
-    target, new, parent, other = str(secret), str(tmp_path / "new"), os.getpid(), victim.pid
-    attempts: dict[str, Sequence[Any]] = {
-        "open a socket": [None],
-        "open a UNIX socket": [None],
-        "read": [target, f"/proc/{parent}/environ", f"/proc/{parent}/mem", "/etc/passwd", "/proc/self/environ"],
-        "list": [str(tmp_path), "/", f"/proc/{parent}/fd"],
-        "write": [target, new],
-        "append": [target],
-        "delete": [target],
-        "make a folder": [new],
-        "rename": [target],
-        "link": [target],
-        "run a program": [None],
-        "start a program": [None],
-        "fork": [None],
-        "signal": [other],
-        "signal a thread": [other],
-        "change the limits of": [other],
-        "trace": [other],
-        "leave namespaces": [None],
-        "use io_uring": [None],
-    }
-    async with WorkerPool(tasks=probes) as pool:
+    """On a kernel without a mechanism, the others still refuse their part, and the report names what is active.
+
+    With all of them, no network, no program, no process and no file is within reach.
+    """
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    tasks = add_probes(tmp_path / "packages", lacking)
+    (tmp_path / "secret.key").write_text("the master secret")
+    reported: list[Sequence[str]] = []
+    async with WorkerPool(tasks=tasks, report_protections=reported.append) as pool:
 
         async def stopped_by(action: str, value: Any) -> int:
             return int((await pool.run("probe", for_org="org_1", action=action, value=value))["errno"])
 
-        tried = [(action, value) for action, values in attempts.items() for value in values]
-        stopped = {attempt: await stopped_by(*attempt) for attempt in tried}
-        assert {attempt: code for attempt, code in stopped.items() if code not in (errno.EPERM, errno.EACCES)} == {}
         for action in ("start a thread", "read code"):
             assert await stopped_by(action, None) == 0, "what decoders need still works"
-    assert secret.read_text() == "the master secret"
+        active = set(reported[0])
+        assert active == platform_protections() - set(lacking)
+        refused = [
+            (action, value)
+            for action, value, protections in attempts(tmp_path, os.getpid(), victim.pid)
+            if protections & active
+        ]
+        stopped = {attempt: await stopped_by(*attempt) for attempt in refused}
+    assert {attempt: code for attempt, code in stopped.items() if code not in (errno.EPERM, errno.EACCES)} == {}
+    assert (tmp_path / "secret.key").read_text() == "the master secret"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["packages", "secret.key"]
 
 
+def platform_protections() -> set[str]:
+    """What this kernel and this sandbox permit, found out without the code under test."""
+    libc = ctypes.CDLL(None)
+    found = {confinement.NO_NEW_PRIVILEGES}
+    if libc.syscall(444, None, ctypes.c_size_t(0), 1) >= 1:
+        found.add(confinement.LANDLOCK)
+    if platform.machine() in ("x86_64", "aarch64") and "Seccomp:" in Path("/proc/self/status").read_text():
+        found.add(confinement.SECCOMP)
+    leaving = "import ctypes, sys; leave = ctypes.CDLL(None).unshare; sys.exit(leave(1 << 30) and leave(5 << 28) and 1)"
+    if subprocess.run([sys.executable, "-c", leaving], check=False).returncode == 0:
+        found.add(confinement.NETWORK_NAMESPACE)
+    return found
+
+
+def test_on_another_system_no_protection_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert (confinement.leave_network(), confinement.confine()) == ((), ())
+
+
+@linux_only
 async def test_a_child_is_confined_before_its_first_task_and_says_how() -> None:
     reported: list[Sequence[str]] = []
     async with WorkerPool(report_protections=reported.append) as pool:
@@ -148,6 +206,7 @@ async def test_a_child_is_confined_before_its_first_task_and_says_how() -> None:
     assert found["Max open files"] == ["64", "64"]
 
 
+@linux_only
 async def test_every_task_works_in_a_confined_child() -> None:
     """Each in a child of its own, so that none profits from what another loaded."""
     video = {"prompt": "sea", "seconds": 1, "width": 64, "height": 64, "seed": 0}
