@@ -38,6 +38,7 @@ _SOURCES = {
     "serve": _Source("serve", "serve", _OPERATE),
     "worker": _Source("serve", "worker", _OPERATE),
     "init": _Source("init", "init", _OPERATE),
+    "doctor": _Source("doctor", "doctor", _OPERATE),
     "settings": _Source("settings", "list_settings", _OPERATE),
     "providers": _Source("providers", "app", _OPERATE),
     "keys": _Source("keys", "app", _OPERATE),

@@ -97,7 +97,10 @@ class GatewayClient:
             response = request.bearer_auth(self._key).build().send()
             content = bytes(response.bytes())
         _check_status(response.status, content)
-        return Reply(json.loads(content) if content else None, dict(response.headers))
+        try:
+            return Reply(json.loads(content) if content else None, dict(response.headers))
+        except ValueError:
+            raise CallFailed(f"what answers at {self.url} is not a Penstock gateway") from None
 
     @contextmanager
     def _open(self, request: SyncRequestBuilder) -> Iterator[SyncResponse]:

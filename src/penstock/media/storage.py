@@ -18,6 +18,7 @@ from obstore.store import from_url
 
 from penstock.durability import sync_folder
 from penstock.errors import StorageUnavailable
+from penstock.store.base import StorageMisconfigured
 
 _KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)*")
 RECORDING_FILE_PREFIX = "rfl_"  # of the ids of recordings' files; those of requests begin with `med_`
@@ -210,9 +211,13 @@ class Bucket:
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         # Which options are valid depends on the scheme of the URL; the library checks them at run time.
-        self._store: Any = from_url(  # type: ignore[call-overload]
-            url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
-        )
+        try:
+            self._store: Any = from_url(  # type: ignore[call-overload]
+                url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
+            )
+        except (BaseError, ValueError) as problem:
+            reason = str(problem).partition("\n")[0]
+            raise StorageMisconfigured(f"media = {url!r} or media_options cannot be used: {reason}") from None
 
     async def create(self, key: str, data: bytes, content_type: str) -> None:
         # Some servers that speak S3 ignore or refuse the condition of a conditional write, so look first.

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.errors import StorageUnavailable
 from penstock.media.storage import Bucket, FileExists, FileMissing, Folder, Storage, open_storage, storage_key
+from penstock.store.base import StorageMisconfigured
 from penstock.values import new_id
 from tests.s3_server import S3Server, run_s3_server
 
@@ -276,3 +277,12 @@ async def test_files_outside_the_prefix_are_not_listed(s3: S3Server) -> None:
     assert await ours.list_files() == []
     with pytest.raises(FileMissing):
         await read(ours, KEY, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"), [("nonesuch://bucket", {}), ("s3://bucket", {"nonesuch": "1"}), ("no url", {})]
+)
+def test_a_store_that_cannot_be_used_is_one_line(url: str, options: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(StorageMisconfigured, match="or media_options cannot be used: ") as raised:
+        open_storage(url, options, tmp_path)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,156 @@
+"""Check an installation: what is wrong, and what to do about it."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import psycopg
+import typer
+
+from penstock.app import open_store_and_vault
+from penstock.clock import Clock
+from penstock.commands.call_options import Json
+from penstock.commands.gateway_client import URL_FILE, CallFailed, GatewayClient
+from penstock.commands.output import print_json
+from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.errors import Problem
+from penstock.media.storage import FileMissing, open_storage, storage_key
+from penstock.providers import discover
+from penstock.settings import Settings
+from penstock.typed_config import Misconfigured
+from penstock.upstream.catalog import Catalog
+from penstock.values import new_id
+
+State = Literal["ok", "note", "problem"]
+_PROBE = b"penstock doctor"
+_CONNECT_SECONDS = 5
+_CLOCKS_APART_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check. A note is worth knowing; a problem keeps something from working."""
+
+    check: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def doctor(data: Data = None, config: Config = None, as_json: Json = False) -> None:
+    """Check configuration, data folder, database, storage, port and credentials; exit with status 1 on a problem."""
+    findings = asyncio.run(_examine(data, config))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        rows = [[finding.check, finding.state, finding.found, finding.advice] for finding in findings]
+        show("Checks", ["check", "state", "found", "what to do"], rows)
+    if any(finding.state == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+async def _examine(data: Data, config: Config) -> list[Finding]:
+    try:
+        settings = load_settings(data=data, config=config)
+        catalog = Catalog(discover(), settings, os.environ)
+    except (Misconfigured, ValueError) as problem:
+        return [Finding("configuration", "problem", str(problem), "correct penstock.toml or the environment")]
+    findings = [Finding("configuration", "ok", "every setting is valid"), *_check_exposure(settings)]
+    findings += [finding async for finding in _check_database(settings)]
+    findings += [finding async for finding in _check_storage(settings)]
+    return [*findings, *_check_port(settings), *_check_credentials(catalog)]
+
+
+def _check_exposure(settings: Settings) -> Iterator[Finding]:
+    """Videos that a provider announces, and URLs of files, need a URL that others reach."""
+    if settings.public_url.startswith("https://"):
+        yield Finding("public URL", "ok", settings.public_url)
+    else:
+        yield Finding(
+            "public URL",
+            "note",
+            f"{settings.base_url}, which works on this machine only"
+            if not settings.public_url
+            else settings.public_url,
+            "set public_url to the HTTPS URL that callers use, so that the URLs of images work for them",
+        )
+
+
+async def _check_database(settings: Settings) -> AsyncIterator[Finding]:
+    name = "Postgres" if settings.database else str(settings.sqlite_file)
+    if not settings.database and not settings.sqlite_file.exists():
+        yield Finding("database", "note", f"{name} does not exist yet", "start the gateway: it creates the database")
+        return
+    try:
+        async with open_store_and_vault(settings):
+            yield Finding("database", "ok", f"{name} opens, and the master secret belongs to it")
+        if settings.database:
+            yield await _compare_clocks(settings.database)
+    except (Problem, RuntimeError, ValueError, OSError) as problem:
+        yield Finding("database", "problem", str(problem), "see the message; nothing works without the database")
+
+
+async def _compare_clocks(database: str) -> Finding:
+    """Leases and deadlines of several machines agree only as well as their clocks."""
+    async with await psycopg.AsyncConnection.connect(database, connect_timeout=_CONNECT_SECONDS) as connection:
+        row = await (await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")).fetchone()
+    assert row is not None, "a SELECT without FROM has one row"
+    ahead = time.time() - row[0]
+    if abs(ahead) > _CLOCKS_APART_SECONDS:
+        found = f"this machine's clock is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
+        return Finding("clock", "problem", found, "synchronize the clocks of all machines (NTP)")
+    return Finding("clock", "ok", "this machine and the database agree")
+
+
+async def _check_storage(settings: Settings) -> AsyncIterator[Finding]:
+    """Write, read and delete a small file where media are stored."""
+    name = settings.media or str(settings.data / "media")
+    if not settings.media and not settings.data.exists():
+        return
+    key = storage_key(new_id("probe", Clock().now_ms()))
+    try:
+        storage = open_storage(settings.media, settings.media_options, settings.data)
+        await storage.create(key, _PROBE, "text/plain")
+        content = b"".join([part async for part in storage.read(key, 0, len(_PROBE))])
+        await storage.delete(key)
+    except (Problem, FileMissing, RuntimeError, OSError) as problem:
+        yield Finding("storage", "problem", f"{name}: {problem}", "check the bucket, its credentials and media_options")
+        return
+    state: State = "ok" if content == _PROBE else "problem"
+    yield Finding("storage", state, f"{name} can be written, read and deleted from")
+
+
+def _check_port(settings: Settings) -> Iterator[Finding]:
+    """Say whether a gateway listens on the port, or another program, or nobody."""
+    url_file = settings.data / URL_FILE
+    url = url_file.read_text(encoding="utf-8").strip() if url_file.exists() else f"http://127.0.0.1:{settings.port}"
+    try:
+        status = GatewayClient(url, "none").get("/readyz").body["status"]
+        yield Finding("gateway", "ok", f"a gateway answers at {url}: {status}")
+        return
+    except CallFailed as problem:
+        is_in_use = "no gateway answers" not in str(problem)
+    if is_in_use:
+        advice = "see its log; if it is another program, choose another port"
+        yield Finding("gateway", "problem", f"what listens at {url} is no gateway that can take calls", advice)
+        return
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", settings.port))
+            yield Finding(
+                "gateway", "note", f"no gateway runs; port {settings.port} is free", "start it: penstock serve"
+            )
+        except OSError as problem:
+            yield Finding("gateway", "problem", f"port {settings.port}: {problem.strerror}", "choose another port")
+
+
+def _check_credentials(catalog: Catalog) -> Iterator[Finding]:
+    providers = catalog.providers()
+    active = [provider["id"] for provider in providers if provider["on"]]
+    found = f"{len(active)} of {len(providers)} are on: {', '.join(active)}" if active else "none is on"
+    advice = "`penstock providers` lists the credential that each of the others needs"
+    yield Finding("providers", "ok" if active else "problem", found, "" if len(active) == len(providers) else advice)

@@ -1,0 +1,59 @@
+"""`penstock doctor`: what is wrong, and what to do about it."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.command_line import Ended, done, penstock
+from tests.ports import unused_port
+from tests.stories.processes import Installation, Serving
+
+
+def states(ended: Ended) -> dict[str, str]:
+    return {finding["check"]: finding["state"] for finding in json.loads(ended.out)}
+
+
+def free_port() -> dict[str, str]:
+    return {"PENSTOCK_PORT": str(unused_port())}
+
+
+def test_a_sound_installation_has_no_problem(data_folder: Path) -> None:
+    ended = done("doctor", "--json", "--data", data_folder, **free_port())
+    expected = {"configuration": "ok", "database": "ok", "storage": "ok", "providers": "ok"}
+    assert states(ended) == expected | {"public URL": "note", "gateway": "note"}
+    assert not any(path.is_file() for path in (data_folder / "media").rglob("*")), "the probe is gone"
+
+
+def test_a_running_gateway_is_found(served: Serving, served_installation: Installation) -> None:
+    ended = penstock("doctor", "--data", served_installation.data)
+    assert [row[1:3] for row in ended.lines if row[0] == "gateway"] == [
+        ["ok", f"a gateway answers at {served.url}: ready"]
+    ]
+
+
+def test_each_problem_is_named_and_gives_exit_status_1(data_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("prot = 1")
+    wrong = {
+        "database": {"PENSTOCK_SECRET": "x" * 40},
+        "storage": {"PENSTOCK_MEDIA": "nonesuch://bucket"},
+        "providers": {"PENSTOCK_DISABLED_PROVIDERS": "atelier"},
+        "configuration": {"PENSTOCK_CONFIG": str(tmp_path / "bad.toml")},
+    }
+    for check, environment in wrong.items():
+        ended = penstock("doctor", "--json", "--data", data_folder, **environment, **free_port())
+        assert (ended.status, states(ended)[check]) == (1, "problem"), (check, ended)
+
+
+def test_another_program_on_the_port_is_a_problem(data_folder: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever).start()
+        ended = penstock("doctor", "--json", "--data", data_folder, PENSTOCK_PORT=str(other.server_port))
+        other.shutdown()
+    assert (ended.status, states(ended)["gateway"]) == (1, "problem")
+
+
+def test_a_folder_that_was_never_used_is_left_alone(tmp_path: Path) -> None:
+    ended = done("doctor", "--json", "--data", tmp_path / "new", **free_port())
+    assert states(ended)["database"] == "note"
+    assert not (tmp_path / "new").exists()
