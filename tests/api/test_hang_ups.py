@@ -102,6 +102,25 @@ async def test_a_caller_who_hangs_up_while_it_waits_for_an_image_frees_its_place
         assert (found.status, len(found.json["data"])) == (200, 1)
 
 
+async def test_a_stream_that_the_gateway_interrupts_costs_nothing_and_is_recorded_as_a_loss(
+    open_gateway: OpenGateway,
+) -> None:
+    async with served_api(open_gateway) as api, await api.served.connect() as connection:
+        before = await api.running.money()
+        api.running.lab.chats.next(faults.stalled_stream())
+        body = {**CHAT, "stream": True}
+        await connection.send(request("POST", "/compat/v1/chat/completions", key=api.running.key, body=body))
+        await connection.reader.readuntil(b"data: ")
+        api.running.gateway.interrupts.stop()
+        async with asyncio.timeout(10):
+            assert b'"code":"UNAVAILABLE"' in await connection.reader.readuntil(b"0\r\n\r\n")
+        record = await ended(api)
+        assert (record["status"], record["error_code"], record["cost"]) == ("cancelled", "UNAVAILABLE", 0)
+        assert (await api.running.transfers(record["id"]))["loss"] > 0
+        assert await api.running.money() == before
+        assert api.running.gateway.health.is_healthy("lab", "chat-1")
+
+
 # -------------------------------------------------------------------------------------------------------- slow readers
 
 
