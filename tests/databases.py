@@ -19,7 +19,12 @@ TEST_QUERIES = """
 -- name: put_request
 -- A request that other rows may refer to.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, endpoint, status)
-VALUES (:id, :org_id, 'key_x', 0, '/compat/v1/videos', 'pending')
+VALUES (:id, :org_id, 'key_x', 0, '/compat/v1/videos', 'pending');
+
+-- name: put_ended_request
+-- A completed request of a key.
+INSERT INTO requests (id, org_id, key_id, created_at_ms, endpoint, status)
+VALUES (:id, :org_id, :key_id, :at_ms, '/compat/v1/videos', 'completed')
 """
 
 

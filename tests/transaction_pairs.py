@@ -105,7 +105,7 @@ async def accept_call(running: RunningGateway, task: str, **headers: str) -> Lea
     hook = {"webhook_url": "https://receiver.example/hook"}
     call = running.call({"prompt": "a pear", **fields, **hook}, headers=headers)
     check = validate.image if task == "image" else validate.video
-    planned = await make_plan(running.gateway, running.caller.org_id, check(call, running.gateway.settings), (task,))
+    planned = await make_plan(running.gateway, running.caller, check(call, running.gateway.settings), (task,))
     accepted = await accept(running.gateway, call, planned)
     return accepted.lease or Lease(accepted.row.id, 0)
 

@@ -17,7 +17,8 @@ from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
-from penstock.accounts.keys import SCOPES, Keys
+from penstock.accounts.key_records import SCOPES
+from penstock.accounts.keys import Keys
 from penstock.accounts.orgs import add_org
 from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit

@@ -27,11 +27,21 @@ class Caller:
     requests_per_minute: int | None = None
     concurrent_requests: int | None = None
     nanos_per_day: int | None = None
+    nanos_per_month: int | None = None
+    models: tuple[str, ...] | None = None  # that it may use: ids, or beginnings of ids that end with `*`; None: all
     replay_mode: str | None = None
 
     @property
     def is_limited(self) -> bool:
-        return (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day) != (None, None, None)
+        """Whether calls must be counted."""
+        counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
+        return counted != (None, None, None, None)
+
+    def may_use(self, model: str) -> bool:
+        """Whether a model is among those that the key is limited to."""
+        return self.models is None or any(
+            model.startswith(allowed[:-1]) if allowed.endswith("*") else model == allowed for allowed in self.models
+        )
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import NewType
 
 # Six bytes of milliseconds and ten random bytes in hexadecimal, so that ids sort by time.
 _RANDOM_BYTES = 10
-_ID = re.compile(r"[a-z]+_[0-9a-f]{32}")
+_DIGITS = re.compile(r"[0-9a-f]{32}")
 _LAST_MS = 2**48 - 1
 
 
@@ -35,9 +35,14 @@ def first_id(prefix: str, at_ms: int) -> str:
     return f"{prefix}_{min(max(at_ms, 0), _LAST_MS):012x}{bytes(_RANDOM_BYTES).hex()}"
 
 
+def id_ms(text: str) -> int:
+    """The time that an id begins with, in milliseconds."""
+    return int(text.partition("_")[2][:12], 16)
+
+
 def is_id(text: str, prefix: str) -> bool:
     """Whether a text has the form of an id with this prefix."""
-    return text.startswith(f"{prefix}_") and _ID.fullmatch(text) is not None
+    return text.startswith(f"{prefix}_") and _DIGITS.fullmatch(text, len(prefix) + 1) is not None
 
 
 # -------------------------------------------------------------------------------------------------------------- times

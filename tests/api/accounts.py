@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.accounts.keys import ADMIN, NewKey
+from penstock.accounts.key_records import ADMIN
+from penstock.accounts.keys import NewKey
 from penstock.accounts.orgs import create_org
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.clock import Clock, ManualClock

@@ -1,27 +1,25 @@
-"""Authenticate callers by API key; create, list and revoke keys."""
+"""Authenticate callers by API key; create, change, list and revoke keys."""
 
 import re
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
+from penstock.accounts.key_records import KeyRow, KeyUsage, decode_models, key_columns, key_record
+from penstock.accounts.limits import day_start_ms, month_start_ms
 from penstock.clock import Clock
-from penstock.errors import AuthenticationFailed, InvalidRequest, NotFound
-from penstock.schema import Caller
+from penstock.errors import AuthenticationFailed, Conflict, InvalidRequest, NotFound
+from penstock.schema import SLOT_MS, Caller
 from penstock.states import KEY
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
-from penstock.values import REPLAY_MODES, is_id, iso, nanos, new_id
+from penstock.store.related import read_related
+from penstock.values import Nanos, id_ms, is_id, new_id
 from penstock.vault import Vault
-
-ADMIN = "admin"  # manages the keys of its own organization
-OPERATOR = "operator"  # sees the figures of the whole installation; granted by the command line only
-SCOPES = (ADMIN, OPERATOR)
 
 # How long a key may still work after another process revoked it; the documentation promises 2 seconds.
 _CACHE_SECONDS = 1.0
@@ -36,18 +34,6 @@ _TERMINAL_KEY_NAME = "command line"
 _MAX_COUNT = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRow:
-    """The columns of the table `keys` that are shown."""
-
-    id: str
-    name: str | None
-    last_four: str
-    status: str
-    created_at_ms: int
-    revoked_at_ms: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class NewKey:
     """A key that was just created. The key itself is known only now; the store keeps a digest."""
@@ -58,19 +44,6 @@ class NewKey:
     @property
     def id(self) -> str:
         return self.row.id
-
-
-def key_record(row: KeyRow) -> dict[str, Any]:
-    """Return a row as the key record of the interface."""
-    return {
-        "id": row.id,
-        "object": "key",
-        "name": row.name,
-        "last_four": row.last_four,
-        "status": row.status,
-        "created_at": iso(row.created_at_ms),
-        "revoked_at": None if row.revoked_at_ms is None else iso(row.revoked_at_ms),
-    }
 
 
 # ------------------------------------------------------------------------------------------------- the text of a key
@@ -128,63 +101,67 @@ class Keys:
         # From before the read: a slow read must not let a key that is revoked meanwhile work for longer.
         until = self._clock.monotonic() + _CACHE_SECONDS
         row = await self._store.one("get_caller", digest=self._vault.digest_key(key))
-        if row is None:
+        now_ms = self._clock.now_ms()
+        if row is None or (row["expires_at_ms"] is not None and row["expires_at_ms"] <= now_ms):
             self._cache.pop(digest, None)
             raise AuthenticationFailed
+        if row["expires_at_ms"] is not None:
+            until = min(until, self._clock.monotonic() + (row["expires_at_ms"] - now_ms) / 1000)
         if len(self._cache) >= _MAX_CACHED:
             self._cache.clear()
         caller = _caller(row)
         self._cache[digest] = (until, caller)
         return caller
 
-    async def create_key(
-        self,
-        org_id: str,
-        *,
-        name: str | None = None,
-        scopes: Iterable[str] = (),
-        requests_per_minute: int | None = None,
-        concurrent_requests: int | None = None,
-        usd_per_day: Decimal | str | int | None = None,
-        replay_mode: str | None = None,
-        derived: bool = False,
-    ) -> NewKey:
-        """Create a key; raise InvalidRequest for a bad value and NotFound if there is no such organization.
+    async def create_key(self, org_id: str, *, derived: bool = False, **options: Any) -> NewKey:
+        """Create a key with any of the options in `key_records.OPTIONS`.
 
-        The secret of a `derived` key follows from its id and the master secret; that of any other key is random.
+        The secret of a `derived` key follows from its id and the master secret; that of any other key is random. Raises
+        InvalidRequest for a bad value and NotFound if there is no such organization.
         """
         at_ms = self._clock.now_ms()
         key_id = new_id("key", at_ms)
         key = key_text(key_id, self._vault.derive_key_secret(key_id)) if derived else generate_key(key_id)
-        row = KeyRow(
-            id=key_id,
-            name=_checked_name(name),
-            last_four=key[-4:],
-            status="active",
-            created_at_ms=at_ms,
-            revoked_at_ms=None,
-        )
-        columns = {
-            "id": row.id,
-            "org_id": org_id,
-            "name": row.name,
-            "last_four": row.last_four,
-            "created_at_ms": row.created_at_ms,
-            "scopes": _checked_scopes(scopes),
-            "requests_per_minute": _checked_count("requests_per_minute", requests_per_minute),
-            "concurrent_requests": _checked_count("concurrent_requests", concurrent_requests),
-            "nanos_per_day": _checked_nanos_per_day(usd_per_day),
-            "replay_mode": _checked_replay_mode(replay_mode),
-            "digest": self._vault.digest_key(key),
-        }
+        columns = {**_NO_LIMITS, **key_columns(options)}
+        row = KeyRow(id=key_id, last_four=key[-4:], status="active", created_at_ms=at_ms, revoked_at_ms=None, **columns)
 
         async def write(tx: Transaction) -> None:
             if await tx.one("get_balance", org_id=org_id) is None:
                 raise NotFound(f"No such organization: {org_id}.")
-            await tx.run("add_key", **columns)
+            await tx.run(
+                "add_key",
+                id=row.id,
+                org_id=org_id,
+                last_four=row.last_four,
+                created_at_ms=row.created_at_ms,
+                digest=self._vault.digest_key(key),
+                **columns,
+            )
 
         await self._store.write(write, org_id=org_id)
         return NewKey(key, row)
+
+    async def change_key(self, org_id: str, key_id: str, options: Mapping[str, Any]) -> KeyRow:
+        """Change the options that are given, and return the key. Other processes notice within two seconds.
+
+        Raises InvalidRequest for a bad value, NotFound, and Conflict for a revoked key.
+        """
+        changes = key_columns(options)
+
+        async def write(tx: Transaction) -> KeyRow:
+            await tx.one("lock_key", id=key_id)
+            found = await tx.one("get_key", id=key_id, org_id=org_id)
+            if found is None:
+                raise NotFound(f"No such key: {key_id}.")
+            row = KeyRow(**{**found, **changes})
+            columns = {name: getattr(row, name) for name in _NO_LIMITS if name != "scopes"}
+            if not await tx.run("set_key", id=key_id, org_id=org_id, **columns):
+                raise Conflict(f"{key_id} is revoked; it cannot be changed.", should_retry=False)
+            return row
+
+        row = await self._store.write(write)
+        self._forget(key_id)
+        return row
 
     async def ensure_terminal_key(self, org_id: str) -> str:
         """Return the key that the owner of the data folder uses on the command line; create it if there is none.
@@ -211,15 +188,41 @@ class Keys:
         row = await self._store.write(write) if is_id(key_id, "key") else None
         if row is None:
             raise NotFound(f"No such key: {key_id}.")
-        self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
+        self._forget(key_id)
         return KeyRow(**row)
+
+    def _forget(self, key_id: str) -> None:
+        """Read a key again when it is used next."""
+        self._cache = {digest: entry for digest, entry in self._cache.items() if entry[1].key_id != key_id}
 
     async def get_record(self, caller: Caller) -> dict[str, Any]:
         """Return the key record of the key that a call was made with, and its scopes."""
         row = await self._store.one("get_key", id=caller.key_id, org_id=caller.org_id)
         if row is None:
             raise AuthenticationFailed
-        return {**key_record(KeyRow(**row)), "scopes": sorted(caller.scopes)}
+        return (await self.records(caller.org_id, [KeyRow(**row)]))[0]
+
+    async def get_record_of(self, org_id: str, key_id: str) -> dict[str, Any]:
+        """Return the record of one key; raise NotFound."""
+        row = await self._store.one("get_key", id=key_id, org_id=org_id)
+        if row is None:
+            raise NotFound(f"No such key: {key_id}.")
+        return (await self.records(org_id, [KeyRow(**row)]))[0]
+
+    async def records(self, org_id: str, rows: Sequence[KeyRow]) -> list[dict[str, Any]]:
+        """Return the records of keys of an organization, with what they have used of their limits."""
+        now_ms = self._clock.now_ms()
+        slots = {"day": day_start_ms(now_ms) // SLOT_MS, "month": month_start_ms(now_ms) // SLOT_MS}
+        sums = await read_related(self._store, "sum_usage_of_keys", [row.id for row in rows], org_id=org_id, **slots)
+        usage = {
+            found["id"]: KeyUsage(
+                None if found["last_id"] is None else id_ms(found["last_id"]),
+                Nanos(int(found["today"])),
+                Nanos(int(found["this_month"])),
+            )
+            for found in sums
+        }
+        return [key_record(row, usage[row.id]) for row in rows]
 
     async def get_org_id(self, key_id: str) -> str:
         """Return the organization of any key, for operators; raise NotFound."""
@@ -240,7 +243,7 @@ class Keys:
         if status is not None and status not in KEY:
             raise InvalidRequest(f"`status` must be one of: {', '.join(KEY)}.", param="status")
         page = await self._pager.page(org_id, limit, starting_after, ending_before, status=status)
-        return replace(page, data=[key_record(KeyRow(**row)) for row in page.data])
+        return replace(page, data=await self.records(org_id, [KeyRow(**row) for row in page.data]))
 
     async def list_all(self, org_id: str) -> list[KeyRow]:
         """Return every key, newest first."""
@@ -256,54 +259,20 @@ def _caller(row: Row) -> Caller:
         requests_per_minute=row["requests_per_minute"],
         concurrent_requests=row["concurrent_requests"],
         nanos_per_day=row["nanos_per_day"],
+        nanos_per_month=row["nanos_per_month"],
+        models=None if (models := decode_models(row["models"])) is None else tuple(models),
         replay_mode=row["replay_mode"],
     )
 
 
-# -------------------------------------------------------------------------------------------------- values of a new key
-
-# These take any type, because the values may come from a JSON body.
-
-
-def _checked_name(name: Any) -> str | None:
-    if name is None:
-        return None
-    if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS or not name.isprintable():
-        raise InvalidRequest(f"`name` must be at most {_MAX_NAME_CHARS} printable characters.", param="name")
-    return name
-
-
-def _checked_scopes(scopes: Any) -> str:
-    """Return the scopes as stored: sorted and separated by spaces."""
-    if not isinstance(scopes, list | tuple | set | frozenset) or any(scope not in SCOPES for scope in scopes):
-        raise InvalidRequest(f"`scopes` must be a list; allowed are: {', '.join(SCOPES)}.", param="scopes")
-    return " ".join(sorted(set(scopes)))
-
-
-def _checked_count(name: str, count: Any) -> int | None:
-    if count is None:
-        return None
-    if type(count) is not int or not 1 <= count <= _MAX_COUNT:
-        raise InvalidRequest(f"`{name}` must be a whole number from 1 to {_MAX_COUNT}.", param=name)
-    return count
-
-
-def _checked_nanos_per_day(usd: Any) -> int | None:
-    if usd is None:
-        return None
-    try:
-        amount = nanos(usd)
-        if not 0 <= amount < 2**63:
-            raise ValueError
-    except (ValueError, TypeError, ArithmeticError):
-        message = '`usd_per_day` must be an amount in dollars such as "2.50".'
-        raise InvalidRequest(message, param="usd_per_day") from None
-    return amount
-
-
-def _checked_replay_mode(mode: Any) -> str | None:
-    if mode is None:
-        return None
-    if mode not in REPLAY_MODES:
-        raise InvalidRequest(f"`replay_mode` must be one of: {', '.join(REPLAY_MODES)}.", param="replay_mode")
-    return str(mode)
+_NO_LIMITS: Row = {
+    "name": None,
+    "scopes": "",
+    "requests_per_minute": None,
+    "concurrent_requests": None,
+    "nanos_per_day": None,
+    "nanos_per_month": None,
+    "models": None,
+    "replay_mode": None,
+    "expires_at_ms": None,
+}

@@ -1,12 +1,15 @@
-"""Check the limits of a key: requests per minute, concurrent requests, dollars per day."""
+"""Check the limits of a key: requests per minute, concurrent requests, dollars per day and month, allowed models."""
 
-from penstock.errors import RateLimited
+from datetime import UTC, datetime
+
+from penstock.errors import PermissionDenied, RateLimited
 from penstock.schema import SLOT_MS, Caller
 from penstock.store.base import Transaction
 from penstock.values import Nanos, dollars, first_id
 
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
+_MAX_SHOWN = 10
 _CONCURRENCY_RETRY_SECONDS = 1
 _MAX_RETRY_SECONDS = 120
 
@@ -22,8 +25,8 @@ async def check_limits(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
         await _check_rate(tx, caller, caller.requests_per_minute, now_ms)
     if caller.concurrent_requests is not None:
         await _check_concurrency(tx, caller, caller.concurrent_requests)
-    if caller.nanos_per_day is not None:
-        await _check_spend(tx, caller, Nanos(caller.nanos_per_day), hold, now_ms)
+    if caller.nanos_per_day is not None or caller.nanos_per_month is not None:
+        await _check_spend(tx, caller, hold, now_ms)
 
 
 async def _check_rate(tx: Transaction, caller: Caller, limit: int, now_ms: int) -> None:
@@ -44,15 +47,39 @@ async def _check_concurrency(tx: Transaction, caller: Caller, limit: int) -> Non
         raise _rate_limited(f"This key is limited to {limit} concurrent requests.", _CONCURRENCY_RETRY_SECONDS)
 
 
-async def _check_spend(tx: Transaction, caller: Caller, limit: Nanos, hold: Nanos, now_ms: int) -> None:
-    """Count what was spent this UTC day and what is held for open requests."""
-    first_slot = now_ms // _DAY_MS * _DAY_MS // SLOT_MS
-    row = await tx.one("sum_spend_of_key", org_id=caller.org_id, key_id=caller.key_id, first=first_slot)
-    spent = row["spent"] + row["held"] if row else 0
-    if spent + hold > limit:
-        seconds_left = (_DAY_MS - now_ms % _DAY_MS) // 1000
-        message = f"This key is limited to {dollars(limit)} USD per day."
-        raise _rate_limited(message, min(seconds_left, _MAX_RETRY_SECONDS))
+async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> None:
+    """Count what was spent this UTC day and this UTC month, and what is held for open requests."""
+    day_ms = day_start_ms(now_ms)
+    month_ms = day_ms if caller.nanos_per_month is None else month_start_ms(now_ms)
+    slots = {"day": day_ms // SLOT_MS, "month": month_ms // SLOT_MS}
+    row = await tx.one("sum_spend_of_key", org_id=caller.org_id, key_id=caller.key_id, **slots)
+    assert row is not None, "sums are always returned"
+    for limit, spent, span, until_ms in (
+        (caller.nanos_per_day, row["today"], "day", day_ms + _DAY_MS),
+        (caller.nanos_per_month, row["this_month"], "month", month_start_ms(month_ms + 32 * _DAY_MS)),
+    ):
+        if limit is not None and spent + row["held"] + hold > limit:
+            message = f"This key is limited to {dollars(Nanos(limit))} USD per {span}."
+            raise _rate_limited(message, min((until_ms - now_ms) // 1000, _MAX_RETRY_SECONDS))
+
+
+def day_start_ms(now_ms: int) -> int:
+    """Return when the UTC day began."""
+    return now_ms // _DAY_MS * _DAY_MS
+
+
+def month_start_ms(now_ms: int) -> int:
+    """Return when the UTC month began."""
+    return day_start_ms(now_ms) - (datetime.fromtimestamp(now_ms // 1000, UTC).day - 1) * _DAY_MS
+
+
+def check_model(caller: Caller, model: str, listed_as: str) -> None:
+    """Raise PermissionDenied if the key may not use a model, by the name in the call or the id that is listed."""
+    if caller.models is None or caller.may_use(model) or caller.may_use(listed_as):
+        return
+    allowed = ", ".join(f"`{name}`" for name in caller.models[:_MAX_SHOWN])
+    more = " and others" if len(caller.models) > _MAX_SHOWN else ""
+    raise PermissionDenied(f"This key may not use the model `{model}`; it may use {allowed}{more}.", param="model")
 
 
 def _rate_limited(message: str, retry_seconds: int, headers: dict[str, str] | None = None) -> RateLimited:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from penstock.accounts.keys import SCOPES
+from penstock.accounts.key_records import SCOPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS, GROUPS
 from penstock.api.schema_parts import (
@@ -123,6 +123,17 @@ _KEY = {
     "status": one_of(*KEY),
     "created_at": TIME,
     "revoked_at": or_null(TIME),
+    "scopes": array(one_of(*SCOPES)),
+    "requests_per_minute": or_null(INTEGER),
+    "concurrent_requests": or_null(INTEGER),
+    "usd_per_day": or_null(MONEY),
+    "usd_per_month": or_null(MONEY),
+    "models": or_null(array(TEXT)),
+    "replay_mode": or_null(TEXT),
+    "expires_at": or_null(TIME),
+    "last_used_at": or_null(TIME),
+    "spent_today": MONEY,
+    "spent_this_month": MONEY,
 }
 _BALANCE = closed_object(
     {
@@ -245,13 +256,26 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "RequestList": list_of("Request", optional={"summary": _SUMMARY}),
     "Key": closed_object(_KEY),
     "NewKey": closed_object({**_KEY, "key": TEXT}),
-    "OwnKey": closed_object({**_KEY, "scopes": array(one_of(*SCOPES))}),
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "Usage": _USAGE,
     "Failure": _FAILURE,
     "FailureList": list_of("Failure", pages=False),
-    "WebhookSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "WebhookSecret": closed_object(
+        {"key": {"type": "string", "pattern": "^whsec_"}, "previous_expires_at": or_null(TIME)}
+    ),
+    "WebhookMessageList": list_of("WebhookMessage"),
+    "WebhookTest": closed_object(
+        {
+            "object": always("webhook.test"),
+            "message_id": TEXT,
+            "url": TEXT,
+            "delivered": FLAG,
+            "status_code": or_null(INTEGER),
+            "result": TEXT,
+            "duration_ms": INTEGER,
+        }
+    ),
     "Payloads": _PAYLOADS,
     "Purged": _PURGED,
     "Provider": _PROVIDER,

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from penstock.accounts.keys import SCOPES
+from penstock.accounts.key_records import SCOPES
 from penstock.api import problems, query, responses
 from penstock.api.addresses import address_group
 from penstock.api.body import (

@@ -1,16 +1,17 @@
-"""List, create and revoke API keys."""
+"""List, create, change and revoke API keys."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.keys import ADMIN, key_record
+from penstock.accounts.key_records import ADMIN
 from penstock.api import query
+from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
 from penstock.errors import InvalidRequest
-from penstock.fields import Field, check_field
+from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.states import KEY
@@ -31,9 +32,17 @@ KEY_FIELDS: Mapping[str, Field] = {
             name="concurrent_requests", types=("integer",), about="Maximum requests at once.", low=1, high=_MAX_COUNT
         ),
         Field(name="usd_per_day", types=("number",), about="Maximum spend per UTC day.", low=0, high=1_000_000),
+        Field(name="usd_per_month", types=("number",), about="Maximum spend per UTC month.", low=0, high=1_000_000),
+        Field(
+            name="models",
+            types=("array",),
+            about="Models that the key may use: ids, or beginnings that end with `*`; null for all.",
+        ),
+        Field(name="expires_at", types=("string",), about="When the key stops working, in ISO 8601."),
         Field(name="replay_mode", types=("string",), about="Replay mode of calls that name none.", one_of=REPLAY_MODES),
     )
 }
+CHANGE_FIELDS: Mapping[str, Field] = {name: row for name, row in KEY_FIELDS.items() if name != "scopes"}
 
 
 async def list_keys(gateway: Gateway, call: Call) -> Response:
@@ -49,32 +58,42 @@ async def retrieve_own_key(gateway: Gateway, call: Call) -> Response:
 
 async def create_key(gateway: Gateway, call: Call) -> Response:
     """Create a key. No other response ever contains the whole key."""
-    new = await gateway.keys.create_key(call.caller.org_id, **_key_options(call.json))
-    return Response(json={**key_record(new.row), "key": new.key}, headers=NO_STORE)
+    return await create_key_of(gateway, call.caller.org_id, call.json)
+
+
+async def create_key_of(gateway: Gateway, org_id: str, body: Mapping[str, Any]) -> Response:
+    """Create a key of an organization."""
+    options = {name: value for name, value in _key_options(body, KEY_FIELDS).items() if value is not None}
+    new = await gateway.keys.create_key(org_id, **options)
+    [record] = await gateway.keys.records(org_id, [new.row])
+    return Response(json={**record, "key": new.key}, headers=NO_STORE)
+
+
+async def retrieve_key(gateway: Gateway, call: Call) -> Response:
+    key_id = path_id(call, "key_id", "key", "key")
+    return Response(json=await gateway.keys.get_record_of(call.caller.org_id, key_id))
+
+
+async def change_key(gateway: Gateway, call: Call) -> Response:
+    """Change what the body names; null removes a limit."""
+    key_id = path_id(call, "key_id", "key", "key")
+    options = _key_options(call.json, CHANGE_FIELDS)
+    row = await gateway.keys.change_key(call.caller.org_id, key_id, options)
+    return Response(json=(await gateway.keys.records(call.caller.org_id, [row]))[0])
 
 
 async def revoke_key(gateway: Gateway, call: Call) -> Response:
     key_id = path_id(call, "key_id", "key", "key")
     revoked = await gateway.keys.revoke_key(call.caller.org_id, key_id)
-    return Response(json=key_record(revoked))
+    return Response(json=(await gateway.keys.records(call.caller.org_id, [revoked]))[0])
 
 
-def _key_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a new key, checked; raise InvalidRequest for an unknown field or a bad value."""
-    options = {}
-    for name, value in body.items():
-        row = KEY_FIELDS.get(name)
-        if row is None:
-            known = ", ".join(f"`{field}`" for field in KEY_FIELDS)
-            raise InvalidRequest(f"`{name[:64]}` is not a field of a key; allowed are {known}.", param=name[:64])
-        if value is None:
-            continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # in JSON, 3.0 is the same number as 3
-        check_field(row, value)
-        options[name] = value
-    if "usd_per_day" in options:
-        options["usd_per_day"] = Decimal(str(options["usd_per_day"]))
-    if any(scope != ADMIN for scope in options.get("scopes", ())):
+def _key_options(body: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Return the fields of a key, checked; raise InvalidRequest for an unknown field or a bad value."""
+    options = checked_fields(body, fields, keeps_null=True)
+    for name in ("usd_per_day", "usd_per_month"):
+        if options.get(name) is not None:
+            options[name] = Decimal(str(options[name]))
+    if any(scope != ADMIN for scope in options.get("scopes") or ()):
         raise InvalidRequest(f"`scopes` must be an array; the only scope allowed in it is `{ADMIN}`.", param="scopes")
     return options

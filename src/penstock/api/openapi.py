@@ -33,7 +33,7 @@ _REASONS = {
 }
 _NOT_CHANGED = "Not changed since the response with this entity tag."
 _CURSORS = {"starting_after", "ending_before", "after"}
-_GENERATION = (402, 404, 409, 429, 502, 504)
+_GENERATION = (402, 403, 404, 409, 429, 502, 504)
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -177,6 +177,6 @@ def _failures(route: Route) -> set[int]:
         found.add(416)
     if route.gives == "text":  # metrics can be switched off
         found.add(404)
-    if route.gives == "Purged":
+    if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith("/redeliver"):
         found.add(409)
     return found | set(_GENERATION if route.generation else ())

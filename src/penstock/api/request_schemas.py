@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from penstock.accounts.keys import ADMIN
+from penstock.accounts.key_records import ADMIN
 from penstock.api.multipart import NAME_CHARS
 from penstock.api.schema_parts import FLAG, TEXT, Schema, array, one_of, open_object
 from penstock.fields import Field, Table
@@ -118,6 +118,13 @@ _NESTED: Mapping[str, Schema] = {
     "response_format": _or_null(open_object({"type": TEXT})),
     "stream_options": _or_null(open_object({}, optional={"include_usage": FLAG})),
     "scopes": _or_null({"type": "array", "items": {"type": "string", "enum": [ADMIN]}}),
+    "models": {
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": r"^[!-)+-~]{0,255}[!-~]$"},
+        "minItems": 1,
+        "maxItems": 200,
+    },
+    "expires_at": {"type": ["string", "null"], "format": "date-time"},
 }
 
 # -------------------------------------------------------------------------------------------------------------- bodies

@@ -21,12 +21,13 @@ from penstock.api import (
     webhooks,
 )
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
-from penstock.api.keys import KEY_FIELDS, KEYS_QUERY
+from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
 from penstock.api.usage import FAILURES_QUERY, USAGE_QUERY
+from penstock.api.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
 from penstock.chat import endpoint
 from penstock.fields import CHAT, EDIT, IMAGE, VIDEO
 from penstock.gateway import Gateway
@@ -82,10 +83,23 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/keys", keys.list_keys, "List keys", query=KEYS_QUERY, gives="KeyList"),
     Route("POST", "/v1/keys", keys.create_key, "Create a key",
           access="admin", takes="json", fields=KEY_FIELDS, gives="NewKey"),
+    Route("GET", "/v1/keys/{key_id}", keys.retrieve_key, "Retrieve a key", gives="Key"),
+    Route("PATCH", "/v1/keys/{key_id}", keys.change_key, "Change a key",
+          access="admin", takes="json", fields=CHANGE_FIELDS, gives="Key"),
     Route("DELETE", "/v1/keys/{key_id}", keys.revoke_key, "Revoke a key", access="admin", gives="Key"),
-    Route("GET", "/v1/key", keys.retrieve_own_key, "Retrieve the key of this call", gives="OwnKey"),
+    Route("GET", "/v1/key", keys.retrieve_own_key, "Retrieve the key of this call", gives="Key"),
     Route("GET", "/v1/balance", balance.retrieve_balance, "Read the balance", gives="Balance"),
     Route("GET", "/v1/webhooks/secret", webhooks.retrieve_webhook_secret, "Read the webhook secret", gives="WebhookSecret"),
+    Route("POST", "/v1/webhooks/secret/rotate", webhooks.rotate_webhook_secret, "Rotate the webhook secret",
+          access="admin", takes="json", fields=ROTATE_FIELDS, gives="WebhookSecret"),
+    Route("GET", "/v1/webhooks/messages", webhooks.list_messages, "List webhook messages",
+          query=MESSAGES_QUERY, gives="WebhookMessageList"),
+    Route("GET", "/v1/webhooks/messages/{message_id}", webhooks.retrieve_message, "Retrieve a webhook message",
+          gives="WebhookMessage"),
+    Route("POST", "/v1/webhooks/messages/{message_id}/redeliver", webhooks.redeliver_message,
+          "Deliver a webhook message again", access="admin", gives="WebhookMessage"),
+    Route("POST", "/v1/webhooks/test", webhooks.send_test_event, "Send a test event",
+          access="admin", takes="json", fields=TRIAL_FIELDS, gives="WebhookTest"),
 
     Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
           access="operator", gives="ProviderList"),

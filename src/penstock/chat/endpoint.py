@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.accounts.chat_reservations import Reservation
+from penstock.accounts.limits import check_model
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
 from penstock.chat.images import inline_images
@@ -52,6 +53,8 @@ _decode_completion = msgspec.json.Decoder(_Completion).decode
 async def complete(gateway: Gateway, call: Call) -> Response:
     """Return the response of the first provider that answers, or a stream of it; raise the problem if none does."""
     chat = read_chat_request(call, gateway.settings)
+    if call.caller.models is not None:
+        check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
     route = gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy)
     values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
     request = Request(task="chat", model=chat.model, values=values)

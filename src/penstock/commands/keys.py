@@ -33,6 +33,12 @@ def create_key(
         int | None, typer.Option(help="Maximum number of requests running at the same time.")
     ] = None,
     usd_per_day: Annotated[str | None, typer.Option(help="Maximum spend per UTC day, in USD.")] = None,
+    usd_per_month: Annotated[str | None, typer.Option(help="Maximum spend per UTC month, in USD.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A model that the key may use; may end with `*`. May be repeated. By default all."),
+    ] = None,
+    expires_at: Annotated[str | None, typer.Option(help="When the key stops working, such as 2027-01-31.")] = None,
     replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls without a replay header.")] = None,
 ) -> None:
     """Create a key and print it; it cannot be shown again."""
@@ -47,6 +53,9 @@ def create_key(
             requests_per_minute=requests_per_minute,
             concurrent_requests=concurrent_requests,
             usd_per_day=usd_per_day,
+            usd_per_month=usd_per_month,
+            models=model or None,
+            expires_at=expires_at,
             replay_mode=replay_mode,
         )
         return new.key

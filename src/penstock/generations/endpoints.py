@@ -16,13 +16,13 @@ from penstock.schema import Call, Response
 async def make_images(gateway: Gateway, call: Call) -> Response:
     """Make images while the caller waits."""
     validated = await run_aside(call.size_bytes, validate.image, call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("image",)))
+    return await _images(gateway, call, await make_plan(gateway, call.caller, validated, ("image",)))
 
 
 async def edit_images(gateway: Gateway, call: Call) -> Response:
     """Edit or upscale images while the caller waits. The model decides which: an edit needs a prompt."""
     validated = await run_aside(call.size_bytes, validate.edit, call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call.caller.org_id, validated, ("edit", "upscale")))
+    return await _images(gateway, call, await make_plan(gateway, call.caller, validated, ("edit", "upscale")))
 
 
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
@@ -58,7 +58,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
         earlier = await get_generation_by_key(gateway.store, org_id, validated.idempotency_key)
         if earlier:
             return _repeated(gateway, earlier, validated.body_digest)
-    planned = await make_plan(gateway, org_id, validated, ("video",))
+    planned = await make_plan(gateway, call.caller, validated, ("video",))
     if call.dry_run:
         return estimate(gateway, planned)
     accepted = await accept(gateway, call, planned)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from penstock.accounts.limits import check_model
 from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
@@ -15,7 +16,7 @@ from penstock.generations.validate import InputSource, ValidatedCall
 from penstock.providers.spec import Model
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
-from penstock.schema import Fingerprint, Input, PlannedCandidate, Request, Response
+from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
 from penstock.upstream import catalog, translate
 from penstock.upstream.catalog import Candidate, Route
@@ -36,11 +37,14 @@ class PlannedCall:
     claims_recording: bool = False  # of several alike calls only the first is to record
 
 
-async def make_plan(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
     """Plan a recording or a mock where the call asks for one, else the providers; a model must do one of the tasks.
 
-    Raises a Problem when no candidate can serve the call, or when a recording is required and none matches.
+    Raises a Problem when the key may not use the model, no candidate can serve the call, or no recording matches where
+    one is required.
     """
+    org_id = caller.org_id
+    check_model(caller, validated.request.model, gateway.catalog.public_id(validated.request.model))
     options = validated.replay
     if options is None:
         return await _plan_live(gateway, org_id, validated, tasks)

@@ -28,9 +28,11 @@ class Pager:
     `low` and `high` (ids between which the rows lie, both excluded), `limit`, and the filters that are passed on.
     """
 
-    def __init__(self, store: Store, noun: str, prefix: str) -> None:
+    def __init__(self, store: Store, noun: str, prefix: str, *, get: str | None = None) -> None:
+        """`get` is the query of one row of an organization, if it is not `get_` and the noun."""
         self._store = store
         self._noun = noun
+        self._get = get or f"get_{noun}"
         self._prefix = prefix
         self._lowest = f"{prefix}_"
         self._highest = f"{prefix}_~"  # after every id
@@ -123,6 +125,6 @@ class Pager:
     async def _check_cursor(self, org_id: str, cursor: str) -> None:
         row = None
         if is_id(cursor, self._prefix):
-            row = await self._store.one(f"get_{self._noun}", id=cursor, org_id=org_id)
+            row = await self._store.one(self._get, id=cursor, org_id=org_id)
         if row is None:
             raise NotFound(f"No such {self._noun}: {cursor[:64]}.")

@@ -19,8 +19,9 @@ from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
+from penstock.values import new_id
 from penstock.vault import Vault
-from penstock.webhooks.events import WebhookSecrets, sign
+from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +71,15 @@ class DeliveryResult:
     known: bool = True  # False when the message may have arrived or not
     short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
     started_at_ms: int | None = None  # None when nothing was sent
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDelivery:
+    """A test event that was sent, and how that ended."""
+
+    message: LeasedMessage
+    result: DeliveryResult
+    duration_ms: int
 
 
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)
@@ -329,16 +339,30 @@ class Deliveries:
         """The newest messages, of one state or of all."""
         return await self._store.slow("list_messages", state=state, limit=limit)
 
-    async def redeliver(self, message_id: str) -> None:
-        """Start the deliveries of an ended message over, with the same id and body.
+    async def redeliver(self, message_id: str, org_id: str | None = None) -> None:
+        """Start the deliveries of an ended message over, with the same id and body; without `org_id`, of anyone.
 
         Raises NotFound for an unknown message and Conflict for one that has not ended.
         """
-        if not await self._store.write(lambda tx: tx.run("requeue_message", id=message_id)):
-            if await self._store.one("get_message", id=message_id) is None:
+        if not await self._store.write(lambda tx: tx.run("requeue_message", id=message_id, org_id=org_id)):
+            row = await self._store.one("get_message", id=message_id)
+            if row is None or org_id not in (None, row["org_id"]):
                 raise NotFound(f"No such message: {message_id}.")
-            raise Conflict(f"{message_id} is still being delivered.")
+            raise Conflict(f"{message_id} is still being delivered.", should_retry=False)
         self.wake()
+
+    async def send_trial(self, org_id: str, url: str) -> TrialDelivery:
+        """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.
+
+        Raises InvalidRequest for a URL that breaks a rule.
+        """
+        url = check_webhook_url(url, self._egress)
+        message_id = new_id("msg", self._clock.now_ms())
+        message = LeasedMessage(message_id, org_id, url, trial_event_body(message_id), 0, 1, 0)
+        started = self._clock.monotonic()
+        with self._occupy_place(message):
+            result = await self._send(message)
+        return TrialDelivery(message, result, int((self._clock.monotonic() - started) * 1000))
 
 
 def _subtract_one(counter: Counter[str], name: str) -> None:

@@ -14,6 +14,7 @@ from penstock.store.base import Row, Store, Transaction
 from penstock.vault import Vault
 
 PREFIX = "whsec_"
+TRIAL_EVENT = "webhook.test"
 _SECRET_BYTES = 32
 _SECRET_BYTES_MIN = 24
 _OLD_SECRET_MS = 24 * 3600 * 1000
@@ -66,11 +67,17 @@ class WebhookSecrets:
             raise NotFound(f"No such organization: {org_id}.")
         return row
 
-    async def rotate(self, org_id: str) -> str:
-        """Set a new secret and return it. For a day, deliveries carry the signatures of both."""
+    async def get_previous_expiry_ms(self, org_id: str) -> int | None:
+        """When the secret before the last rotation stops signing; None if it does not sign any more."""
+        row = await self._store.one("get_secrets", org_id=org_id)
+        until_ms = row["old_secret_until_ms"] if row and row["old_secret"] is not None else None
+        return until_ms if until_ms is not None and self._clock.now_ms() < until_ms else None
+
+    async def rotate(self, org_id: str, overlap_ms: int = _OLD_SECRET_MS) -> str:
+        """Set a new secret and return it. During the overlap, a day by default, deliveries carry both signatures."""
         await self.get_secret(org_id)
         new = self._new_sealed_secret(org_id)
-        until_ms = self._clock.now_ms() + _OLD_SECRET_MS
+        until_ms = self._clock.now_ms() + overlap_ms
         await self._store.write(lambda tx: tx.run("replace_secret", org_id=org_id, secret=new, until_ms=until_ms))
         return self._vault.open(new, org_id).decode()
 
@@ -124,6 +131,11 @@ def event_body(
         if len(outputs) > 1:
             data["outputs"] = outputs
     return msgspec.json.encode({"type": event, "data": data})
+
+
+def trial_event_body(message_id: str) -> bytes:
+    """The body of an event that is sent to try a receiver."""
+    return msgspec.json.encode({"type": TRIAL_EVENT, "data": {"object": TRIAL_EVENT, "id": message_id}})
 
 
 async def add_message(

@@ -2,18 +2,23 @@
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from penstock.accounts.limits import month_start_ms
 from penstock.accounts.records import OPEN_STATUSES
-from penstock.errors import Problem, RateLimited
+from penstock.api.models import list_models
+from penstock.chat.endpoint import complete
+from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
 from tests.fake_providers import faults
 from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
 
 DAY_MS = 86_400_000
+IMAGE = "https://images.example.com/a.png"
 
 
 async def try_video(running: RunningGateway, caller: Caller, **body: Any) -> str:
@@ -85,13 +90,61 @@ async def test_dollars_per_day(open_gateway: OpenGateway) -> None:
         await running.wait_until_idle()
 
 
+async def test_dollars_per_month(open_gateway: OpenGateway) -> None:
+    """A new day does not start the limit again, a new UTC month does; a limit per day is kept beside it."""
+    async with open_gateway() as running:
+        caller = await running.create_caller(usd_per_month="1.00", usd_per_day="0.90")
+        assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
+        await running.wait_until_idle()
+        running.clock.advance(DAY_MS / 1000)
+        with pytest.raises(RateLimited, match="1 USD per month"):
+            await running.video(caller=caller)
+        assert await try_video(running, caller, seconds=2) == "accepted", "exactly the limit"
+        await running.wait_until_idle()
+        running.clock.advance(16 * DAY_MS / 1000)  # it was the 15th of November
+        assert await try_video(running, caller) == "accepted"
+        await running.wait_until_idle()
+
+
+def test_months_begin_on_their_first_day_in_utc() -> None:
+    for day in ("2024-02-29", "2025-12-31", "2026-01-01", "2026-11-30"):
+        now = datetime.fromisoformat(f"{day}T23:59:59.999+00:00")
+        begun = datetime.fromtimestamp(month_start_ms(int(now.timestamp() * 1000)) / 1000, UTC)
+        assert begun.isoformat() == f"{day[:7]}-01T00:00:00+00:00"
+
+
+async def test_a_key_may_be_limited_to_models(open_gateway: OpenGateway) -> None:
+    """By the id that is listed or the name in the call; nothing is sent, and the refusal is recorded."""
+    async with open_gateway() as running:
+        caller = await running.create_caller(models=["image-*", "lab/video-1"])
+        await running.image(caller=caller)
+        assert await try_video(running, caller) == "PERMISSION_DENIED"
+        assert await try_video(running, caller, model="lab/video-1") == "accepted"
+        sent = running.lab.submits
+        call = running.call({"model": "lab/chat", "messages": [{"role": "user", "content": "hi"}]}, caller=caller)
+        with pytest.raises(PermissionDenied, match="`image-\\*`, `lab/video-1`"):
+            await complete(running.gateway, call)
+        edit = {"model": "edit-1", "prompt": "a hat", "image": IMAGE}
+        with pytest.raises(PermissionDenied):
+            await endpoints.edit_images(running.gateway, running.call(edit, caller=caller))
+        assert running.lab.submits == sent
+        await running.wait_until_idle()
+        listed = await list_models(running.gateway, running.call(caller=caller))
+        assert [model["id"] for model in listed.json["data"]] == ["image-1"]
+
+
 async def test_parallel_calls_cannot_exceed_a_limit(open_gateway: OpenGateway) -> None:
     """Twelve parallel calls of a key that may make four."""
     async with open_gateway() as running:
         running.lab.videos.always(faults.never_ends)
         callers = [
             await running.create_caller(**limit)
-            for limit in ({"requests_per_minute": 4}, {"concurrent_requests": 4}, {"usd_per_day": "1.60"})
+            for limit in (
+                {"requests_per_minute": 4},
+                {"concurrent_requests": 4},
+                {"usd_per_day": "1.60"},
+                {"usd_per_month": "1.60"},
+            )
         ]
         for caller in callers:
             outcomes = await asyncio.gather(*(try_video(running, caller) for _ in range(12)))
@@ -109,11 +162,12 @@ async def test_a_limited_call_does_not_change_the_balance(open_gateway: OpenGate
 
 
 @postgres_only
-async def test_dollars_per_day_are_kept_while_images_end_in_two_processes(open_gateway: OpenGateway) -> None:
+@pytest.mark.parametrize("limit", ["usd_per_day", "usd_per_month"])
+async def test_dollars_are_limited_while_images_end_in_two_processes(open_gateway: OpenGateway, limit: str) -> None:
     """A request that ends while the limit is checked is counted as held or as spent, not as neither."""
     async with two_providers() as labs, open_gateway(labs=labs) as first, open_gateway(labs=labs) as second:
-        for _ in range(3):
-            caller = await first.create_caller(usd_per_day="0.40")
+        for _ in range(2):
+            caller = await first.create_caller(**{limit: "0.40"})
 
             async def call_in_turn(running: RunningGateway, caller: Caller) -> int:
                 accepted = 0

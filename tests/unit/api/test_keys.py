@@ -80,3 +80,31 @@ async def test_unknown_fields_and_bad_values_of_a_key_are_refused(tmp_path: Path
     async with running(tmp_path) as here:
         response = await here.admin("POST", "/v1/keys", body)
         assert (response.status, response.code, response.json["error"]["param"]) == (400, "INVALID_REQUEST", param)
+
+
+async def test_limits_of_a_key_are_changed_by_admins_of_its_organization(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        key_id = here.mine.plain.id
+        body = {"name": "app", "usd_per_month": 20.5, "models": ["atelier/*"], "expires_at": "2099-01-01T00:00:00Z"}
+        changed = await here.admin("PATCH", f"/v1/keys/{key_id}", body)
+        assert changed.status == 200
+        assert {name: changed.json[name] for name in ("name", "usd_per_month", "models")} == {
+            "name": "app",
+            "usd_per_month": 20.5,
+            "models": ["atelier/*"],
+        }
+        assert changed.json["expires_at"] == "2099-01-01T00:00:00.000Z"
+        assert (await here.get(f"/v1/keys/{key_id}")).json == changed.json
+        cleared = await here.admin("PATCH", f"/v1/keys/{key_id}", {"models": None, "usd_per_month": None})
+        assert (cleared.json["models"], cleared.json["usd_per_month"], cleared.json["name"]) == (None, None, "app")
+
+        plain = await here.served.call("PATCH", f"/v1/keys/{key_id}", key=here.mine.plain.key, body={"name": "x"})
+        assert (plain.status, plain.code) == (403, "PERMISSION_DENIED")
+        for foreign in (here.theirs.plain.id, new_id("key", 1), "key_x"):
+            assert (await here.admin("PATCH", f"/v1/keys/{foreign}", {"name": "x"})).code == "NOT_FOUND"
+            assert (await here.get(f"/v1/keys/{foreign}")).code == "NOT_FOUND"
+        for bad in ({"scopes": ["admin"]}, {"status": "active"}, {"models": "x"}, {"usd_per_month": -1}):
+            refused = await here.admin("PATCH", f"/v1/keys/{key_id}", bad)
+            assert (refused.status, refused.json["error"]["param"]) == (400, next(iter(bad)))
+        await here.admin("DELETE", f"/v1/keys/{key_id}")
+        assert (await here.admin("PATCH", f"/v1/keys/{key_id}", {"name": "x"})).code == "CONFLICT"

@@ -25,7 +25,7 @@ async def accept_video(running: RunningGateway, caller: Caller | None = None, **
     """A video of four seconds."""
     call = running.call({"model": "video-1", "prompt": "a train", "seconds": 4, **body}, caller=caller)
     validated = validate.video(call, running.gateway.settings)
-    planned = await make_plan(running.gateway, call.caller.org_id, validated, ("video",))
+    planned = await make_plan(running.gateway, call.caller, validated, ("video",))
     return await accept(running.gateway, call, planned)
 
 

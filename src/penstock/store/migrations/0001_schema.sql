@@ -26,7 +26,10 @@ CREATE TABLE keys (
     requests_per_minute BIGINT,
     concurrent_requests BIGINT,
     nanos_per_day       BIGINT,
+    nanos_per_month     BIGINT,
+    models              TEXT,   -- that the key may use, as a JSON list; null: all
     replay_mode         TEXT,
+    expires_at_ms       BIGINT,
     created_at_ms       BIGINT NOT NULL,
     revoked_at_ms       BIGINT
 );

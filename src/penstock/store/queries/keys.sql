@@ -3,16 +3,23 @@
 -- name: get_caller
 -- The active key with this digest, and how its organization is billed.
 SELECT keys.id AS key_id, keys.org_id, keys.scopes, keys.requests_per_minute, keys.concurrent_requests, keys.nanos_per_day,
-    keys.replay_mode, orgs.billing
+    keys.nanos_per_month, keys.models, keys.replay_mode, keys.expires_at_ms, orgs.billing
 FROM keys JOIN orgs ON orgs.id = keys.org_id
 WHERE keys.digest = :digest AND keys.status = 'active';
 
 -- name: add_key
 -- Add a key. Only its digest and its last four characters are stored.
 INSERT INTO keys (id, org_id, name, last_four, digest, scopes, status, requests_per_minute, concurrent_requests, nanos_per_day,
-    replay_mode, created_at_ms)
+    nanos_per_month, models, replay_mode, expires_at_ms, created_at_ms)
 VALUES (:id, :org_id, :name, :last_four, :digest, :scopes, 'active', :requests_per_minute, :concurrent_requests, :nanos_per_day,
-    :replay_mode, :created_at_ms);
+    :nanos_per_month, :models, :replay_mode, :expires_at_ms, :created_at_ms);
+
+-- name: set_key
+-- Change the name and the limits of a key. A revoked key stays as it is.
+UPDATE keys SET name = :name, requests_per_minute = :requests_per_minute, concurrent_requests = :concurrent_requests,
+    nanos_per_day = :nanos_per_day, nanos_per_month = :nanos_per_month, models = :models, replay_mode = :replay_mode,
+    expires_at_ms = :expires_at_ms
+WHERE id = :id AND org_id = :org_id AND status = 'active';
 
 -- name: revoke_key
 -- Revoke a key. A revoked key stays as it is.
@@ -21,7 +28,9 @@ WHERE id = :id AND org_id = :org_id AND status = 'active';
 
 -- name: get_key
 -- One key of an organization.
-SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys WHERE id = :id AND org_id = :org_id;
+SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
+    nanos_per_day, nanos_per_month, models, replay_mode, expires_at_ms
+FROM keys WHERE id = :id AND org_id = :org_id;
 
 -- name: get_key_org
 -- The organization of a key, for operators.
@@ -29,10 +38,40 @@ SELECT org_id FROM keys WHERE id = :id;
 
 -- name: list_{older|newer}_keys
 -- A page {downwards|upwards} from an id.
-SELECT id, name, last_four, status, created_at_ms, revoked_at_ms FROM keys
+SELECT id, name, last_four, status, created_at_ms, revoked_at_ms, scopes, requests_per_minute, concurrent_requests,
+    nanos_per_day, nanos_per_month, models, replay_mode, expires_at_ms
+FROM keys
 WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: lock_key
 -- Lock a key until the end of the transaction, so that its limits are checked one call at a time.
 SELECT id FROM keys WHERE id = :id FOR NO KEY UPDATE;
+
+-- name: sum_usage_of_keys [sqlite]
+-- The newest request of each key, and what the key spent since two slots.
+SELECT k.value AS id,
+    (SELECT MAX((SELECT MAX(r.id) FROM requests AS r INDEXED BY requests_by_key_and_status
+            WHERE r.org_id = :org_id AND r.key_id = k.value AND r.status = s.value))
+        FROM json_each('["completed", "pending", "processing", "upstream_failure", "rejected", "cancelled"]') AS s
+    ) AS last_id,
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = k.value AND status = '' AND slot >= :day) AS today,
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = k.value AND status = '' AND slot >= :month) AS this_month
+FROM json_each(:ids) AS k;
+
+-- name: sum_usage_of_keys [postgres]
+-- The newest request of each key, and what the key spent since two slots.
+SELECT k.id,
+    (SELECT MAX(last.id) FROM (
+        VALUES ('completed'), ('pending'), ('processing'), ('upstream_failure'), ('rejected'), ('cancelled')
+    ) AS s (status) CROSS JOIN LATERAL (
+        SELECT MAX(r.id) AS id FROM requests AS r
+        WHERE r.org_id = :org_id AND r.key_id = k.id AND r.status = s.status
+    ) AS last) AS last_id,
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = k.id AND status = '' AND slot >= :day) AS today,
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = k.id AND status = '' AND slot >= :month) AS this_month
+FROM json_array_elements_text(CAST(:ids AS json)) AS k (id);

@@ -104,7 +104,7 @@ ON CONFLICT (message_id, number) DO NOTHING;
 -- name: requeue_message
 -- Start the deliveries of an ended message over.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
-WHERE id = :id AND state IN ('delivered', 'exhausted');
+WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted');
 
 -- name: purge_message
 -- Replace the body of a message, whose text may quote the request.
@@ -119,6 +119,20 @@ FROM messages WHERE id = :id;
 -- The newest messages, of one state or of all, for operators.
 SELECT id, org_id, request_id, event, url, state, deliveries, last_result, created_at_ms, ended_at_ms
 FROM messages WHERE CAST(:state AS TEXT) IS NULL OR state = :state ORDER BY id DESC LIMIT :limit;
+
+-- name: get_message_of_org
+-- One message of an organization, with its body.
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms, body
+FROM messages WHERE id = :id AND org_id = :org_id;
+
+-- name: list_{older|newer}_messages
+-- A page {downwards|upwards} from an id; a null parameter does not filter.
+SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
+FROM messages INDEXED BY messages_by_org
+WHERE org_id = :org_id AND id > :low AND id < :high AND (CAST(:state AS TEXT) IS NULL OR state = :state)
+    AND (CAST(:event AS TEXT) IS NULL OR event = :event)
+    AND (CAST(:request_id AS TEXT) IS NULL OR request_id = :request_id)
+ORDER BY id {DESC|ASC} LIMIT :limit;
 
 -- name: count_messages
 -- Number of messages in each state.

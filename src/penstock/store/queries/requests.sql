@@ -192,11 +192,13 @@ SELECT COUNT(*) AS count FROM requests INDEXED BY requests_by_key_and_status
 WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing');
 
 -- name: sum_spend_of_key
--- What a key spent since a slot, that one included, and what is held for its unfinished requests. One statement: a
+-- What a key spent since two slots, those included, and what is held for its unfinished requests. One statement: a
 -- request that ends between two would be in neither sum.
 SELECT
     (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
-        WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :first) AS spent,
+        WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :day) AS today,
+    (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+        WHERE org_id = :org_id AND key_id = :key_id AND status = '' AND slot >= :month) AS this_month,
     (SELECT COALESCE(SUM(hold), 0) FROM requests INDEXED BY requests_by_key_and_status
         WHERE org_id = :org_id AND key_id = :key_id AND status IN ('pending', 'processing')) AS held;
 

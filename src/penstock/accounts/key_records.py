@@ -1,0 +1,186 @@
+"""The row of an API key, the record that the API shows of it, and the check of its values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.store.base import Row
+from penstock.values import REPLAY_MODES, ZERO, Nanos, dollars, iso, nanos
+
+ADMIN = "admin"  # manages the keys of its own organization
+OPERATOR = "operator"  # sees and manages the whole installation; granted by the command line only
+SCOPES = (ADMIN, OPERATOR)
+
+_MAX_NAME_CHARS = 200
+_MAX_COUNT = 2**31 - 1
+_MAX_MODELS = 200
+_MAX_MODEL_CHARS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """The columns of the table `keys` that are shown."""
+
+    id: str
+    name: str | None
+    last_four: str
+    status: str
+    created_at_ms: int
+    revoked_at_ms: int | None
+    scopes: str = ""
+    requests_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    nanos_per_day: int | None = None
+    nanos_per_month: int | None = None
+    models: str | None = None
+    replay_mode: str | None = None
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUsage:
+    """When a key was last used, and what it spent this day and this month (UTC)."""
+
+    last_used_at_ms: int | None = None
+    spent_today: Nanos = ZERO
+    spent_this_month: Nanos = ZERO
+
+
+def key_record(row: KeyRow, usage: KeyUsage) -> dict[str, Any]:
+    """Return a row as the key record of the interface, with its limits and what it has used of them."""
+    return {
+        "id": row.id,
+        "object": "key",
+        "name": row.name,
+        "last_four": row.last_four,
+        "status": row.status,
+        "created_at": iso(row.created_at_ms),
+        "revoked_at": _time(row.revoked_at_ms),
+        "scopes": row.scopes.split(),
+        "requests_per_minute": row.requests_per_minute,
+        "concurrent_requests": row.concurrent_requests,
+        "usd_per_day": _amount(row.nanos_per_day),
+        "usd_per_month": _amount(row.nanos_per_month),
+        "models": decode_models(row.models),
+        "replay_mode": row.replay_mode,
+        "expires_at": _time(row.expires_at_ms),
+        "last_used_at": _time(usage.last_used_at_ms),
+        "spent_today": dollars(usage.spent_today),
+        "spent_this_month": dollars(usage.spent_this_month),
+    }
+
+
+def _time(at_ms: int | None) -> str | None:
+    return None if at_ms is None else iso(at_ms)
+
+
+def _amount(amount: int | None) -> Any:
+    return None if amount is None else dollars(Nanos(amount))
+
+
+def decode_models(models: str | None) -> list[str] | None:
+    return None if models is None else msgspec.json.decode(models, type=list[str])
+
+
+# ------------------------------------------------------------------------------------------------------ checked values
+
+
+def key_columns(options: Mapping[str, Any]) -> Row:
+    """Return the columns for the options of a key that are given, checked. Raises InvalidRequest.
+
+    The values may be of any type, because they may come from a JSON body; None means no limit.
+    """
+    return {column: check(name, options[name]) for name, (column, check) in _OPTIONS.items() if name in options}
+
+
+def _checked_name(name: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > _MAX_NAME_CHARS or not value.isprintable():
+        raise InvalidRequest(f"`{name}` must be at most {_MAX_NAME_CHARS} printable characters.", param=name)
+    return value
+
+
+def _checked_scopes(name: str, scopes: Any) -> str:
+    """Return the scopes as stored: sorted and separated by spaces."""
+    if not isinstance(scopes, list | tuple | set | frozenset) or any(scope not in SCOPES for scope in scopes):
+        raise InvalidRequest(f"`{name}` must be a list; allowed are: {', '.join(SCOPES)}.", param=name)
+    return " ".join(sorted(set(scopes)))
+
+
+def _checked_count(name: str, count: Any) -> int | None:
+    if count is None:
+        return None
+    if type(count) is not int or not 1 <= count <= _MAX_COUNT:
+        raise InvalidRequest(f"`{name}` must be a whole number from 1 to {_MAX_COUNT}.", param=name)
+    return count
+
+
+def _checked_nanos(name: str, usd: Any) -> int | None:
+    if usd is None:
+        return None
+    try:
+        amount = nanos(usd)
+        if not 0 <= amount < 2**63:
+            raise ValueError
+    except (ValueError, TypeError, ArithmeticError):
+        raise InvalidRequest(f'`{name}` must be an amount in dollars such as "2.50".', param=name) from None
+    return amount
+
+
+def _checked_replay_mode(name: str, mode: Any) -> str | None:
+    if mode is None:
+        return None
+    if mode not in REPLAY_MODES:
+        raise InvalidRequest(f"`{name}` must be one of: {', '.join(REPLAY_MODES)}.", param=name)
+    return str(mode)
+
+
+def _checked_models(name: str, models: Any) -> str | None:
+    """Return the models as stored: a JSON list."""
+    if models is None:
+        return None
+    is_list = isinstance(models, list | tuple) and 1 <= len(models) <= _MAX_MODELS
+    if not is_list or not all(_is_model(model) for model in models):
+        raise InvalidRequest(
+            f"`{name}` must be a list of 1 to {_MAX_MODELS} model ids; one may end with `*`, as in `openai/*`.",
+            param=name,
+        )
+    return msgspec.json.encode(list(dict.fromkeys(models))).decode()
+
+
+def _is_model(model: Any) -> bool:
+    return (
+        isinstance(model, str) and 1 <= len(model) <= _MAX_MODEL_CHARS and model.isprintable() and "*" not in model[:-1]
+    )
+
+
+def _checked_expiry(name: str, expires_at: Any) -> int | None:
+    """Return the time in milliseconds."""
+    if expires_at is None:
+        return None
+    try:
+        time = datetime.fromisoformat(expires_at)
+        at_ms = int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        message = f"`{name}` must be an ISO 8601 date and time such as `2027-01-31T12:00:00Z`."
+        raise InvalidRequest(message, param=name) from None
+    return max(0, at_ms)
+
+
+_OPTIONS = {
+    "name": ("name", _checked_name),
+    "scopes": ("scopes", _checked_scopes),
+    "requests_per_minute": ("requests_per_minute", _checked_count),
+    "concurrent_requests": ("concurrent_requests", _checked_count),
+    "usd_per_day": ("nanos_per_day", _checked_nanos),
+    "usd_per_month": ("nanos_per_month", _checked_nanos),
+    "models": ("models", _checked_models),
+    "expires_at": ("expires_at_ms", _checked_expiry),
+    "replay_mode": ("replay_mode", _checked_replay_mode),
+}
+OPTIONS = tuple(_OPTIONS)
