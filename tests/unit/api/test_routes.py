@@ -43,7 +43,11 @@ def test_routes_with_a_body_have_fields_and_every_route_a_schema() -> None:
 def test_only_administration_routes_need_the_admin_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "admin"} == {
         ("POST", "/v1/keys"),
+        ("PATCH", "/v1/keys/{key_id}"),
         ("DELETE", "/v1/keys/{key_id}"),
+        ("POST", "/v1/webhooks/secret/rotate"),
+        ("POST", "/v1/webhooks/messages/{message_id}/redeliver"),
+        ("POST", "/v1/webhooks/test"),
     }
 
 
