@@ -64,11 +64,11 @@ function Frame({ own }) {
           onClick=${() => setOpen(!open)}><${Icon} name=${open ? "close" : "menu"} /></button>
         <div class="drawer">
           <${Navigation} here=${page.name} scopes=${own.scopes} />
-          <footer>
+          <div class="account">
             <div class="who"><strong>${own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
             <div class="row ends"><${ThemeSwitch} />
               <button type="button" id="sign-out" class="button plain small" onClick=${() => endSession()}>Sign out</button></div>
-          </footer>
+          </div>
         </div>
       </header>
       <main id="main"><${page.page} key=${route.path.join("/")} own=${own} path=${route.path.slice(1)} query=${route.query} /></main>

@@ -49,7 +49,7 @@ function Filters({ query, onChange }) {
 }
 
 const COLUMNS = [
-  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)} aria-label=${`Request ${id}`}><${When} at=${at} /></a>` },
+  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When} at=${at} /><span class="only-heard">, request ${id}</span></a>` },
   { name: "Status", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Model", kind: "words", cell: ({ model }) => model ?? html`<span class="soft">none</span>` },
   { name: "Kind", kind: "spare", cell: ({ kind }) => KINDS[kind] ?? "" },

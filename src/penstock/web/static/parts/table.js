@@ -6,7 +6,7 @@ import { html, useEffect, useState } from "../view.js";
 
 // A column: { name, cell(row), kind: "number", "words" or "spare" (not shown on a narrow screen), quiet: the name is only heard }.
 export function Table({ label, columns, rows, rowKey, rowClass }) {
-  return html`<div class="scroller" tabindex="0" role="region" aria-label=${label}><table>
+  return html`<div class="scroller" tabindex="0" role="group" aria-label=${label}><table>
     <caption class="only-heard">${label}</caption>
     <thead><tr>${columns.map(({ name, kind, quiet }) => html`<th key=${name} scope="col" class=${kind ?? ""}>${quiet ? html`<span class="only-heard">${name}</span>` : name}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey ? rowKey(row) : place} class=${rowClass?.(row) ?? ""}>
