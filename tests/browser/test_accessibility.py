@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 AXE = (Path(__file__).parent / "third_party" / "axe.js").read_text()
 CHECK = "return await axe.run(document, {resultTypes: ['violations']})"
 PAGES = (
+    "overview",
     "playground/image",
     "playground/edit",
     "playground/upscale",

@@ -8,6 +8,7 @@ import { Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { Keys } from "./pages/keys.js";
 import { Models } from "./pages/models.js";
+import { Overview } from "./pages/overview.js";
 import { Playground } from "./pages/playground.js";
 import { Providers } from "./pages/providers.js";
 import { Recordings } from "./pages/recordings.js";
@@ -21,6 +22,7 @@ import { html, render, useEffect, useState } from "./view.js";
 // Each page: its name in the address, its label, its icon, its component, and the scope without which it is not offered.
 const GROUPS = [
   [
+    { name: "overview", label: "Overview", icon: "chart", page: Overview },
     { name: "playground", label: "Playground", icon: "play", page: Playground },
     { name: "requests", label: "Requests", icon: "list", page: Requests },
   ],

@@ -22,7 +22,8 @@ function Card({ model }) {
   const task = taskOf(model);
   return html`<li class="panel card">
     <div class=${`card-image ${model.example ? "" : "none"}`}>${model.example && model.example.content_type.startsWith("image/")
-      ? html`<img src=${fileUrl(model.example.url)} alt=${`Made by ${model.id}`} loading="lazy" />` : html`<${Icon} name=${TASKS[task].icon} size="26" />`}</div>
+      ? html`<img src=${fileUrl(model.example.url)} alt=${`Made by ${model.id}`} loading="lazy" />` : html`<${Icon}
+          name=${TASKS[task].icon} size="26" />`}</div>
     <div class="stack tight">
       <h2 class="anywhere"><a class="row-link" href=${address(`models/${model.id}`)}>${model.id}</a></h2>
       <p class="small soft clamp">${model.description}</p>
@@ -40,20 +41,25 @@ function Catalogue({ query }) {
   return html`<div class="page">
     <${Head} title="Models" about="Everything that this gateway can call right now." />
     <div class="row ends">
-      <label class="search"><span class="only-heard">Search models</span><${Icon} name="search" /><input type="search" placeholder="Search models" value=${words} onInput=${(event) => change({ search: event.target.value })} /></label>
+      <label class="search"><span class="only-heard">Search models</span><${Icon} name="search" /><input type="search"
+          placeholder="Search models" value=${words} onInput=${(event) => change({ search: event.target.value })} /></label>
       <div class="tabs" role="group" aria-label="Task">${[["", { label: "All" }], ...Object.entries(TASKS)].map(([name, { label }]) => html`
-        <button type="button" key=${name} aria-pressed=${String(name === task)} onClick=${() => change({ task: name })}>${label}</button>`)}</div>
+        <button type="button" key=${name} aria-pressed=${String(name === task)} onClick=${() => change({ task: name })}>
+            ${label}</button>`)}</div>
     </div>
     <${Loaded} of=${loaded}>${({ data }) => {
       const found = (task ? modelsFor(task, data) : data).filter(matches);
-      return found.length ? html`<p class="soft small" role="status">${plural(found.length, "model")}</p><ul class="cards">${found.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`
-        : html`<div class="panel"><${Empty} icon="cube" title="No such model">Its provider may lack a credential. <a href=${address("providers")}>Providers</a> shows what is missing.<//></div>`;
+      return found.length ? html`<p class="soft small" role="status">${plural(found.length, "model")}</p><ul class="cards">
+          ${found.map((model) => html`<${Card} key=${model.id} model=${model} />`)}</ul>`
+        : html`<div class="panel"><${Empty} icon="cube" title="No such model">Its provider may lack a credential. <a
+            href=${address("providers")}>Providers</a> shows what is missing.<//></div>`;
     }}<//>
   </div>`;
 }
 
 const PARAMETERS = [
-  { name: "Parameter", cell: ({ name, required }) => html`<code>${name}</code>${required ? html` <span class="chip">required</span>` : ""}` },
+  { name: "Parameter", cell: ({ name, required }) => html`<code>${name}</code>${required ? html` <span
+      class="chip">required</span>` : ""}` },
   { name: "Values", kind: "words", cell: ({ property }) => (property.enum ? property.enum.join(", ") : [[property.type].flat().join(" or "), property.minimum !== undefined && `from ${property.minimum}`, property.maximum !== undefined && `to ${property.maximum}`].filter(Boolean).join(" ")) },
   { name: "Default", cell: ({ property }) => (property.default === undefined ? "" : html`<code>${String(property.default)}</code>`) },
   { name: "Handling", cell: ({ property }) => property["x-handling"] ?? "" },
@@ -63,25 +69,31 @@ const SERVING = [
   { name: "Order", kind: "number", cell: ({ place }) => place },
   { name: "Provider", cell: ({ provider_name: name, provider }) => name ?? provider },
   { name: "Model there", kind: "words", cell: ({ model }) => html`<code>${model}</code>` },
-  { name: "Health", cell: ({ healthy }) => (healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span class="chip bad"><span class="dot"></span>Paused</span>`) },
+  { name: "Health", cell: ({ healthy }) => (healthy ? html`<span class="chip good"><span class="dot"></span>Healthy</span>` : html`<span
+      class="chip bad"><span class="dot"></span>Paused</span>`) },
 ];
 
 function ModelPage({ id }) {
   const loaded = useData((signal) => ask(`/compat/v1/models/${id}?schema=true&details=true`, { signal }), [id]);
-  return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: address("models"), label: "Models" }} />`}<${Loaded} of=${loaded}>${(model) => {
+  return html`<div class="page">${!loaded.data && html`<${Head} title="Model" back=${{ href: address("models"), label: "Models" }} />`}
+      <${Loaded} of=${loaded}>${(model) => {
     const parameters = Object.entries(model.schema?.properties ?? {}).map(([name, property]) => ({ name, property, required: model.schema.required.includes(name) }));
     return html`
       <${Head} title=${model.id} about=${model.description} back=${{ href: address("models"), label: "Models" }}>
         <a class="button main" href=${address(`playground/${taskOf(model)}`, { model: model.id })}><${Icon} name="play" />Try it</a><//>
       <div class="split"><div class="stack wide">
         ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
-          ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
-        ${model.serving && html`<${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by" columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>`}
+          ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img
+              src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
+        ${model.serving && html`<${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
+            columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>`}
         <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
         ["Name", model.name], ["By", model.owned_by], ["Does", model.modes.join(", ")], ["Providers", model.providers.join(", ")],
-        ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">${priceText(price)}${price.when ? html` <span class="soft small">${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}</li>`)}</ul>`],
+        ["Prices", html`<ul class="plain">${model.pricing.map((price, place) => html`<li key=${place} class="figures">
+            ${priceText(price)}${price.when ? html` <span class="soft small">
+            ${Object.entries(price.when).map(([name, value]) => `${name} ${value}`).join(", ")}</span>` : ""}</li>`)}</ul>`],
       ]} /></div></aside></div>`;
   }}<//></div>`;
 }

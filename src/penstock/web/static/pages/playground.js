@@ -118,7 +118,8 @@ function Form({ task, all, from, model, initial }) {
 
   if (!models.length) {
     return html`<${Empty} icon="plug" title=${`No model can do this yet`}
-      action=${html`<a class="button" href=${address("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
+      action=${html`<a class="button"
+          href=${address("models")}>All models</a>`}>Set the credential of a provider and start the gateway again. Its models then appear here.<//>`;
   }
   return html`<div class="workbench">
     <form class="panel bench" onSubmit=${(event) => { event.preventDefault(); run(); }}>
@@ -127,30 +128,40 @@ function Form({ task, all, from, model, initial }) {
         ${(needsImage || (task === "video" && properties.input_reference?.["x-handling"] !== "ignored")) && html`<${ImageInputs}
           label=${task === "video" ? "Start image (optional)" : "Image"} images=${images} most=${mostImages[task]} wrong=${faults.image ?? faults.input_reference} onChange=${setImages}>
           ${task === "edit" && images.length > 0 && properties.mask?.["x-handling"] !== "ignored" && html`
-            <button type="button" class="button small" id="draw-mask" onClick=${() => setDrawing(true)}><${Icon} name="brush" />${mask ? "Change the mask" : "Draw a mask"}</button>
-            ${mask && html`<span class="mask-preview"><img src=${mask} alt="The mask: black is kept" /><button type="button" class="button small plain" onClick=${() => setMask(null)}>Remove</button></span>`}`}
+            <button type="button" class="button small" id="draw-mask" onClick=${() => setDrawing(true)}><${Icon} name="brush" />
+                ${mask ? "Change the mask" : "Draw a mask"}</button>
+            ${mask && html`<span class="mask-preview"><img src=${mask} alt="The mask: black is kept" /><button type="button"
+                class="button small plain" onClick=${() => setMask(null)}>Remove</button></span>`}`}
         <//>`}
         ${task !== "chat" && task !== "upscale" && html`<${Field} label="Prompt" wrong=${faults.prompt}>${(attributes) => html`
-          <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt} onInput=${(event) => change({ prompt: event.target.value })} onKeyDown=${press}></textarea>`}<//>`}
+          <textarea ...${attributes} class="prompt-field" rows="4" maxlength=${properties.prompt?.maxLength} value=${prompt}
+              onInput=${(event) => change({ prompt: event.target.value })} onKeyDown=${press}></textarea>`}<//>`}
         ${task === "chat" && html`<${Field} label="System message (optional)">${(attributes) => html`
-          <textarea ...${attributes} rows="2" value=${draft.system} onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}
-        <${Parameters} task=${task} model=${models[0]} values=${draft.values} wrong=${faults} onInput=${(name, value) => change({ values: { ...draft.values, [name]: value } })} />
-        ${task === "chat" && isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
+          <textarea ...${attributes} rows="2" value=${draft.system}
+              onInput=${(event) => change({ system: event.target.value })}></textarea>`}<//>`}
+        <${Parameters} task=${task} model=${models[0]} values=${draft.values} wrong=${faults}
+            onInput=${(name, value) => change({ values: { ...draft.values, [name]: value } })} />
+        ${task === "chat" && isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>
+            ${explain(refused)}</div></div>`}
       </div>
       ${task !== "chat" && html`<div class="press">
         ${isElsewhere && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${explain(refused)}</div></div>`}
         <div class="row ends"><span class=${`figures ${waitsFor ? "soft small" : "price"}`} id="price" aria-live="polite">${words}</span>
-          <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></div>
+          <button class="button main" id="run" disabled=${!isReady}>${TASKS[task].verb}<kbd>
+              ${navigator.platform?.startsWith("Mac") ? "⌘↵" : "Ctrl ↵"}</kbd></button></div>
       </div>`}
     </form>
     ${task === "chat"
-      ? html`<${Conversation} models=${models} system=${draft.system} bodyFor=${bodyFor} price=${words} text=${prompt} onText=${(text) => change({ prompt: text })} />`
+      ? html`<${Conversation} models=${models} system=${draft.system} bodyFor=${bodyFor} price=${words} text=${prompt}
+          onText=${(text) => change({ prompt: text })} />`
       : html`<div class="results stack" id="results">
           ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="Nothing made yet"
-            action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample} onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
+            action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}
+                onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
             ${needsImage ? "Add an image and press the button. The result appears here." : "The price is shown before you press. The result appears here, with its real size, time and cost."}<//></div>`}
           ${runs.map((made) => html`<${Run} key=${made.id} run=${made} onUse=${use} />`)}</div>`}
-    ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)} onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
+    ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
+        onDone=${(made) => { setMask(made); setDrawing(false); }} />`}
   </div>`;
 }
 
@@ -160,8 +171,10 @@ export function Playground({ path, query }) {
   return html`<div class="page wide">
     <${Head} title="Playground">
       <nav class="tabs" aria-label="Tasks">${Object.entries(TASKS).map(([name, { label, icon }]) => html`
-        <a key=${name} href=${address(`playground/${name}`)} aria-current=${name === task ? "page" : undefined}><${Icon} name=${icon} />${label}</a>`)}</nav>
+        <a key=${name} href=${address(`playground/${name}`)} aria-current=${name === task ? "page" : undefined}><${Icon} name=${icon} />
+            ${label}</a>`)}</nav>
     <//>
-    <${Loaded} of=${all}>${(data) => html`<${Form} key=${`${task} ${query}`} task=${task} all=${data} from=${query.get("from")} model=${query.get("model")} initial=${query.get("image")} />`}<//>
+    <${Loaded} of=${all}>${(data) => html`<${Form} key=${`${task} ${query}`} task=${task} all=${data} from=${query.get("from")}
+        model=${query.get("model")} initial=${query.get("image")} />`}<//>
   </div>`;
 }

@@ -29,13 +29,18 @@ async function readJson(file) {
 
 function Recording({ recording, onClose }) {
   const loaded = useData((signal) => ask(`/v1/recordings/${recording.id}/export`, { signal }), [recording.id]);
-  return html`<${Dialog} title="Recording" wide onClose=${onClose} footer=${html`<button type="button" class="button" onClick=${onClose}>Close</button>`}>
+  return html`<${Dialog} title="Recording" wide onClose=${onClose} footer=${html`<button type="button" class="button"
+      onClick=${onClose}>Close</button>`}>
     <${Loaded} of=${loaded}>${(file) => html`
-      <div class="outputs many" id="recorded">${file.files.map(({ content_type: type, data }, place) => html`<${Output} key=${place} type=${type} url=${`data:${type};base64,${data}`} alt=${file.request.prompt ?? "Recorded output"} />`)}</div>
-      <${Facts} of=${[["Id", html`<code>${recording.id}</code>`], ["Model", file.model], ["Provider", file.provider_name], ["Took", duration(file.duration_ms)],
+      <div class="outputs many" id="recorded">${file.files.map(({ content_type: type, data }, place) => html`<${Output} key=${place}
+          type=${type} url=${`data:${type};base64,${data}`} alt=${file.request.prompt ?? "Recorded output"} />`)}</div>
+      <${Facts} of=${[["Id", html`<code>
+          ${recording.id}</code>`], ["Model", file.model], ["Provider", file.provider_name], ["Took", duration(file.duration_ms)],
         ["Request", recording.request_id && html`<a href=${address(`requests/${recording.request_id}`)}>${recording.request_id}</a>`],
-        ...Object.entries(file.request).map(([name, value]) => [html`<code>${name}</code>`, typeof value === "object" ? JSON.stringify(value) : String(value)])]} />
-      <div class="row"><button type="button" class="button" onClick=${() => save(`${recording.id}.json`, JSON.stringify(file))}><${Icon} name="download" />Export</button>
+        ...Object.entries(file.request).map(([name, value]) => [html`<code>
+            ${name}</code>`, typeof value === "object" ? JSON.stringify(value) : String(value)])]} />
+      <div class="row"><button type="button" class="button" onClick=${() => save(`${recording.id}.json`, JSON.stringify(file))}><${Icon}
+          name="download" />Export</button>
         <${CopyButton} text=${`X-Service-Replay: replay-or-error\nX-Service-Replay-Match: pinned\nX-Service-Replay-Recording: ${recording.id}`} label="Copy the headers that replay it" kind="" /></div>`}<//>
   <//>`;
 }
@@ -65,21 +70,26 @@ export function Recordings() {
     { name: "Prompt", kind: "words", cell: ({ request }) => html`<span class="clamp">${request?.prompt ?? ""}</span>` },
     { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
     { name: "Actions", quiet: true, kind: "actions", cell: (recording) => html`<div class="row">
-      <button type="button" class="button small show" aria-label=${`Show ${recording.id}`} onClick=${() => setOpen({ kind: "show", recording })}>Show</button>
-      <button type="button" class="button small export" aria-label=${`Export ${recording.id}`} onClick=${() => exported(recording)}>Export</button>
-      <button type="button" class="button small danger delete" aria-label=${`Delete ${recording.id}`} onClick=${() => setOpen({ kind: "delete", recording })}>Delete</button></div>` },
+      <button type="button" class="button small show" aria-label=${`Show ${recording.id}`}
+          onClick=${() => setOpen({ kind: "show", recording })}>Show</button>
+      <button type="button" class="button small export" aria-label=${`Export ${recording.id}`}
+          onClick=${() => exported(recording)}>Export</button>
+      <button type="button" class="button small danger delete" aria-label=${`Delete ${recording.id}`}
+          onClick=${() => setOpen({ kind: "delete", recording })}>Delete</button></div>` },
   ];
   return html`<div class="page">
     <${Head} title="Recordings" about="Calls that were recorded. Replayed, they answer in milliseconds and cost nothing, which is what tests want.">
       <button type="button" class="button" onClick=${() => chooser.current.click()}>Import files</button>
-      <input ref=${chooser} id="import" class="only-heard" tabindex="-1" type="file" accept="application/json,.json" multiple aria-label="Recording files" onChange=${(event) => { bring([...event.target.files]); event.target.value = ""; }} />
+      <input ref=${chooser} id="import" class="only-heard" tabindex="-1" type="file" accept="application/json,.json" multiple
+          aria-label="Recording files" onChange=${(event) => { bring([...event.target.files]); event.target.value = ""; }} />
     <//>
     <${Problem} problem=${problem} />${done && html`<div class="notice good" role="status">${done}</div>`}
     <${Panel} label="Recordings" flush><${Loaded} of=${page}>${(data) => (data.data.length
       ? html`<${Table} label="Recordings" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
       : html`<${Empty} icon="tape" title="No recordings">Send a call with the header <code>X-Service-Replay: record</code>, or give a key the replay mode <code>record</code>.<//>`)}<//><//>
     ${open?.kind === "show" && html`<${Recording} recording=${open.recording} onClose=${() => setOpen(null)} />`}
-    ${open?.kind === "delete" && html`<${Confirm} title="Delete a recording" verb="Delete" question=${`Delete ${open.recording.id}? Its files are deleted too.`}
+    ${open?.kind === "delete" && html`<${Confirm} title="Delete a recording" verb="Delete"
+        question=${`Delete ${open.recording.id}? Its files are deleted too.`}
       action=${() => ask(`/v1/recordings/${open.recording.id}`, { method: "DELETE" })} onClose=${(yes) => { setOpen(null); if (yes) page.reload(); }} />`}
   </div>`;
 }

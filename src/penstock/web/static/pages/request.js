@@ -23,12 +23,15 @@ const unitPrice = ({ metric, unit_price: price }) => (price === null || price ==
 function Asked({ payload, record }) {
   const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
   const parameters = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
-  if (!payload?.request) return html`<p class="soft">${record.purged_at ? "What was asked has been purged." : "What was asked is not stored. The setting payloads decides whose bodies are kept."}</p>`;
+  if (!payload?.request) return html`<p class="soft">
+      ${record.purged_at ? "What was asked has been purged." : "What was asked is not stored. The setting payloads decides whose bodies are kept."}</p>`;
   return html`
     ${prompt && html`<p class="quote anywhere">${prompt}</p>`}
-    ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span class="small soft">${role}</span>
+    ${messages && html`<div class="stack tight">${messages.map(({ role, content }, place) => html`<div key=${place}><span
+        class="small soft">${role}</span>
       <p class="quote anywhere">${typeof content === "string" ? content : JSON.stringify(content)}</p></div>`)}</div>`}
-    <${Facts} of=${parameters.map(([name, value]) => [html`<code>${name}</code>`, typeof value === "object" ? html`<code>${JSON.stringify(value)}</code>` : String(value)])} />`;
+    <${Facts} of=${parameters.map(([name, value]) => [html`<code>${name}</code>`, typeof value === "object" ? html`<code>
+        ${JSON.stringify(value)}</code>` : String(value)])} />`;
 }
 
 function said(response) {
@@ -38,27 +41,34 @@ function said(response) {
 
 function CameBack({ record, payload }) {
   const text = said(payload?.response);
-  if (record.error_message) return html`<div class="notice bad"><${Icon} name="alert" /><div>${record.error_message}${record.error_code && html`<br /><code class="small">${record.error_code}</code>`}</div></div>`;
-  if (isOpen(record)) return html`<div class="pending" role="status"><span class="spinner"></span>${record.progress === null ? "Being made" : `${record.progress} %`}
+  if (record.error_message) return html`<div class="notice bad"><${Icon} name="alert" /><div>
+      ${record.error_message}${record.error_code && html`<br /><code class="small">${record.error_code}</code>`}</div></div>`;
+  if (isOpen(record)) return html`<div class="pending" role="status"><span class="spinner"></span>
+      ${record.progress === null ? "Being made" : `${record.progress} %`}
     ${record.progress !== null && html`<progress max="100" value=${record.progress} aria-label="Progress"></progress>`}</div>`;
   const outputs = record.outputs ?? [];
   return html`
-    ${outputs.length > 0 && html`<div class=${`outputs ${outputs.length > 1 ? "many" : "alone"}`}>${outputs.map((output) => html`<figure key=${output.id}>
+    ${outputs.length > 0 && html`<div class=${`outputs ${outputs.length > 1 ? "many" : "alone"}`}>${outputs.map((output) => html`<figure
+        key=${output.id}>
       <${Output} url=${fileUrl(output.url)} type=${output.content_type} alt=${payload?.request?.prompt ?? `Output of ${record.model}`} />
-      <figcaption class="row small soft figures"><span>${output.width ? `${output.width} × ${output.height}` : ""}</span><span>${bytes(output.size_bytes)}</span>
+      <figcaption class="row small soft figures"><span>${output.width ? `${output.width} × ${output.height}` : ""}</span><span>
+          ${bytes(output.size_bytes)}</span>
         <a href=${fileUrl(output.url)} download>Save</a></figcaption>
       ${output.revised_prompt && html`<p class="small soft">${output.revised_prompt}</p>`}</figure>`)}</div>`}
     ${text && html`<p class="quote anywhere">${text}</p>`}
-    ${!outputs.length && !text && html`<p class="soft">${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
+    ${!outputs.length && !text && html`<p class="soft">
+        ${record.purged_at ? "What came back has been purged." : "Nothing of the response is stored."}</p>`}`;
 }
 
 const ATTEMPTS = [
-  { name: "Provider", cell: (attempt) => html`${attempt.provider_name ?? attempt.provider}<br /><span class="soft small">${attempt.model}</span>` },
+  { name: "Provider", cell: (attempt) => html`${attempt.provider_name ?? attempt.provider}<br /><span class="soft small">
+      ${attempt.model}</span>` },
   { name: "Outcome", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Began", cell: ({ started_at: at }) => html`<${When} at=${at} />` },
   { name: "Took", kind: "number", cell: ({ started_at: from, ended_at: to }) => (to ? duration(new Date(to) - new Date(from)) : "–") },
   { name: "Why", kind: "words", cell: ({ failure, http_status: status, upstream_id: id }) => (failure
-    ? html`<span class="bad">${failure.reason}</span>${failure.message && html`<br /><span class="soft small anywhere">${failure.message}</span>`}${status ? html` <code class="small">${status}</code>` : ""}`
+    ? html`<span class="bad">${failure.reason}</span>${failure.message && html`<br /><span class="soft small anywhere">
+        ${failure.message}</span>`}${status ? html` <code class="small">${status}</code>` : ""}`
     : id ? html`<code class="small soft anywhere">${id}</code>` : "") },
 ];
 const COSTS = [
@@ -77,9 +87,11 @@ const DELIVERIES = [
 function Purge({ record, onDone }) {
   const [asking, setAsking] = useState(false);
   const purge = () => ask(`/v1/requests/${record.id}/payloads`, { method: "DELETE" });
-  return html`<button type="button" class="button danger" id="purge" disabled=${Boolean(record.purged_at) || isOpen(record)} onClick=${() => setAsking(true)}>
+  return html`<button type="button" class="button danger" id="purge" disabled=${Boolean(record.purged_at) || isOpen(record)}
+      onClick=${() => setAsking(true)}>
       <${Icon} name="trash" />${record.purged_at ? "Purged" : "Purge"}</button>
-    ${asking && html`<${Confirm} title="Purge this request" verb="Purge" action=${purge} onClose=${(done) => { setAsking(false); if (done) onDone(); }}
+    ${asking && html`<${Confirm} title="Purge this request" verb="Purge" action=${purge}
+        onClose=${(done) => { setAsking(false); if (done) onDone(); }}
       question="Its prompt, its response and its files are deleted for good. Cost, times and status stay." />`}`;
 }
 
@@ -90,18 +102,23 @@ function Details({ record, payload, reload }) {
   return html`
     <${Head} title=${record.model ?? "Request"} back=${{ href: address("requests"), label: "Requests" }}
       about=${html`<${Status} of=${record.status} /> <span class="figures">${moment(record.created_at)}</span>`}>
-      ${payload?.request && html`<a class="button" id="again" href=${address(`playground/${path}`, { from: record.id })}><${Icon} name="again" />Run again</a>`}
+      ${payload?.request && html`<a class="button" id="again" href=${address(`playground/${path}`, { from: record.id })}><${Icon}
+          name="again" />Run again</a>`}
       <${Purge} record=${record} onDone=${reload} />
     <//>
     <div class="split">
       <div class="stack wide">
         <${Panel} title="Asked"><div class="stack" id="asked"><${Asked} payload=${payload} record=${record} /></div><//>
         <${Panel} title="Came back"><div class="stack" id="came-back"><${CameBack} record=${record} payload=${payload} /></div><//>
-        ${attempts.length > 0 && html`<${Panel} title="Attempts" about="Each call to a provider, in order." flush><${Table} label="Attempts" columns=${ATTEMPTS} rows=${attempts} /><//>`}
-        ${lines.length > 0 && html`<${Panel} title="Cost" aside=${html`<strong class="figures">${money(record.cost)}</strong>`} flush><${Table} label="Cost lines" columns=${COSTS} rows=${lines} /><//>`}
+        ${attempts.length > 0 && html`<${Panel} title="Attempts" about="Each call to a provider, in order." flush><${Table}
+            label="Attempts" columns=${ATTEMPTS} rows=${attempts} /><//>`}
+        ${lines.length > 0 && html`<${Panel} title="Cost" aside=${html`<strong class="figures">${money(record.cost)}</strong>`} flush>
+            <${Table} label="Cost lines" columns=${COSTS} rows=${lines} /><//>`}
         ${record.webhook && html`<${Panel} title="Webhook" aside=${html`<${Status} of=${record.webhook.status} />`}>
-          <div class="stack"><${Facts} of=${[["Event", record.webhook.event], ["URL", record.webhook.url], ["Message", html`<code>${record.webhook.id}</code>`]]} />
-          ${record.webhook.deliveries.length > 0 && html`<${Table} label="Deliveries" columns=${DELIVERIES} rows=${record.webhook.deliveries} />`}</div><//>`}
+          <div class="stack"><${Facts} of=${[["Event", record.webhook.event], ["URL", record.webhook.url], ["Message", html`<code>
+              ${record.webhook.id}</code>`]]} />
+          ${record.webhook.deliveries.length > 0 && html`<${Table} label="Deliveries" columns=${DELIVERIES}
+              rows=${record.webhook.deliveries} />`}</div><//>`}
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[
         ["Id", html`<code>${record.id}</code> <${CopyButton} text=${record.id} kind="small plain" />`],
@@ -122,7 +139,8 @@ function Details({ record, payload, reload }) {
         ["Purged", record.purged_at && moment(record.purged_at)],
       ]} /></div></aside>
     </div>
-    <details><summary>The record as JSON</summary><div class="snippet"><pre tabindex="0" aria-label="The record as JSON">${JSON.stringify(record, null, 2)}</pre><${CopyButton} text=${JSON.stringify(record, null, 2)} /></div></details>`;
+    <details><summary>The record as JSON</summary><div class="snippet"><pre tabindex="0" aria-label="The record as JSON">
+        ${JSON.stringify(record, null, 2)}</pre><${CopyButton} text=${JSON.stringify(record, null, 2)} /></div></details>`;
 }
 
 export function RequestPage({ id }) {
@@ -133,5 +151,7 @@ export function RequestPage({ id }) {
     setDone(!isOpen(record));
     return { record, payload };
   }, [id, done], { every: done ? 0 : REFRESH_MS });
-  return html`<div class="page">${!loaded.data && html`<${Head} title="Request" back=${{ href: address("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data} reload=${loaded.reload} />`}<//></div>`;
+  return html`<div class="page">${!loaded.data && html`<${Head} title="Request"
+      back=${{ href: address("requests"), label: "Requests" }} />`}<${Loaded} of=${loaded}>${(data) => html`<${Details} ...${data}
+      reload=${loaded.reload} />`}<//></div>`;
 }

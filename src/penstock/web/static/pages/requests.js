@@ -34,8 +34,10 @@ function Filters({ query, onChange }) {
     const timer = setTimeout(() => { if (search !== (query.get("search") ?? "")) onChange("search", search.trim()); }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [search]);
-  const field = (name, label, options) => html`<${SelectField} label=${label} value=${query.get(name) ?? ""} options=${any(options)} onInput=${(value) => onChange(name, value)} />`;
-  return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || NAMES.some((name) => query.get(name))}><summary>Filters</summary>
+  const field = (name, label, options) => html`<${SelectField} label=${label} value=${query.get(name) ?? ""} options=${any(options)}
+      onInput=${(value) => onChange(name, value)} />`;
+  return html`<details class="folded" open=${matchMedia("(min-width: 44rem)").matches || NAMES.some((name) => query.get(name))}>
+      <summary>Filters</summary>
   <div class="filters" role="search" aria-label="Filter requests">
     <${TextField} label="Search" type="search" value=${search} onInput=${setSearch} placeholder="Id or user" />
     ${field("status", "Status", Object.entries(STATUSES).map(([status, [words]]) => [status, words]))}
@@ -43,13 +45,16 @@ function Filters({ query, onChange }) {
     ${field("model", "Model", known.map(({ id }) => [id, id]))}
     ${field("provider", "Provider", providers.map((id) => [id, id]))}
     ${field("key_id", "Key", keys.map(({ id, name, last_four: four }) => [id, `${name || "no name"} …${four}`]))}
-    <${TextField} label="From" type="date" value=${query.get("created_after") ?? ""} onInput=${(value) => onChange("created_after", value)} />
-    <${TextField} label="To" type="date" value=${query.get("created_before") ?? ""} onInput=${(value) => onChange("created_before", value)} />
+    <${TextField} label="From" type="date" value=${query.get("created_after") ?? ""}
+        onInput=${(value) => onChange("created_after", value)} />
+    <${TextField} label="To" type="date" value=${query.get("created_before") ?? ""}
+        onInput=${(value) => onChange("created_before", value)} />
   </div></details>`;
 }
 
 const COLUMNS = [
-  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When} at=${at} /><span class="only-heard">, request ${id}</span></a>` },
+  { name: "When", kind: "nowrap", cell: ({ id, created_at: at }) => html`<a class="row-link" href=${address(`requests/${id}`)}><${When}
+      at=${at} /><span class="only-heard">, request ${id}</span></a>` },
   { name: "Status", cell: ({ status }) => html`<${Status} of=${status} />` },
   { name: "Model", kind: "words", cell: ({ model }) => model ?? html`<span class="soft">none</span>` },
   { name: "Kind", kind: "spare", cell: ({ kind }) => KINDS[kind] ?? "" },
@@ -71,17 +76,21 @@ function List({ query }) {
   const fresh = (request) => (seen.current && !seen.current.has(request.id) ? "new" : "");
   useEffect(() => { if (page.data && page.isFirst) seen.current = new Set(page.data.data.map(({ id }) => id)); }, [page.data]);
   const aside = html`
-    ${page.data?.summary && html`<span class="soft figures" id="sum">${count(page.data.summary.count)} requests, ${money(page.data.summary.total_cost)}</span>`}
+    ${page.data?.summary && html`<span class="soft figures" id="sum">
+        ${count(page.data.summary.count)} requests, ${money(page.data.summary.total_cost)}</span>`}
 `;
   return html`<div class="page">
     <${Head} title="Requests" about="Every call that was made with a key of your organization, the newest first." />
     <${Filters} query=${query} onChange=${change} />
     <${Panel} title="Requests" aside=${aside} flush>
       <${Loaded} of=${page}>${(data) => (data.data.length
-        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} /><${Pager} of=${page} />`
+        ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} /><${Pager}
+            of=${page} />`
         : filtered
-          ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button" onClick=${() => replaceQuery("requests", {})}>Remove the filters</button>`}>No request matches all of these filters.<//>`
-          : html`<${Empty} icon="list" title="No requests yet" action=${html`<a class="button main" href=${address("playground")}>Open the playground</a>`}>Make one in the playground, or call the API. It appears here at once.<//>`)}<//>
+          ? html`<${Empty} icon="search" title="Nothing matches" action=${html`<button type="button" class="button"
+              onClick=${() => replaceQuery("requests", {})}>Remove the filters</button>`}>No request matches all of these filters.<//>`
+          : html`<${Empty} icon="list" title="No requests yet" action=${html`<a class="button main"
+              href=${address("playground")}>Open the playground</a>`}>Make one in the playground, or call the API. It appears here at once.<//>`)}<//>
     <//>
   </div>`;
 }

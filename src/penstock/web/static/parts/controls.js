@@ -37,7 +37,8 @@ export function Head({ title, about, back, children }) {
 
 export function Panel({ title, about, aside, children, flush = false, label }) {
   return html`<section class="panel" aria-label=${label ?? title}>
-    ${title && html`<header><div><h2>${title}</h2>${about && html`<p>${about}</p>`}</div>${aside && html`<div class="row">${aside}</div>`}</header>`}
+    ${title && html`<header><div><h2>${title}</h2>${about && html`<p>${about}</p>`}</div>${aside && html`<div class="row">
+        ${aside}</div>`}</header>`}
     ${children && (flush ? children : html`<div class="body">${children}</div>`)}
   </section>`;
 }

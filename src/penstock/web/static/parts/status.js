@@ -31,4 +31,5 @@ export function Status({ of }) {
 
 export const KINDS = { image: "Image", edit: "Edit", upscale: "Upscale", video: "Video", chat: "Chat" };
 
-export const When = ({ at }) => (at ? html`<time datetime=${at} title=${moment(at)}>${ago(at)}</time>` : html`<span class="soft">never</span>`);
+export const When = ({ at }) => (at ? html`<time datetime=${at} title=${moment(at)}>${ago(at)}</time>` : html`<span
+    class="soft">never</span>`);

@@ -8,9 +8,11 @@ import { html, useEffect, useState } from "../view.js";
 export function Table({ label, columns, rows, rowKey, rowClass }) {
   return html`<div class="scroller" tabindex="0" role="group" aria-label=${label}><table>
     <caption class="only-heard">${label}</caption>
-    <thead><tr>${columns.map(({ name, kind, quiet }) => html`<th key=${name} scope="col" class=${kind ?? ""}>${quiet ? html`<span class="only-heard">${name}</span>` : name}</th>`)}</tr></thead>
+    <thead><tr>${columns.map(({ name, kind, quiet }) => html`<th key=${name} scope="col" class=${kind ?? ""}>${quiet ? html`<span
+        class="only-heard">${name}</span>` : name}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey ? rowKey(row) : place} class=${rowClass?.(row) ?? ""}>
-      ${columns.map(({ name, kind, cell, quiet }) => html`<td key=${name} class=${kind ?? ""} data-name=${quiet ? "" : name}>${cell(row)}</td>`)}</tr>`)}</tbody>
+      ${columns.map(({ name, kind, cell, quiet }) => html`<td key=${name} class=${kind ?? ""} data-name=${quiet ? "" : name}>
+          ${cell(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -26,8 +28,10 @@ export function usePages(path, values = {}, { every = 0 } = {}) {
 export function Pager({ of: { data, turn } }) {
   if (!data?.next_page_url && !data?.previous_page_url) return null;
   return html`<nav class="pager" aria-label="Pages of the list">
-    <button type="button" class="button small" disabled=${!data.previous_page_url} onClick=${() => turn(data.previous_page_url)}>Newer</button>
-    <button type="button" class="button small" disabled=${!data.next_page_url} onClick=${() => turn(data.next_page_url)}>Older</button></nav>`;
+    <button type="button" class="button small" disabled=${!data.previous_page_url}
+        onClick=${() => turn(data.previous_page_url)}>Newer</button>
+    <button type="button" class="button small" disabled=${!data.next_page_url}
+        onClick=${() => turn(data.next_page_url)}>Older</button></nav>`;
 }
 
 export function Facts({ of }) {

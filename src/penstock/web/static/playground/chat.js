@@ -96,7 +96,8 @@ function Answer({ answer }) {
   const total = answer.ended - answer.began;
   return html`<div class="answer">
     <p class="small soft">${answer.model}</p>
-    <div class="said anywhere" aria-busy=${String(answer.state === "working")}>${answer.text}${answer.state === "working" && html`<span class="caret"></span>`}</div>
+    <div class="said anywhere" aria-busy=${String(answer.state === "working")}>${answer.text}${answer.state === "working" && html`<span
+        class="caret"></span>`}</div>
     ${answer.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${answer.problem}</div></div>`}
     ${answer.ended && html`<p class="measures figures">
       ${answer.state === "stopped" && html`<span>stopped</span>`}
@@ -140,19 +141,24 @@ export function Conversation({ models, system, bodyFor, price, text, onText }) {
   const lanes = models.map((model) => ({ model: model.id, body: bodyFor(model, messagesFor(model.id, system, text.trim() || "Hello")) }));
   return html`<section class="panel conversation" aria-label="Conversation">
     <header><h2>Conversation</h2><div class="row">
-      <button type="button" class="button small" disabled=${!lanes.length} onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
-      <button type="button" class="button small" disabled=${!turns.length || working} onClick=${() => { turns = []; update(); }}>Clear</button></div></header>
+      <button type="button" class="button small" disabled=${!lanes.length} onClick=${() => setCode(true)}><${Icon}
+          name="code" />Code</button>
+      <button type="button" class="button small" disabled=${!turns.length || working}
+          onClick=${() => { turns = []; update(); }}>Clear</button></div></header>
     <div class="turns" tabindex="0" role="log" aria-label="Messages">
       ${turns.length === 0 && html`<div class="empty"><${Icon} name="chat" size="28" /><h2>Say something</h2>
         <p>The answer streams in here, with its tokens and its cost.</p>
-        <div class="row">${SAMPLES.chat.map((sample) => html`<button type="button" class="button small" key=${sample} onClick=${() => onText(sample)}>${sample}</button>`)}</div></div>`}
+        <div class="row">${SAMPLES.chat.map((sample) => html`<button type="button" class="button small" key=${sample}
+            onClick=${() => onText(sample)}>${sample}</button>`)}</div></div>`}
       ${turns.map((turn, place) => html`<div class="turn" key=${place}>
         <p class="user anywhere">${turn.user}</p>
-        <div class=${`lanes of${turn.answers.length}`}>${turn.answers.map((answer) => html`<${Answer} key=${answer.model} answer=${answer} />`)}</div></div>`)}
+        <div class=${`lanes of${turn.answers.length}`}>${turn.answers.map((answer) => html`<${Answer} key=${answer.model}
+            answer=${answer} />`)}</div></div>`)}
       <div ref=${end}></div>
     </div>
     <div class="composer">
-      <textarea id="message" rows="2" aria-label="Message" placeholder="Write a message" value=${text} onInput=${(event) => onText(event.target.value)} onKeyDown=${press}></textarea>
+      <textarea id="message" rows="2" aria-label="Message" placeholder="Write a message" value=${text}
+          onInput=${(event) => onText(event.target.value)} onKeyDown=${press}></textarea>
       <div class="row ends"><span class="small soft figures" id="price">${price}</span>
         ${working
           ? html`<button type="button" class="button" onClick=${() => control.current?.abort()}><${Icon} name="stop" />Stop</button>`

@@ -72,22 +72,26 @@ export function ImageInputs({ label, help, images, most, wrong, onChange, childr
   };
   return html`<div class="field" role="group" aria-label=${label}>
     <span class="label">${label}</span>
-    <div class=${`drop ${over ? "over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    <div class=${`drop ${over ? "over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
+        onDragLeave=${() => setOver(false)} onDrop=${drop}>
       ${images.length > 0 && html`<ul class="thumbs">${images.map((image, place) => html`<li key=${place}>
         <img src=${image.preview} alt=${`Input ${place + 1}`} />
         <button type="button" class="button small icon" aria-label=${`Remove input ${place + 1}`}
           onClick=${() => onChange(images.filter((other) => other !== image))}><${Icon} name="close" size="12" /></button></li>`)}</ul>`}
-      ${images.length < most && html`<p class="soft small">${images.length ? "Add another, or drop it here." : "Drop an image here, or paste one."}</p>`}
+      ${images.length < most && html`<p class="soft small">
+          ${images.length ? "Add another, or drop it here." : "Drop an image here, or paste one."}</p>`}
       <div class="row">
         <button type="button" class="button small" onClick=${() => chooser.current.click()}>Choose a file</button>
         <button type="button" class="button small" onClick=${() => setPicking(true)}>Earlier results</button>
         ${children}
       </div>
-      <input ref=${chooser} class="only-heard" type="file" accept="image/*" multiple=${most > 1} tabindex="-1" aria-label=${`${label}: file`}
+      <input ref=${chooser} class="only-heard" type="file" accept="image/*"
+          multiple=${most > 1} tabindex="-1" aria-label=${`${label}: file`}
         onChange=${(event) => { addFiles(event.target.files); event.target.value = ""; }} />
     </div>
     ${(problem || wrong) && html`<span class="wrong" role="alert">${problem || wrong}</span>`}
     ${help && html`<span class="help">${help}</span>`}
-    ${picking && html`<${EarlierResults} onClose=${() => setPicking(false)} onPick=${(url) => { setPicking(false); add([fromStored(url)]); }} />`}
+    ${picking && html`<${EarlierResults} onClose=${() => setPicking(false)}
+        onPick=${(url) => { setPicking(false); add([fromStored(url)]); }} />`}
   </div>`;
 }

@@ -105,14 +105,17 @@ export function MaskEditor({ image, onDone, onClose }) {
 
   const footer = html`
     <button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button type="button" class="button main" id="use-mask" disabled=${!painted} onClick=${() => onDone(cutOut(canvas.current).toDataURL("image/png"))}>Use this mask</button>`;
+    <button type="button" class="button main" id="use-mask" disabled=${!painted}
+        onClick=${() => onDone(cutOut(canvas.current).toDataURL("image/png"))}>Use this mask</button>`;
   return html`<${Dialog} title="Paint what to change" wide onClose=${onClose} footer=${footer}>
     <div class="row">
       <div class="tabs" role="group" aria-label="Tool">
-        <button type="button" aria-pressed=${String(tool === "brush")} onClick=${() => setTool("brush")}><${Icon} name="brush" />Brush</button>
+        <button type="button" aria-pressed=${String(tool === "brush")} onClick=${() => setTool("brush")}><${Icon}
+            name="brush" />Brush</button>
         <button type="button" aria-pressed=${String(tool === "eraser")} onClick=${() => setTool("eraser")}>Eraser</button>
       </div>
-      <label class="row grow small">Width <input class="grow" type="range" min="2" max="40" value=${width} onInput=${(event) => setWidth(Number(event.target.value))} /></label>
+      <label class="row grow small">Width <input class="grow" type="range" min="2" max="40" value=${width}
+          onInput=${(event) => setWidth(Number(event.target.value))} /></label>
       <button type="button" class="button small" onClick=${undo}>Undo</button>
       <button type="button" class="button small" onClick=${clear}>Clear</button>
     </div>

@@ -21,7 +21,8 @@ function Choice({ offered, model, label, onChoose }) {
     <label class="only-heard" for=${id}>${label}</label>
     <select id=${id} value=${model.id} onChange=${(event) => onChoose(event.target.value)}>
       ${groups(offered).map(([owner, models]) => html`<optgroup key=${owner} label=${owner}>
-        ${models.map(({ id: name }) => html`<option key=${name} value=${name} selected=${name === model.id}>${name}</option>`)}</optgroup>`)}
+        ${models.map(({ id: name }) => html`<option key=${name} value=${name} selected=${name === model.id}>
+            ${name}</option>`)}</optgroup>`)}
     </select></div>`;
 }
 
@@ -31,11 +32,14 @@ export function Models({ offered, models, each, onChange }) {
   const replace = (place, id) => onChange(ids.map((other, number) => (number === place ? id : other)));
   return html`<div class="field" role="group" aria-label="Models">
     <span class="label"><span>${models.length > 1 ? "Models, side by side" : "Model"}</span>
-      ${ids.length < MOST && others.length > 0 && html`<button type="button" class="button plain small" id="compare" onClick=${() => onChange([...ids, others[0].id])}><${Icon} name="plus" size="12" />Compare</button>`}</span>
+      ${ids.length < MOST && others.length > 0 && html`<button type="button" class="button plain small" id="compare"
+          onClick=${() => onChange([...ids, others[0].id])}><${Icon} name="plus" size="12" />Compare</button>`}</span>
     ${models.map((model, place) => html`<div class="row choices" key=${place}>
-      <${Choice} offered=${offered.filter(({ id }) => id === model.id || !ids.includes(id))} model=${model} label=${place ? `Model ${place + 1}` : "Model"} onChoose=${(id) => replace(place, id)} />
+      <${Choice} offered=${offered.filter(({ id }) => id === model.id || !ids.includes(id))} model=${model}
+          label=${place ? `Model ${place + 1}` : "Model"} onChoose=${(id) => replace(place, id)} />
       ${models.length > 1 && html`<span class="figures small soft">${each[place] === undefined ? "" : money(each[place])}</span>
-        <button type="button" class="button plain small icon" aria-label=${`Remove ${model.id}`} onClick=${() => onChange(ids.filter((id) => id !== model.id))}><${Icon} name="close" size="12" /></button>`}
+        <button type="button" class="button plain small icon" aria-label=${`Remove ${model.id}`}
+            onClick=${() => onChange(ids.filter((id) => id !== model.id))}><${Icon} name="close" size="12" /></button>`}
     </div>`)}
     ${models.length === 1 && models[0].description && html`<span class="help">${models[0].description}</span>`}
   </div>`;

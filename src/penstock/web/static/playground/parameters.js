@@ -83,10 +83,12 @@ function Parameter({ name, property, required, value, wrong, onInput }) {
       step=${step} value=${value} placeholder=${property.default ?? ""} onInput=${onInput} />`;
   }
   if (types(property).some((type) => type === "object" || type === "array") || name === "negative_prompt") {
-    return html`<${Field} ...${shared} wide>${(attributes) => html`<textarea ...${attributes} rows="2" class=${name === "negative_prompt" ? "" : "code"}
+    return html`<${Field} ...${shared} wide>${(attributes) => html`<textarea ...${attributes} rows="2"
+        class=${name === "negative_prompt" ? "" : "code"}
       spellcheck="false" value=${value} onInput=${(event) => onInput(event.target.value)}></textarea>`}<//>`;
   }
-  return html`<${TextField} ...${shared} type="text" value=${value} placeholder=${property.default ?? ""} onInput=${onInput} spellcheck="false" />`;
+  return html`<${TextField} ...${shared} type="text" value=${value} placeholder=${property.default ?? ""} onInput=${onInput}
+      spellcheck="false" />`;
 }
 
 export function Parameters({ task, model, values, wrong, onInput }) {
@@ -99,6 +101,7 @@ export function Parameters({ task, model, values, wrong, onInput }) {
     ${more.length > 0 && html`<details open=${filled > 0}><summary>More parameters (${more.length})</summary>
       <div class="parameters">${more.map(field)}</div></details>`}
     ${ignored.length > 0 && html`<details><summary>Ignored by this model (${ignored.length})</summary>
-      <dl class="facts small">${ignored.map(({ name, property }) => html`<div key=${name}><dt><code>${name}</code></dt><dd><${Prose} text=${property.description} /></dd></div>`)}</dl>
+      <dl class="facts small">${ignored.map(({ name, property }) => html`<div key=${name}><dt><code>${name}</code></dt><dd><${Prose}
+          text=${property.description} /></dd></div>`)}</dl>
     </details>`}`;
 }

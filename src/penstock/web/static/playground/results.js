@@ -32,17 +32,20 @@ function Lane({ lane, run, alone, onUse }) {
   const seconds = lane.ended ? duration(lane.ended - lane.began) : null;
   return html`<article class="lane">
     <header class="row ends"><strong class="anywhere">${lane.model}</strong>
-      ${lane.state === "done" && html`<span class="chip good"><${Icon} name="check" size="12" />${run.task === "video" ? "Ready" : "Done"}</span>`}
+      ${lane.state === "done" && html`<span class="chip good"><${Icon} name="check" size="12" />
+          ${run.task === "video" ? "Ready" : "Done"}</span>`}
       ${lane.state === "failed" && html`<span class="chip bad">Failed</span>`}</header>
     ${lane.state === "working" && html`<${Working} lane=${lane} run=${run} />`}
-    ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" /><div>The page was reloaded before the response arrived. If it was made,
+    ${lane.state === "lost" && html`<div class="notice warn"><${Icon} name="alert" />
+        <div>The page was reloaded before the response arrived. If it was made,
       it is listed under <a href=${address("requests")}>Requests</a>.</div></div>`}
     ${lane.problem && html`<div class="notice bad" role="alert"><${Icon} name="alert" /><div>${lane.problem.message}</div></div>`}
     ${lane.files.length > 0 && html`<div class=${`outputs ${lane.files.length > 1 ? "many" : ""} ${alone ? "alone" : ""}`}>
       ${lane.files.map((file) => html`<figure key=${file.url}>
         <${Output} url=${fileUrl(file.url)} type=${file.type} alt=${run.prompt || `Made by ${lane.model}`} />
         <figcaption class="row">
-          ${run.task !== "video" && onUse && html`<button type="button" class="button small" onClick=${() => onUse(file.url)}><${Icon} name="edit" />Edit this</button>`}
+          ${run.task !== "video" && onUse && html`<button type="button" class="button small" onClick=${() => onUse(file.url)}><${Icon}
+              name="edit" />Edit this</button>`}
           <a class="button small" href=${fileUrl(file.url)} download><${Icon} name="download" />Save</a>
         </figcaption></figure>`)}</div>`}
     ${lane.revised && html`<p class="small soft">${lane.revised}</p>`}
@@ -61,11 +64,14 @@ export function Run({ run, onUse }) {
   return html`<section class="panel run appear" aria-label=${`Run: ${run.prompt || run.task}`}>
     <header><p class="prompt anywhere">${run.prompt || "No prompt"}</p>
       <div class="row">
-        ${canRepeat(run) && html`<button type="button" class="button small" onClick=${() => runAgain(run)}><${Icon} name="again" />Run again</button>`}
+        ${canRepeat(run) && html`<button type="button" class="button small" onClick=${() => runAgain(run)}><${Icon}
+            name="again" />Run again</button>`}
         <button type="button" class="button small" onClick=${() => setCode(true)}><${Icon} name="code" />Code</button>
-        <button type="button" class="button small plain icon" aria-label="Remove from this list" onClick=${() => removeRun(run)}><${Icon} name="close" /></button>
+        <button type="button" class="button small plain icon" aria-label="Remove from this list" onClick=${() => removeRun(run)}><${Icon}
+            name="close" /></button>
       </div></header>
-    <div class=${`lanes of${run.lanes.length}`}>${run.lanes.map((lane, place) => html`<${Lane} key=${place} lane=${lane} run=${run} alone=${alone} onUse=${onUse} />`)}</div>
+    <div class=${`lanes of${run.lanes.length}`}>${run.lanes.map((lane, place) => html`<${Lane} key=${place} lane=${lane} run=${run}
+        alone=${alone} onUse=${onUse} />`)}</div>
     ${code && html`<${CodeDialog} task=${run.task} lanes=${run.lanes} run=${run} onClose=${() => setCode(false)} />`}
   </section>`;
 }
