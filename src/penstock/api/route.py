@@ -70,8 +70,11 @@ class Route:
 
     @property
     def refuses_unknown_query(self) -> bool:
-        """Whether an unknown query parameter is an error. To the compatible API, clients may add their own."""
-        return self.path.startswith("/v1/")
+        """Whether an unknown query parameter is an error. To the compatible API, clients may add their own.
+
+        OPTIONS and methods that the path does not have take no parameters, and get the same response with any.
+        """
+        return self.path.startswith("/v1/") and self.method != "OPTIONS" and self.takes != "unread"
 
     @property
     def needs_key(self) -> bool:

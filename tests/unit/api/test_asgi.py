@@ -245,6 +245,16 @@ async def test_unknown_paths_and_wrong_methods_have_the_error_envelope(tmp_path:
         assert (await served.call("HEAD", "/nowhere")).body == b""
 
 
+async def test_a_wrong_method_is_a_405_whatever_the_query(tmp_path: Path) -> None:
+    route = Route("GET", "/v1/things", CallCollector(), "Things")
+    async with running(tmp_path, route) as (served, account, _, _):
+        statuses = {
+            method: (await served.call(method, "/v1/things?limit=5", key=account.plain.key)).status
+            for method in ("GET", "TRACE", "PUT", "OPTIONS")
+        }
+    assert statuses == {"GET": 400, "TRACE": 405, "PUT": 405, "OPTIONS": 204}
+
+
 async def test_an_internal_error_is_a_500_without_details(tmp_path: Path) -> None:
     broken = raising(RuntimeError(CANARY))
 
