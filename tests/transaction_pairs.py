@@ -131,6 +131,7 @@ async def set_scene(running: RunningGateway) -> Scene:
         "candidate": 0,
         "count": 1,
         "provider": "lab",
+        "upstream_model": "video-1",
         "round": 0,
         "at_ms": at_ms,
     }
