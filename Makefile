@@ -111,7 +111,7 @@ test-node: setup ## Run the tests with Node clients; needs node and npm
 test-clients: setup ## Run the tests with vendors' clients that make test does not install
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients --no-deps comfy-cli==1.23.0
-	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers $(ARGS)
+	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers tests/unit/commands $(ARGS)
 
 .PHONY: test-browser
 test-browser: setup ## Run the tests of the pages in Chromium

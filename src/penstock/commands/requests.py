@@ -1,6 +1,6 @@
-"""List the records of requests from the command line."""
+"""Show requests and what they cost, from the command line."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +36,38 @@ def list_requests(
         print_json(page)
         return
     show("Requests", ["id", "created", "model", "status", "cost", "seconds", "error"], [_row(r) for r in page["data"]])
+
+
+Group = Annotated[
+    Literal["model", "provider", "key", "kind"], typer.Option("--by", help="model, provider, key or kind.")
+]
+
+
+def show_spend(
+    by: Group = "model",
+    created_after: Annotated[
+        str | None, typer.Option(help="Since this time, in ISO 8601; by default 30 days ago.")
+    ] = None,
+    created_before: Annotated[str | None, typer.Option(help="Up to this time, in ISO 8601; by default now.")] = None,
+    as_json: Json = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Show what was spent, by model, provider, key or kind."""
+    gateway = find_gateway(url, key, data, config)
+    usage = gateway.get(
+        "/v1/usage", group_by=by, bucket="month", created_after=created_after, created_before=created_before
+    ).body
+    if as_json:
+        print_json(usage)
+        return
+    rows = [
+        [group["name"] or group["group"], group["requests"], group["failed"], usd(group["cost"])]
+        for group in [*usage["groups"], {**usage["total"], "name": "in all", "group": None}]
+    ]
+    show("Spend", [by, "requests", "failed", "cost"], rows)
 
 
 def _row(record: dict[str, Any]) -> list[Any]:

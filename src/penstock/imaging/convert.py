@@ -162,6 +162,13 @@ def encode(image: Image.Image, output_format: str, output_compression: int = 100
     return _save(image, "png", compress_level=1)  # 5 % larger than by default, in half the time
 
 
+def shrink(data: bytes, side: int) -> ImageFile:
+    """A small copy of an image as JPEG; neither side is longer than `side`. Raises BadImage."""
+    image = decode(data, OUTPUT_FORMATS)
+    image.thumbnail((side, side))
+    return encode(image, "jpeg", 80)
+
+
 def sample_image(width: int, height: int) -> bytes:
     """A PNG of a grey disc on white, for trying a provider that needs an image."""
     image = Image.new("RGB", (width, height), "white")

@@ -1,0 +1,196 @@
+"""The tools that agents get: models and prices, images, edits, upscales, videos, and request records.
+
+Needs the extra `mcp`. A tool returns the gateway's response as text, a link to each file, and a small preview of each
+image.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
+
+from penstock import __version__
+from penstock.commands.call_options import given, input_url
+from penstock.commands.gateway_client import CallFailed, GatewayClient
+from penstock.imaging.convert import shrink
+
+_IMAGES = "/compat/v1/images/generations"
+_EDITS = "/compat/v1/images/edits"
+_VIDEOS = "/compat/v1/videos"
+_PREVIEW_SIDE = 384
+_POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
+_URLS = ("https://", "http://", "data:")
+
+_INSTRUCTIONS = (
+    "Generates, edits and enlarges images and makes videos through a Penstock gateway. Call list_models first to learn "
+    "the ids of models and what they cost, and estimate_cost before anything expensive."
+)
+
+
+def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
+    """Return a server whose tools call the gateway; with `reads_files`, images may be files of this machine."""
+    server = MCPServer("penstock", version=__version__, instructions=_INSTRUCTIONS)
+    tools = _Tools(gateway, reads_files)
+    for tool in (
+        tools.list_models,
+        tools.estimate_cost,
+        tools.generate_image,
+        tools.edit_image,
+        tools.upscale_image,
+        tools.make_video,
+        tools.get_request,
+    ):
+        server.tool(structured_output=False)(tool)
+    return server
+
+
+class _Tools:
+    """The tools. Their docstrings and parameters are what an agent reads."""
+
+    def __init__(self, gateway: GatewayClient, reads_files: bool) -> None:
+        self._gateway = gateway
+        self._reads_files = reads_files
+
+    async def list_models(self, mode: str | None = None) -> str:
+        """List models with what they can do and what they cost.
+
+        mode: only models of this mode: text-to-image, image-edit, upscale, text-to-video, image-to-video or chat.
+        """
+        models = (await asyncio.to_thread(self._gateway.get, "/compat/v1/models")).body["data"]
+        shown = ("id", "name", "description", "modes", "pricing")
+        wanted = [model for model in models if mode is None or mode in model["modes"]]
+        return json.dumps([{name: model[name] for name in shown if name in model} for model in wanted])
+
+    async def estimate_cost(
+        self,
+        model: str,
+        kind: str,
+        prompt: str = "",
+        images: list[str] | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> str:
+        """Return what a call would cost, in millionths of a dollar, and make nothing.
+
+        kind: image, edit, upscale or video. parameters: other fields of the call, such as size, n or seconds.
+        """
+        paths = {"image": _IMAGES, "edit": _EDITS, "upscale": _EDITS, "video": _VIDEOS}
+        if kind not in paths:
+            raise CallFailed(f"kind must be one of: {', '.join(paths)}")
+        sources = self._inputs(images or [])
+        inputs: dict[str, Any] = {"image": sources or None}
+        if kind == "video":
+            inputs = {"input_reference": [{"image_url": source} for source in sources] or None}
+        body = {"model": model, **given({"prompt": prompt or None, **inputs}), **(parameters or {})}
+        return json.dumps((await asyncio.to_thread(self._gateway.post, paths[kind], body, dryRun=True)).body)
+
+    async def generate_image(
+        self,
+        prompt: str,
+        model: str,
+        size: str | None = None,
+        n: int | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[ContentBlock]:
+        """Generate images from a prompt.
+
+        size: WIDTHxHEIGHT or a proportion such as 16:9. parameters: other fields that the model takes.
+        """
+        body = {"model": model, "prompt": prompt, **given({"size": size, "n": n}), **(parameters or {})}
+        return await self._images(_IMAGES, body)
+
+    async def edit_image(
+        self,
+        prompt: str,
+        images: list[str],
+        model: str,
+        mask: str | None = None,
+        size: str | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[ContentBlock]:
+        """Edit images: say in the prompt what to change.
+
+        images: HTTPS URLs, data URIs or paths of files. mask: a PNG whose transparent pixels are the area to edit.
+        """
+        sources = {"image": self._inputs(images), "mask": None if mask is None else self._inputs([mask])[0]}
+        body = {"model": model, "prompt": prompt, **given({**sources, "size": size}), **(parameters or {})}
+        return await self._images(_EDITS, body)
+
+    async def upscale_image(
+        self, image: str, model: str, scale_factor: float | None = None, parameters: dict[str, Any] | None = None
+    ) -> list[ContentBlock]:
+        """Enlarge an image: an HTTPS URL, a data URI or the path of a file."""
+        body = {"model": model, "image": self._inputs([image]), **given({"scale_factor": scale_factor})}
+        return await self._images(_EDITS, {**body, **(parameters or {})})
+
+    async def make_video(
+        self,
+        prompt: str,
+        model: str,
+        context: Context,
+        seconds: str | None = None,
+        size: str | None = None,
+        images: list[str] | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[ContentBlock]:
+        """Make a video and wait until it is done; progress is reported meanwhile.
+
+        images: reference images, as HTTPS URLs, data URIs or paths of files.
+        """
+        references = [{"image_url": source} for source in self._inputs(images or [])] or None
+        fields = given({"seconds": seconds, "size": size, "input_reference": references})
+        body = {"model": model, "prompt": prompt, **fields, **(parameters or {})}
+        created = await asyncio.to_thread(self._gateway.post, _VIDEOS, body)
+        found = await self._await_video(created.body["id"], context)
+        if found["status"] == "failed":
+            raise CallFailed(f"{found['error']['message']} ({found['error']['code']})")
+        outputs = found.get("outputs") or [found["output"]]
+        links = [_link(output["url"], output["content_type"], output["size_bytes"]) for output in outputs]
+        return [_text(found), *links]
+
+    async def get_request(self, request_id: str) -> str:
+        """Return the record of a request: status, cost, attempts and errors."""
+        return json.dumps((await asyncio.to_thread(self._gateway.get, f"/v1/requests/{request_id}")).body)
+
+    async def _images(self, path: str, body: Mapping[str, Any]) -> list[ContentBlock]:
+        result = (await asyncio.to_thread(self._gateway.post, path, {**body, "response_format": "url"})).body
+        blocks: list[ContentBlock] = [_text(result)]
+        for item in result["data"]:
+            content = await asyncio.to_thread(self._fetch, item["url"])
+            small = await asyncio.to_thread(shrink, content, _PREVIEW_SIDE)
+            blocks.append(_link(item["url"], f"image/{result['output_format']}", len(content)))
+            data = base64.b64encode(small.data).decode()
+            blocks.append(ImageContent(type="image", data=data, mime_type=small.content_type))
+        return blocks
+
+    async def _await_video(self, video_id: str, context: Context) -> dict[str, Any]:
+        while True:
+            reply = await asyncio.to_thread(self._gateway.get, f"{_VIDEOS}/{video_id}")
+            found: dict[str, Any] = reply.body
+            if found["status"] in ("completed", "failed"):
+                return found
+            await context.report_progress(found.get("progress") or 0, 100, found["status"])
+            pause_ms = reply.headers.get("openai-poll-after-ms")
+            await asyncio.sleep(int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
+
+    def _fetch(self, url: str) -> bytes:
+        return b"".join(part for _, part in self._gateway.download(url))
+
+    def _inputs(self, images: Sequence[str]) -> list[str]:
+        """Return images as the gateway takes them. Files of this machine are read only for an agent that runs on it."""
+        for image in images:
+            if not image.startswith(_URLS) and (image == "-" or not self._reads_files):
+                raise CallFailed("an image must be an HTTPS URL or a data URI")
+        return [input_url(image) for image in images]
+
+
+def _text(value: Mapping[str, Any]) -> TextContent:
+    return TextContent(type="text", text=json.dumps(value))
+
+
+def _link(url: str, content_type: str, size: int) -> ResourceLink:
+    name = url.partition("?")[0].rpartition("/")[2]
+    return ResourceLink(type="resource_link", uri=url, name=name, mime_type=content_type, size=size)

@@ -1,0 +1,33 @@
+"""Serve a gateway's abilities to agents over the Model Context Protocol."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from penstock.commands.gateway_client import Key, Url, find_gateway
+from penstock.commands.terminal import Config, Data
+
+
+def mcp(
+    transport: Annotated[
+        Literal["stdio", "http"], typer.Option(help="How agents connect: over stdin and stdout, or over HTTP.")
+    ] = "stdio",
+    port: Annotated[int, typer.Option(help="Port on this machine, for HTTP. The path is /mcp.")] = 8081,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Let agents make images and videos with a gateway, over the Model Context Protocol."""
+    try:
+        from penstock.commands.agents import build_server
+    except ModuleNotFoundError as problem:
+        if not (problem.name or "").startswith("mcp"):
+            raise
+        raise RuntimeError("the extra `mcp` is not installed: pip install 'penstock[mcp]'") from None
+    server = build_server(find_gateway(url, key, data, config), reads_files=transport == "stdio")
+    if transport == "stdio":
+        server.run("stdio")
+    else:
+        typer.echo(f"Agents connect to http://127.0.0.1:{port}/mcp", err=True)
+        server.run("streamable-http", host="127.0.0.1", port=port)

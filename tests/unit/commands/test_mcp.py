@@ -1,0 +1,72 @@
+"""`penstock mcp`: without its extra it says what to install; with it, the official client is an agent."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_providers.scripted import png
+from tests.stories.processes import Serving
+from tests.unit.commands.conftest import Command
+
+HAS_MCP = importlib.util.find_spec("mcp") is not None
+
+
+@pytest.mark.skipif(HAS_MCP, reason="the extra is installed")
+def test_a_missing_extra_is_named(run: Command) -> None:
+    ended = run("mcp")
+    assert ended.status == 1
+    assert "pip install 'penstock[mcp]'" in ended.err
+
+
+@pytest.mark.clients
+@pytest.mark.filterwarnings("ignore")
+def test_an_agent_reads_prices_and_makes_images_and_a_video(served: Serving, tmp_path: Path) -> None:
+    asyncio.run(_journey(served, tmp_path))
+
+
+async def _journey(served: Serving, folder: Path) -> None:
+    from mcp import Client, StdioServerParameters
+
+    environment = {"PENSTOCK_URL": served.url, "PENSTOCK_KEY": served.key, "PYTHONPATH": os.pathsep.join(sys.path)}
+    server = StdioServerParameters(command=sys.executable, args=["-m", "penstock", "mcp"], env=environment)
+    (folder / "in.png").write_bytes(png(64, 64))
+    async with Client(server) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names >= {"list_models", "estimate_cost", "generate_image", "edit_image", "upscale_image", "make_video"}
+
+        async def call(name: str, **arguments: Any) -> list[Any]:
+            result = await client.call_tool(name, arguments, progress_callback=note_progress)
+            assert not result.is_error, result
+            return list(result.content)
+
+        progress: list[float] = []
+
+        async def note_progress(done: float, total: float | None, message: str | None) -> None:
+            progress.append(done)
+
+        models = json.loads((await call("list_models", mode="text-to-image"))[0].text)
+        assert "atelier/sketch" in {model["id"] for model in models}
+        wanted = {"model": "atelier/sketch", "prompt": "a fox"}
+        estimate = json.loads((await call("estimate_cost", kind="image", **wanted))[0].text)
+        assert estimate["total_cost_micros"] == 1000
+
+        text, link, preview = await call("generate_image", size="512x512", **wanted)
+        assert (link.type, link.mime_type, preview.type) == ("resource_link", "image/png", "image")
+        assert len(preview.data) < 100_000
+        made = json.loads(text.text)
+        assert json.loads((await call("get_request", request_id=made["id"]))[0].text)["cost"] == 0.001
+
+        path = str(folder / "in.png")
+        _, larger, _ = await call("upscale_image", image=path, model="atelier/enlarge", scale_factor=2)
+        assert larger.mime_type == "image/png"
+        _, video = await call("make_video", prompt="a sunrise", model="atelier/clip", seconds="1", size="320x180")
+        assert video.mime_type == "video/mp4"
+        assert progress, "the agent was told how far the video is"
+        refused = await client.call_tool("generate_image", {"prompt": "a fox", "model": "nonesuch"})
+        assert refused.is_error
