@@ -116,6 +116,12 @@ class Frame:
         return f"{self.width // common}:{self.height // common}"
 
     @property
+    def short_ratio(self) -> str:
+        """The ratio in numbers of four digits at most, which `parse` can read; one of larger numbers is rounded."""
+        scale = max(1.0, max(self.sides) / 9999)
+        return Frame(max(1, int(self.width / scale)), max(1, int(self.height / scale))).ratio
+
+    @property
     def size(self) -> str:
         return f"{self.width}x{self.height}" if self.exact else self.ratio
 

@@ -11,6 +11,7 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, route
 
 MODERATED = {"status": "Request Moderated", "details": {"Moderation Reasons": ["Safety Filter"]}}
+INPUTS = "input_image", *(f"input_image_{number}" for number in range(2, 9))
 STRICT = {"prompt", "images", "aspect_ratio", "resolution", "safety_tolerance", "grounding", "version"}
 
 
@@ -23,6 +24,9 @@ class BlackForestLabs(FakeProvider):
         fields = call.request.fields
         if call.params["model"] == "flux-3-image" and (odd := sorted(fields.keys() - STRICT)):
             details = {"type": "extra_forbidden", "loc": ["body", odd[0]], "msg": "Extra inputs are not permitted"}
+            return FakeResponse({"detail": [details]}, 422)
+        if wrong := [name for name in INPUTS if not isinstance(fields.get(name, ""), str)]:
+            details = {"type": "string_type", "loc": ["body", wrong[0]], "msg": "Input should be a valid string"}
             return FakeResponse({"detail": [details]}, 422)
         job = self.begin({**fields, "path": call.params["model"]}, prefix="b5a2-")
         return FakeResponse(

@@ -3,6 +3,7 @@
 There is no client for these routes: comfy-sdk speaks to those under /api/v2, which not every server has.
 """
 
+import json
 from typing import Any
 
 from tests.fake_providers.exchange import Exchange, FakeResponse
@@ -50,6 +51,8 @@ class ComfyUI(FakeProvider):
         super().__init__()
         self.images: dict[str, bytes] = {}
         self.lacks: set[str] = set()  # files of models
+        self.cached: set[str] = set()  # graphs whose outputs it has; it lists those only for a caller with a client_id
+        self.has_jobs = True  # versions before 0.7 have no route for the state of a job
         self._made: dict[str, bytes] = {}
 
     @route("POST /upload/image")
@@ -69,19 +72,25 @@ class ComfyUI(FakeProvider):
                 name: {"errors": errors, "class_type": graph[name]["class_type"]} for name, errors in wrong.items()
             }
             return FakeResponse({"error": {**details, "details": "", "extra_info": {}}, "node_errors": nodes}, 400)
-        job = self.begin({"graph": graph, "seen": "pending"}, prefix="3f9c1c1e-")
+        written = json.dumps(graph, sort_keys=True)
+        is_listed = written not in self.cached or "client_id" in call.request.fields
+        self.cached.add(written)
+        job = self.begin({"graph": graph, "seen": "pending", "listed": is_listed}, prefix="3f9c1c1e-")
         job.fields["seen"] = job.next_state()
         return FakeResponse({"prompt_id": job.id, "number": len(self.jobs), "node_errors": {}})
 
     @route("GET /api/jobs/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])
+        if not self.has_jobs:
+            return FakeResponse(file=b"404: Not Found", content_type="text/plain", status=404)
         if job is None:
             return FakeResponse({"error": "Job not found"}, 404)
         state: Any = job.next_state()
         details = state if isinstance(state, dict) else {"status": state}
         job.fields["seen"] = details["status"]
-        made = {"outputs": self._outputs(job)} if details["status"] == "completed" and "outputs" not in details else {}
+        listed = self._outputs(job) if job.fields["listed"] else {}
+        made = {"outputs": listed} if details["status"] == "completed" and "outputs" not in details else {}
         return FakeResponse({"id": job.id, "priority": 0, "create_time": 1763175600000, **made, **details})
 
     @route("POST /queue")
@@ -107,21 +116,30 @@ class ComfyUI(FakeProvider):
         kind = "video/mp4" if name.endswith("mp4") else "image/png"
         return FakeResponse(file=data, content_type=kind) if data else FakeResponse({}, 404)
 
-    def _wrong(self, node: dict[str, Any], graph: dict[str, Any]) -> list[dict[str, str]]:
+    def _wrong(self, node: dict[str, Any], graph: dict[str, Any]) -> list[dict[str, Any]]:
         inputs = node["inputs"]
-        errors = [
-            f"Required input is missing: {name}" for name in NODES[node["class_type"]][0].split() if name not in inputs
+        needed = NODES[node["class_type"]][0].split()
+        errors: list[tuple[str, Any]] = [
+            (f"Required input is missing: {name}", None) for name in needed if name not in inputs
         ]
         for name, value in inputs.items():
             if isinstance(value, list):
                 made = NODES[graph[value[0]]["class_type"]][1].split()[value[1]] if value[0] in graph else "nothing"
                 if made != TAKES.get(name, "IMAGE"):
-                    errors.append(f"Return type mismatch: {name}, {made}")
+                    errors.append((f"Return type mismatch: {name}, {made}", value))
             elif node["class_type"] == "LoadImage" and value not in self.images:
-                errors.append("Invalid image file")
+                errors.append(("Invalid image file", value))
             elif value in self.lacks:
-                errors.append("Value not in list")
-        return [{"type": "invalid", "message": error, "details": f"not in {sorted(self.images)}"} for error in errors]
+                errors.append(("Value not in list", value))
+        return [
+            {
+                "type": "invalid",
+                "message": message,
+                "details": f"not in {sorted(self.images)}",
+                "extra_info": {"input_config": [sorted(self.images)], "received_value": value},
+            }
+            for message, value in errors
+        ]
 
     def _outputs(self, job: Job) -> dict[str, Any]:
         graph = job.fields["graph"]

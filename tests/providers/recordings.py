@@ -42,7 +42,7 @@ from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
 from penstock.net.client import HttpClient
 from penstock.providers.spec import File, HttpRequest, LocalServer, Model, Provider, Reply, Result, Upload
-from penstock.schema import Call, Caller, Request
+from penstock.schema import Call, Caller, Input, Request
 from penstock.settings import Settings
 from penstock.upstream import configured, translate
 from penstock.upstream.catalog import Candidate
@@ -131,7 +131,9 @@ def canonical_request(content: Mapping[str, Any], model: Model) -> tuple[Request
     )
     images = {name: list(_input_images(content["request"].get(name))) for name in IMAGES}
     inputs = {table_name(name): found for name, found in images.items() if found}
-    request = translate.with_defaults(request, model)
+    references = [Input("reference", "", "", item.width, item.height, 0) for item in inputs.get("input_reference", ())]
+    written = msgspec.structs.replace(request, inputs=tuple(references))
+    request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
     translate.check(model, request)
     translate.check_inputs(model, {name: len(found) for name, found in inputs.items()})
     return request, inputs

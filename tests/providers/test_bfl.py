@@ -45,6 +45,19 @@ async def test_edits_and_a_mask_in_white(open_gateway: OpenGateway) -> None:
     assert mask_seen(base64.b64decode(filled.fields["mask"])) == ("L", 255, 0)
 
 
+async def test_each_input_image_is_a_text_in_its_own_field(open_gateway: OpenGateway) -> None:
+    flux = BlackForestLabs()
+    async with gateway_for(open_gateway, "bfl", flux) as running:
+        assert (await edit_image(running, model="flux-kontext-pro"))["status"] == "completed"
+        assert (await edit_image(running, model="flux-2-pro", image=[IMAGE_URI] * 2))["status"] == "completed"
+    raw = IMAGE_URI.partition(",")[2]
+    sent = [
+        {name: value for name, value in request.fields.items() if "image" in name}
+        for request in flux.received("submit")
+    ]
+    assert sent == [{"input_image": raw}, {"input_image": raw, "input_image_2": raw}]
+
+
 async def test_videos(open_gateway: OpenGateway) -> None:
     flux = BlackForestLabs()
     async with gateway_for(open_gateway, "bfl", flux) as running:

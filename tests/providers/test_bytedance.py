@@ -40,6 +40,25 @@ async def test_images_as_large_as_the_model_wants_them(open_gateway: OpenGateway
     ] * 2  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("model", "size", "sent", "usd"),
+    [
+        ("seedream-5-pro", "1024x1024", "1024x1024", "0.045"),
+        ("seedream-5-pro", "2048x2048", "2048x2048", "0.09"),
+        ("seedream-5-flash", "2048x2048", "2048x2048", "0.018"),
+        ("seedream-5-flash", "4096x4096", "2150x2150", "0.018"),
+    ],
+)
+async def test_large_images_of_seedream_5(
+    open_gateway: OpenGateway, model: str, size: str, sent: str, usd: str
+) -> None:
+    ark = ByteDance()
+    async with gateway_for(open_gateway, "bytedance", ark, PATH) as running:
+        record = await create_image(running, model=model, size=size)
+        assert (record["status"], str(record["cost"])) == ("completed", usd)
+    assert ark.received("images")[0].fields["size"] == sent
+
+
 @pytest.mark.parametrize(("images", "usd"), [(1, "0.045"), (3, "0.051")])
 async def test_the_first_image_goes_in_free(open_gateway: OpenGateway, images: int, usd: str) -> None:
     ark = ByteDance()

@@ -4,6 +4,7 @@ import pytest
 
 from tests.fake_providers.comfyui import ComfyUI
 from tests.fake_providers.scripted import mp4, png
+from tests.fake_providers.server import responds, serve
 from tests.gateway import OpenGateway, RunningGateway
 from tests.providers.calls import IMAGE_URI, MASK_URI, create_image, create_video, edit_image, gateway_for, mask_seen
 
@@ -43,7 +44,31 @@ async def test_only_fields_with_rows_reach_the_graph(open_gateway: OpenGateway) 
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         assert (await create_image(running, model="comfyui/sdxl", **stolen))["status"] == "completed"
     assert "stolen" not in comfy.received("queue")[0].body.decode()
-    assert comfy.received("queue")[0].fields.keys() == {"prompt"}
+    assert comfy.received("queue")[0].fields.keys() == {"prompt", "client_id"}
+
+
+async def test_a_repeated_job_has_its_outputs_again(open_gateway: OpenGateway) -> None:
+    """They come from the server's cache."""
+    comfy = ComfyUI()
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        records = [await edit_image(running, model="comfyui/upscale", prompt=None, n=2) for _ in range(2)]
+        assert [record["status"] for record in records] == ["completed"] * 2
+    assert len(comfy.received("view")) == 4, "two images for each call"
+
+
+@pytest.mark.parametrize(
+    ("has_jobs", "message"), [(True, "no longer knows the job"), (False, "version 0.7 or later does")]
+)
+async def test_a_job_that_the_server_does_not_know_fails_at_once(
+    open_gateway: OpenGateway, has_jobs: bool, message: str
+) -> None:
+    comfy = ComfyUI()
+    comfy.has_jobs = has_jobs
+    comfy.next("show", responds({"error": "Job not found"}, 404) if has_jobs else serve)
+    async with gateway_for(open_gateway, "comfyui", comfy) as running:
+        record = await create_image(running, model="comfyui/sdxl")
+        assert (record["status"], message in record["error_message"]) == ("upstream_failure", True)
+    assert len(comfy.received("show")) == 1
 
 
 async def test_edits_within_a_mask(open_gateway: OpenGateway) -> None:
@@ -111,7 +136,8 @@ async def test_a_machine_without_the_model(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "comfyui", comfy) as running:
         record = await create_image(running, model="comfyui/sdxl")
         assert record["status"] == "upstream_failure"
-        assert "CheckpointLoaderSimple: Value not in list" in record["error_message"]
+        expected = "CheckpointLoaderSimple: Value not in list: sd_xl_base_1.0.safetensors"
+        assert expected in record["error_message"]
         assert ".png" not in record["error_message"], "what else it has is nobody's business"
 
 

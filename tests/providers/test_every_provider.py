@@ -16,7 +16,7 @@ from penstock import providers
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
-from penstock.schema import Request
+from penstock.schema import Input, Request
 from penstock.upstream import translate
 from penstock.upstream.catalog import Candidate, modes
 from penstock.upstream.client import AttemptFailed
@@ -122,6 +122,22 @@ def test_least_request_is_accepted_and_sent(option: Candidate) -> None:
 def test_every_size_can_be_translated(option: Candidate) -> None:
     for size in ("16x16", "8192x512", "1024x1024", "1792x1024", "9:16", "20:1"):
         assert request_fields(sent(option, needed(option.model, size=size)))["method"] == "POST"
+
+
+@every_option
+def test_a_video_has_the_shape_of_the_image_that_it_begins_with(option: Candidate) -> None:
+    """Unless the caller wrote another one."""
+    model = option.model
+    row = model.op.param("input_reference")
+    if model.op.task != "video" or row is None or row.handling == "refused" or not row.min_items <= row.frames:
+        return
+    count = max(1, row.min_items)
+    described = (Input("reference", "", "image/png", 720, 1280, 1),) * count
+    written = Request(task="video", model=model.id, values={"prompt": "a fox"}, inputs=described)
+    request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
+    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280)] * count}
+    fields = translate.provider_body(model, translate.table_values(request, 1, inputs), {})
+    assert not re.search(r"16[:*x]9\b|1280[:*x]720|landscape", str(fields)), fields
 
 
 @every_option
@@ -242,6 +258,11 @@ class Recorder(ScriptedHttpClient):
     async def send(self, outgoing: HttpRequest, for_org: str = "", **_: Any) -> Reply:
         self.urls.append(outgoing.url)
         return Reply(404)
+
+
+@every_provider
+def test_a_key_that_the_operator_names_is_sent(provider: Provider) -> None:
+    assert provider.local or provider.slug == "vertex" or provider.auth("an-id:s3cr3t") != {}
 
 
 @every_option

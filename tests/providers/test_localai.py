@@ -1,5 +1,7 @@
 """LocalAI and sd-server: OpenAI's client against the fake provider, then the gateway."""
 
+import json
+
 import pytest
 from openai import AuthenticationError, OpenAI
 
@@ -41,7 +43,26 @@ async def test_prompts_hold_no_orders_to_the_server(open_gateway: OpenGateway, w
     local = LocalAI()
     async with gateway_for(open_gateway, "localai", local) as running:
         assert (await create_image(running, model="localai/sd-server", prompt=words))["status"] == "completed"
-    assert "<sd_cpp_extra_args" not in local.received("generate")[0].fields["prompt"]
+    prompt = local.received("generate")[0].fields["prompt"]
+    assert (prompt.count("<sd_cpp_extra_args>"), json.loads(arguments(prompt)).keys()) == (1, {"seed"})
+
+
+def arguments(prompt: str) -> str:
+    return prompt.partition("<sd_cpp_extra_args>")[2].removesuffix("</sd_cpp_extra_args>")
+
+
+async def test_every_image_of_sd_server_differs(open_gateway: OpenGateway) -> None:
+    """Without a seed in the prompt it uses the same one for every call."""
+    local = LocalAI()
+    async with gateway_for(open_gateway, "localai", local) as running:
+        await create_image(running, model="localai/sd-server", n=10)
+        await edit_image(running, model="localai/sd-server")
+        await create_image(running, model="localai/sd-server", seed=7, steps=9, negative_prompt="rain")
+    requests = [*local.received("generate"), *local.received("edit")]
+    seeds = [json.loads(arguments(request.fields["prompt"]))["seed"] for request in requests]
+    assert len(set(seeds)) == len(seeds) == 4
+    asked = json.loads(arguments(local.received("generate")[2].fields["prompt"]))
+    assert asked == {"seed": 7, "negative_prompt": "rain", "sample_params": {"sample_steps": 9}}
 
 
 async def test_callers_name_no_addresses(open_gateway: OpenGateway) -> None:

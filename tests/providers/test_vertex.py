@@ -130,7 +130,19 @@ def test_an_access_token_is_used_as_it_is() -> None:
                 "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "1080p", "generateAudio": False,
                 "personGeneration": "allow_adult",
             },
-            "0.96",
+            "0.8",
+        ),
+        (
+            "veo-3.1",
+            {"seconds": 4, "generate_audio": False},
+            {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p", "generateAudio": False},
+            "0.8",
+        ),
+        (
+            "veo-3.1-lite",
+            {"seconds": 4, "generate_audio": False},
+            {"durationSeconds": 4, "aspectRatio": "16:9", "resolution": "720p", "generateAudio": False},
+            "0.12",
         ),
         (
             "veo-3.1",

@@ -9,9 +9,11 @@ import pytest
 import xai_sdk.image  # type: ignore[import-untyped]
 import xai_sdk.video  # type: ignore[import-untyped]
 
+from penstock.accounts.prices import quote
 from penstock.errors import InvalidRequest, Problem
 from penstock.providers.xai import PROVIDER
-from penstock.values import Frame
+from penstock.schema import Request
+from penstock.values import Frame, nanos
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.fake_providers.xai import BLOCKED, FAILED, REFUSED, XAI
@@ -87,6 +89,15 @@ async def test_images_cost_what_is_reported(open_gateway: OpenGateway) -> None:
         "model": "grok-imagine-image-2.0", "prompt": "a pear", "n": 3, "aspect_ratio": "16:9", "resolution": "1k",
         "quality": "low", "response_format": "b64_json", "user": "u-17",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "usd"), [({}, "0.06"), ({"size": "2048x2048"}, "0.08"), ({"quality": "low"}, "0.04")]
+)
+def test_without_a_quality_the_price_of_medium_is_quoted(fields: dict[str, Any], usd: str) -> None:
+    model = next(model for model in PROVIDER.models if model.id == "grok-imagine-image-2")
+    request = Request(task="image", model=model.id, values={"prompt": "a pear", **fields})
+    assert quote(model, request).total == nanos(usd)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -61,7 +61,8 @@ def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
 def matching_price(prices: Sequence[Price], facts: Mapping[str, Any]) -> Price | None:
     """Return the first row whose conditions all hold."""
     for price in prices:
-        if all(facts.get(name) == value for name, value in price.when.items()):
+        is_above = not price.above or facts.get("pixels", 0) > price.above
+        if is_above and all(facts.get(name) == value for name, value in price.when.items()):
             return price
     return None
 
@@ -75,6 +76,7 @@ def price_facts(model: Model, request: Request) -> dict[str, Any]:
         facts["tier"] = _tier(min(frame.scaled(720).sides))
         facts["resolution"] = frame.resolution or facts["tier"]
     facts["references"] = bool(request.inputs)
+    facts["pixels"] = _requested_pixels(model, request)  # of one output
     return facts
 
 
@@ -239,8 +241,8 @@ def _requested_pixels(model: Model, request: Request) -> int:
     frame = request.frame
     if frame is None:
         width, height = _DEFAULT_PIXELS
-    elif row and row.convert and len(row.to) == 2 and (sides := row.convert(frame)):
+    elif row and row.convert and len(row.to) == 2 and (sides := row.convert(frame)) and isinstance(sides[0], int):
         width, height = sides
-    else:
+    else:  # sent as one text or by name
         width, height = frame.scaled(1024).sides
     return int(width * height)

@@ -87,6 +87,7 @@ async def _plan_live(gateway: Gateway, org_id: str, validated: ValidatedCall, ta
     route, request = _capable_route(route, validated)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
     request = msgspec.structs.replace(request, inputs=_described(inputs))
+    request = translate.with_input_shape(request, validated.request, route.first.model)
     candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
     return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs)
 

@@ -102,7 +102,9 @@ def video_model(name: str, *prices: Price, max_seconds: int, max_images: int) ->
                 "4k",
                 to=("response_format.aspect_ratio", RESOLUTION_FIELD),
             ),
-            converted("input_reference", to="input.images", convert=each_image(image_object), max_items=max_images),
+            converted(
+                "input_reference", to="input.images", convert=each_image(image_object), max_items=max_images, frames=1
+            ),
             renamed("seed", to="generation_config.seed"),
             fixed("response_format.type", "video"),
             fixed("response_format.delivery", "uri"),

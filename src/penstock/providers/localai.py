@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from penstock.providers.convert import each_image, first_image, pixels, plain_base64, size_text
 from penstock.providers.openai_compatible import form_file, read_images
 from penstock.providers.spec import (
@@ -37,10 +39,21 @@ def safe_prompt(prompt: str) -> str:
     return prompt.replace("|", ",").replace("sd_cpp", "sd-cpp")
 
 
+def positive_seed(number: int) -> int:
+    """A seed that fits into a signed number of 32 bits; sd-server makes up a negative one from the time."""
+    return number % 2**31
+
+
 def join_prompts(fields: dict[str, Any]) -> dict[str, Any]:
     """Append the negative prompt to the prompt, after a bar."""
     negative = fields.pop("negative_prompt", None)
     return {**fields, "prompt": f"{fields['prompt']}|{negative}"} if negative else fields
+
+
+def with_arguments(fields: dict[str, Any]) -> dict[str, Any]:
+    """Append what sd-server takes only inside the prompt: without a seed it would make the same image every time."""
+    arguments = msgspec.json.encode(fields.pop("arguments", {})).decode()
+    return {**fields, "prompt": f"{fields['prompt']}<sd_cpp_extra_args>{arguments}</sd_cpp_extra_args>"}
 
 
 def operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
@@ -82,16 +95,24 @@ UPSCALE = operation(
     renamed("scale_factor", to="scale", one_of=(2, 4), default=2),
     body="form",
 )
-SD_SERVER_IMAGE = operation("image", "generations", PROMPT, N, SIZE, PNG)
+SD_SERVER_ROWS = (
+    PROMPT,
+    converted("negative_prompt", to="arguments.negative_prompt", convert=safe_prompt),
+    converted("random_seed", to="arguments.seed", convert=positive_seed),  # used unless the caller gives a seed
+    renamed("seed", to="arguments.seed", low=0, high=2**31 - 1),
+    renamed("steps", to="arguments.sample_params.sample_steps", low=1, high=150),
+    emulated("n", to="n", high=8),
+    SIZE,
+    PNG,
+)
+SD_SERVER_IMAGE = operation("image", "generations", *SD_SERVER_ROWS, adjust_body=with_arguments)
 SD_SERVER_EDIT = operation(
     "edit",
     "edits",
-    PROMPT,
-    N,
-    SIZE,
+    *SD_SERVER_ROWS,
     converted("images", to="image[]", convert=each_image(form_file), required=True, max_items=4),
     replace(MASK, required=False),
-    PNG,
+    adjust_body=with_arguments,
     **WHITE_MASK,
 )
 

@@ -2,7 +2,7 @@
 
 from penstock.providers import openai_compatible
 from penstock.providers.chat_models import DEVELOPER_AS_SYSTEM, MAX_TOKENS, any_model, chat_operation
-from penstock.providers.spec import FailureKind, Provider, Reply, converted, passthrough
+from penstock.providers.spec import FailureKind, Provider, Reply, bearer_if_set, converted, passthrough
 
 
 def send_nothing(value: object) -> None:
@@ -29,6 +29,7 @@ PROVIDER = Provider(
     base_url="http://127.0.0.1:11434",
     self_hosted=True,
     base_url_env="OLLAMA_URL",
+    auth=bearer_if_set,
     error_message=openai_compatible.error_message,
     failure_kind=failure_kind,
     models=any_model("ollama", CHAT),

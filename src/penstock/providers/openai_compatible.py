@@ -60,7 +60,7 @@ def read_video(reply: Reply) -> Result:
         ref={"id": job["id"]},
         upstream_id=job["id"],
         files=(file,) if status == "completed" else (),
-        failure_kind="refused" if error.get("code") in REFUSAL_CODES else "broken",
+        failure_kind="refused" if is_refusal(error) else "broken",
         message=error.get("message"),
         progress=(job.get("progress") or 0) / 100,
         poll_after_seconds=int(poll_after_ms) / 1000 if poll_after_ms.isdecimal() else None,
@@ -85,11 +85,16 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     error = _error(reply)
     if isinstance(error, str):
         return None
-    if error.get("code") in REFUSAL_CODES:
+    if is_refusal(error):
         return "refused"
     reasons = {detail.get("reason") for detail in error.get("details") or ()}
     is_wrong_key = "API_KEY_INVALID" in reasons or error.get("status") == "FAILED_PRECONDITION"
     return "broken" if is_wrong_key or error.get("code") == "insufficient_quota" else None
+
+
+def is_refusal(error: Mapping[str, Any]) -> bool:
+    """Whether an error is about content. OpenAI's codes are in lower case, those of another Penstock in upper case."""
+    return str(error.get("code")).lower() in REFUSAL_CODES
 
 
 def _error(reply: Reply) -> Any:

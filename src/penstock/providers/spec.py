@@ -33,6 +33,7 @@ class Param:
     required: bool = False
     max_items: int | None = None  # items in a list
     min_items: int = 0  # images that the model needs, where one is not enough
+    frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
     value: Any = None  # for `fixed`
     default: Any = None  # what the model uses when the field is absent; shown in a new video's response
 
@@ -50,7 +51,7 @@ def renamed(name: str, to: str, **limits: Any) -> Param:
 def converted(name: str, to: str | tuple[str, ...], convert: Callable[[Any], Any], **limits: Any) -> Param:
     """A field that is sent in the provider's format.
 
-    `convert` returns one value or, if `to` has several names, a tuple with a value for each. None is not sent.
+    `convert` returns one value for one name, or a tuple with a value for each name in `to`. None is not sent.
     """
     return Param(name=name, handling="converted", to=(to,) if isinstance(to, str) else to, convert=convert, **limits)
 
@@ -282,7 +283,8 @@ class Price:
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
     # that came from the provider's cache.
     other_usd: Mapping[str, str] = field(default_factory=dict)
-    above: int = 0  # chat: this row applies to calls with more input tokens; such rows come first
+    # Chat: this row applies to calls with more input tokens. Images: to outputs with more pixels. Such rows come first.
+    above: int = 0
     note: str = ""  # where the price was found, and when
 
 

@@ -87,7 +87,7 @@ TEXT_TO_VIDEO = Operation(
 )
 
 
-def image_to_video(path: str, min_images: int, max_images: int, *rows: Param) -> Operation:
+def image_to_video(path: str, min_images: int, max_images: int, *rows: Param, frames: int = 2) -> Operation:
     images = converted(
         "input_reference",
         to="images",
@@ -95,13 +95,14 @@ def image_to_video(path: str, min_images: int, max_images: int, *rows: Param) ->
         required=True,
         min_items=min_images,
         max_items=max_images,
+        frames=frames,
     )
     return replace(TEXT_TO_VIDEO, send=f"POST /{path}", params=complete_table("video", PROMPT, images, *rows))
 
 
 ONE_IMAGE = image_to_video("img2video", 1, 1, SECONDS, IMAGE_FRAME)
 TWO_IMAGES = image_to_video("start-end2video", 2, 2, SECONDS, IMAGE_FRAME)
-REFERENCES = image_to_video("reference2video", 1, 7, duration(*range(3, 17), default=5), FRAME)
+REFERENCES = image_to_video("reference2video", 1, 7, duration(*range(3, 17), default=5), FRAME, frames=0)
 
 
 def credit_prices(per_second_540p: int, per_second_720p: int, per_second_1080p: int) -> tuple[Price, ...]:

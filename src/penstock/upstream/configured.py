@@ -41,7 +41,9 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         dict[str, Amount], Meta(description="Dollars per token of other kinds, such as `cached`.")
     ] = {}
     when: Annotated[dict[str, Any], Meta(description="Parameters of the calls that this price is for.")] = {}
-    above: Annotated[Whole, Meta(description="This price is for chat with more input tokens than this.")] = 0
+    above: Annotated[
+        Whole, Meta(description="This price is for chat with more input tokens, or images with more pixels, than this.")
+    ] = 0
     max_tokens: Annotated[Whole, Meta(description="The most tokens that one output can use.")] = 0
     note: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
 

@@ -11,7 +11,7 @@ import msgspec
 from penstock.errors import InvalidRequest
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
-from penstock.values import InputImage
+from penstock.values import Frame, InputImage
 
 # A caller's extra fields are added to the provider's body. They must not change where the request is sent, which URL is
 # called back or what the call costs. Names are compared without case and punctuation: `webhookUrl` is `webhook_url`.
@@ -204,6 +204,17 @@ def with_defaults(request: Request, model: Model) -> Request:
     return msgspec.structs.replace(request, values=values)
 
 
+def with_input_shape(request: Request, written: Request, model: Model) -> Request:
+    """A video's request with the shape of the image that it begins with, if the caller wrote no shape."""
+    images = [item for item in request.inputs if item.role == "reference"]
+    is_written = written.values.get("size") or written.values.get("aspect_ratio")
+    row = model.op.param("input_reference")
+    if row is None or is_written or not 0 < len(images) <= row.frames:
+        return request
+    shape = Frame(images[0].width, images[0].height).short_ratio
+    return msgspec.structs.replace(request, values={**request.values, "size": shape})
+
+
 def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[InputImage]]) -> dict[str, Any]:
     """The request's values by the names in provider tables, with the extra fields: tables may have rows for them."""
     extras = {name: value for name, value in request.extras.items() if name not in _INTERNAL}
@@ -253,7 +264,7 @@ def _sent_fields(row: Param, value: Any) -> Iterator[tuple[str, Any]]:
     result = row.convert(value) if row.convert else value
     if result is None:
         return
-    for name, part in zip(row.to, result if len(row.to) > 1 else (result,), strict=True):
+    for name, part in zip(row.to, result if isinstance(result, tuple) else (result,), strict=True):
         if part is not None:
             yield name, part
 

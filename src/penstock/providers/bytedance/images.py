@@ -48,13 +48,17 @@ def image_operation(task: Task, *rows: Param) -> Operation:
     )
 
 
-def image_models(name: str, upstream: str, price: Price, *rows: Param, max_images: int) -> tuple[Model, Model]:
+def image_models(
+    name: str, upstream: str, prices: tuple[Price, ...], *rows: Param, max_images: int
+) -> tuple[Model, Model]:
     """A model that makes images and edits up to `max_images` of them; the first input image costs nothing."""
     images = converted("images", to="image", convert=each_image(data_uri), required=True, max_items=max_images)
-    edit_price = replace(price, each_usd=f"-{price.input_usd}") if price.input_usd != "0" else price
+    edit_prices = tuple(
+        replace(price, each_usd=f"-{price.input_usd}") if price.input_usd != "0" else price for price in prices
+    )
     return (
-        Model(id=name, upstream=upstream, op=image_operation("image", *rows), prices=(price,)),
-        Model(id=name, upstream=upstream, op=image_operation("edit", *rows, images), prices=(edit_price,)),
+        Model(id=name, upstream=upstream, op=image_operation("image", *rows), prices=prices),
+        Model(id=name, upstream=upstream, op=image_operation("edit", *rows, images), prices=edit_prices),
     )
 
 
@@ -66,15 +70,24 @@ price = price_list("docs.byteplus.com/en/docs/ModelArk/1544106 of 2026-09-22")
 PNG = fixed("output_format", "png")
 SEEDREAM_4 = size(1280 * 720, 4096 * 4096)
 SEEDREAM_45 = size(2560 * 1440, 4096 * 4096)
-SEEDREAM_5 = size(1024 * 1024, 2_610_000)  # larger images would cost twice as much
+SEEDREAM_5 = size(1280 * 720, 4_624_220)
+PRO_PRICE = price("0.045", "image", input_usd="0.003")
+PRO_PRICES = (replace(PRO_PRICE, usd="0.09", above=2_610_000), PRO_PRICE)
 MODELS = (
-    *image_models("seedream-4", "seedream-4-0-250828", price("0.03", "image"), SEEDREAM_4, max_images=14),
-    *image_models("seedream-4.5", "seedream-4-5-251128", price("0.04", "image"), SEEDREAM_45, max_images=14),
-    *image_models("seedream-5", "seedream-5-0-lite-260128", price("0.035", "image"), SEEDREAM_45, PNG, max_images=14),
+    *image_models("seedream-4", "seedream-4-0-250828", (price("0.03", "image"),), SEEDREAM_4, max_images=14),
+    *image_models("seedream-4.5", "seedream-4-5-251128", (price("0.04", "image"),), SEEDREAM_45, max_images=14),
+    *image_models(
+        "seedream-5",
+        "seedream-5-0-lite-260128",
+        (price("0.035", "image"),),
+        SEEDREAM_45,
+        PNG,
+        max_images=14,
+    ),
     *image_models(
         "seedream-5-flash",
         "dola-seedream-5-0-flash-260915",
-        price("0.018", "image"),
+        (price("0.018", "image"),),
         SEEDREAM_5,
         PNG,
         max_images=10,
@@ -82,7 +95,7 @@ MODELS = (
     *image_models(
         "seedream-5-pro",
         "dola-seedream-5-0-pro-260628",
-        price("0.045", "image", input_usd="0.003"),
+        PRO_PRICES,
         SEEDREAM_5,
         PNG,
         max_images=10,

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlencode
 
 from penstock.providers.comfyui import graphs
+from penstock.providers.comfyui.replies import error_message, failure_kind, read_job
 from penstock.providers.convert import first_image, pixels
 from penstock.providers.spec import (
-    FailureKind,
-    File,
     ImageUpload,
     Model,
     Operation,
@@ -17,8 +15,6 @@ from penstock.providers.spec import (
     Price,
     Provider,
     Reply,
-    Result,
-    Status,
     Task,
     Unit,
     Upload,
@@ -30,46 +26,6 @@ from penstock.providers.spec import (
     renamed,
 )
 from penstock.values import InputImage
-
-STATUS: dict[str, Status] = {
-    "pending": "queued",
-    "in_progress": "in_progress",
-    "completed": "completed",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
-
-
-def read_job(reply: Reply) -> Result:
-    """Read a new job, which has only an id, or the state of a job. Nodes list their files, also videos as `images`."""
-    job = reply.json
-    if "prompt_id" in job:
-        return Result(status="queued", ref={"id": job["prompt_id"]}, upstream_id=job["prompt_id"])
-    lists = [outputs for node in (job.get("outputs") or {}).values() for outputs in node.values()]
-    files = [output for outputs in lists for output in outputs if isinstance(output, dict) and "filename" in output]
-    queries = [urlencode({name: file.get(name, "") for name in ("filename", "subfolder", "type")}) for file in files]
-    return Result(
-        status=STATUS[job["status"]],
-        ref={"id": job["id"]},
-        upstream_id=job["id"],
-        files=tuple(File(url=f"/view?{query}", private=True) for query in queries),
-        message=(job.get("execution_error") or {}).get("exception_message"),
-    )
-
-
-def error_message(reply: Reply) -> str | None:
-    """The message of an error response and of each node, without the lists of the server's files."""
-    error = reply.json["error"]
-    if isinstance(error, str):
-        return error
-    nodes = (reply.json.get("node_errors") or {}).values()
-    node_messages = [f"{node['class_type']}: {problem['message']}" for node in nodes for problem in node["errors"]]
-    return f"{error['message']}. {'; '.join(node_messages)}".strip()
-
-
-def failure_kind(reply: Reply) -> FailureKind | None:
-    """A graph that the server cannot run is not the caller's mistake: the graphs are the gateway's."""
-    return "broken" if reply.status == 400 else None
 
 
 def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
@@ -94,8 +50,11 @@ def cancel_body(ref: Mapping[str, str]) -> dict[str, Any]:
 
 
 def fill_graph(graph: graphs.Graph) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A function for `adjust_body` that sends the graph with its values, and nothing else from the caller."""
-    return lambda fields: {"prompt": graphs.fill(graph, fields["graph"])}
+    """A function for `adjust_body` that sends the graph with its values, and nothing else from the caller.
+
+    Some versions do not list the outputs of a job that they find in their cache unless it has a `client_id`.
+    """
+    return lambda fields: {"prompt": graphs.fill(graph, fields["graph"]), "client_id": "penstock"}
 
 
 def model(
@@ -113,6 +72,7 @@ def model(
         model_field=None,
         poll="GET /api/jobs/{id}",
         read=read_job,
+        read_http_errors=True,
         adjust_body=fill_graph(graph),
         params=complete_table(task, *rows),
         image_upload=ImageUpload(send="POST /upload/image", form=upload_form, read=read_upload),

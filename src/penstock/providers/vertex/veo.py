@@ -109,12 +109,24 @@ def video_model(name: str, upstream: str, *prices: Price) -> Model:
     return Model(id=name, upstream=upstream, op=VIDEO, prices=prices, priority=40)
 
 
-price = price_list("litellm 1.108.4's price table, looked up 2026-11-15; not checked with Google")
+price = price_list("price tables of litellm 1.108.4 and docs.comfy.org, looked up 2026-11-15; not checked with Google")
 IN_1080P = {"parameters.resolution": "1080p"}
+SILENT = {"parameters.generateAudio": False}
+
+
+def prices(usd: str, usd_1080p: str, silent_usd: str, silent_usd_1080p: str) -> tuple[Price, ...]:
+    """Dollars per second with and without sound."""
+    return (
+        price(silent_usd_1080p, **SILENT, **IN_1080P),
+        price(silent_usd, **SILENT),
+        price(usd_1080p, **IN_1080P),
+        price(usd),
+    )
+
 
 # Google may retire these from 2026-11-17 on. They make 4k as well, but such a response is too large for the gateway.
 MODELS = (
-    video_model("veo-3.1", "veo-3.1-generate-001", price("0.40")),
-    video_model("veo-3.1-fast", "veo-3.1-fast-generate-001", price("0.12", **IN_1080P), price("0.10")),
-    video_model("veo-3.1-lite", "veo-3.1-lite-generate-001", price("0.08", **IN_1080P), price("0.05")),
+    video_model("veo-3.1", "veo-3.1-generate-001", *prices("0.40", "0.40", "0.20", "0.20")),
+    video_model("veo-3.1-fast", "veo-3.1-fast-generate-001", *prices("0.10", "0.12", "0.08", "0.10")),
+    video_model("veo-3.1-lite", "veo-3.1-lite-generate-001", *prices("0.05", "0.08", "0.03", "0.05")),
 )

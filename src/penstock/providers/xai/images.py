@@ -65,10 +65,10 @@ MODELS = (
         "grok-imagine-image-2",
         "grok-imagine-image-2.0",
         (
-            price("0.08", "image", input_usd="0.01", quality="medium", resolution="2k"),
-            price("0.06", "image", input_usd="0.01", quality="medium"),
-            price("0.06", "image", input_usd="0.01", resolution="2k"),
-            price("0.04", "image", input_usd="0.01"),
+            price("0.06", "image", input_usd="0.01", quality="low", resolution="2k"),
+            price("0.04", "image", input_usd="0.01", quality="low"),
+            price("0.08", "image", input_usd="0.01", resolution="2k"),  # without a quality, xAI uses medium
+            price("0.06", "image", input_usd="0.01"),
         ),
         QUALITY,
     ),

@@ -60,7 +60,9 @@ def video_model(name: str, resolutions: str, *prices: Price) -> Model:
             passthrough("user"),
             duration(*range(1, 16), default=8),
             frame("16:9 9:16 1:1 4:3 3:4 3:2 2:3", *resolutions.split()),
-            converted("input_reference", to=("image", "reference_images"), convert=one_or_several, max_items=7),
+            converted(
+                "input_reference", to=("image", "reference_images"), convert=one_or_several, max_items=7, frames=1
+            ),
         ),
     )
     return Model(id=name, upstream=name, op=op, prices=prices)
