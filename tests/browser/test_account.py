@@ -1,9 +1,14 @@
 """The pages for keys, recordings and webhooks in a real browser, with names that contain markup."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
-from tests.stories.processes import Serving
+from tests.stories.processes import Installation, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -110,3 +115,91 @@ def test_the_webhook_secret_is_shown_on_request(served: Serving, browser: Browse
     browser.until(lambda: browser.text("#secret") == secret, "the secret is not shown")
     browser.click("#hide-secret")
     browser.until(lambda: is_nowhere(browser, secret), "the secret is still on the page")
+
+
+def test_the_limits_of_a_key_are_edited(served: Serving, browser: Browser) -> None:
+    made = served.call("POST", "/v1/keys", {"name": "shop", "requests_per_minute": 5}).json
+    sign_in(browser, served.url, served.key, "keys")
+    browser.until(lambda: "5 per minute" in browser.text("table"), "the limit is not shown")
+    browser.click("tbody tr:first-child button.edit")
+    browser.fill(browser.labelled("Name"), "shop backend")
+    browser.fill(browser.labelled("Requests per minute"), "")
+    browser.fill(browser.labelled("US dollars per day"), "2.5")
+    browser.fill(browser.labelled("Allowed models"), "atelier/* lab/chat")
+    browser.fill(browser.labelled("Expires"), "2036-01-31")
+    browser.press("Save", "dialog")
+    browser.until(lambda: "of $2.50" in browser.text("table"), "the new limit is not shown")
+    key = served.call("GET", f"/v1/keys/{made['id']}").json
+    expected = {
+        "name": "shop backend",
+        "requests_per_minute": None,
+        "usd_per_day": 2.5,
+        "models": ["atelier/*", "lab/chat"],
+    }
+    assert {name: key[name] for name in expected} == expected
+    assert key["expires_at"].startswith("2036-01-31T00:00:00")
+    browser.click("tbody tr:first-child button.edit")
+    browser.fill(browser.labelled("Requests per minute"), "3000000000")
+    browser.press("Save", "dialog")
+    browser.until(lambda: "requests_per_minute" in browser.text("dialog .wrong"), "the fault is not at its field")
+    assert browser.errors() == []
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[str], list[int]]]:
+    """A receiver of webhooks on loopback: its URL, the ids of the messages that it got, and its next statuses."""
+    got: list[str] = []
+    statuses: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            got.append(self.headers["webhook-id"])
+            self.send_response(statuses.pop(0) if statuses else 200)
+            self.end_headers()
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", got, statuses
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installation, browser: Browser) -> None:
+    allowed = {"PENSTOCK_EGRESS_ALLOW_HOSTS": "127.0.0.1", "PENSTOCK_WEBHOOK_DELAYS_SECONDS": "0.1"}
+    with receiver() as (url, got, statuses), story.serving(**allowed) as served:
+        sign_in(browser, served.url, served.key, "webhooks")
+        browser.until(lambda: "No messages" in browser.text("main"), "the empty state is not shown")
+        browser.fill(browser.labelled("Receiver"), "https://10.0.0.1/hook")
+        browser.press("Send a test event")
+        browser.until(lambda: browser.has("form .wrong"), "the fault is not at its field")
+        browser.fill(browser.labelled("Receiver"), url)
+        browser.press("Send a test event")
+        browser.until(lambda: "Delivered" in browser.text("#test-result"), "the test event is not delivered")
+        assert len(got) == 1
+
+        statuses += [503, 503]
+        video = {"model": "atelier/clip", "prompt": "x [fail]", "seconds": 1, "webhook_url": url}
+        made = served.call("POST", "/compat/v1/videos", video).json
+        browser.until(lambda: "Given up" in browser.text("table"), "the message is not listed with its end")
+        browser.click("button.details")
+        browser.until(lambda: "503" in browser.text("dialog"), "the deliveries are not shown")
+        browser.press("Send again", "dialog")
+        browser.until(lambda: "Delivered" in browser.text("dialog"), "it is not sent again")
+        assert got[1:] == [f"msg_{made['id']}"] * 3
+        browser.press("Close", "dialog")
+
+        before = served.call("GET", "/v1/webhooks/secret").json["key"]
+        browser.press("Rotate")
+        browser.press("Rotate", "dialog")
+        browser.until(lambda: browser.text("#secret").startswith("whsec_"), "the new secret is not shown")
+        assert browser.text("#secret") not in ("", before)
+        assert "signs too, until" in browser.text("main")
+        assert browser.errors() == []

@@ -1,6 +1,7 @@
 // The keys of the organization: limits, use, and what they spent.
 
 import { ask } from "../gateway.js";
+import { day, money } from "../format.js";
 import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
 import { Icon } from "../parts/icons.js";
 import { Status, When } from "../parts/status.js";
@@ -13,14 +14,22 @@ const NUMBERS = {
   requests_per_minute: ["Requests per minute", { min: 1, step: 1 }],
   concurrent_requests: ["Requests at once", { min: 1, step: 1 }],
   usd_per_day: ["US dollars per day", { min: 0, step: "any" }],
+  usd_per_month: ["US dollars per month", { min: 0, step: "any" }],
 };
+const ONLY_LISTS = "Your key may list keys. Only a key with the admin scope can create and change them.";
 const named = ({ name, last_four: four }) => `${name || "the key without a name"} (…${four})`;
 const lines = (text) => text.split(/[\s,]+/).filter(Boolean);
 
 // The fields of a key as the form has them: texts.
 function asTexts(key) {
   const numbers = Object.keys(NUMBERS).map((name) => [name, key[name]?.toString() ?? ""]);
-  return { ...Object.fromEntries(numbers), name: key.name ?? "", models: (key.models ?? []).join("\n"), replay_mode: key.replay_mode ?? "", expires_at: key.expires_at?.slice(0, 10) ?? "" };
+  return {
+    ...Object.fromEntries(numbers),
+    name: key.name ?? "",
+    models: (key.models ?? []).join(" "),
+    replay_mode: key.replay_mode ?? "",
+    expires_at: key.expires_at?.slice(0, 10) ?? "",
+  };
 }
 
 // Only what differs from `before` is sent; what was emptied becomes null.
@@ -47,7 +56,7 @@ function KeyForm({ title, verb, before, admin, onSave, onClose }) {
     try {
       const body = difference(before, texts);
       const present = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
-      await onSave({ ...present, ...(isAdmin && { scopes: ["admin"] }) });
+      await onSave(admin ? { ...present, ...(isAdmin && { scopes: ["admin"] }) } : body);
     } catch (problem) {
       setState({ busy: false, problem });
     }
@@ -56,32 +65,69 @@ function KeyForm({ title, verb, before, admin, onSave, onClose }) {
     <button class="button main" form="key-form" id="save-key" disabled=${state.busy}>${verb}</button>`;
   return html`<${Dialog} title=${title} onClose=${onClose} footer=${footer}>
     <form id="key-form" class="stack" onSubmit=${save}>
-      <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} wrong=${wrong("name")} maxlength="200" placeholder="Which program uses it" />
-      <div class="fields">${Object.entries(NUMBERS).map(([name, [label, limits]]) => html`<${TextField} key=${name} label=${label} type="number" ...${limits}
+      <${TextField} label="Name" type="text" value=${texts.name} onInput=${set("name")} wrong=${wrong("name")} maxlength="200"
+          placeholder="Which program uses it" />
+      <div class="fields">${Object.entries(NUMBERS).map(([name, [label, limits]]) => html`<${TextField} key=${name} label=${label}
+          type="number" ...${limits}
         value=${texts[name]} onInput=${set(name)} wrong=${wrong(name)} placeholder="No limit" />`)}</div>
+      <div class="field"><${TextField} label="Expires" type="date" value=${texts.expires_at} onInput=${set("expires_at")}
+          wrong=${wrong("expires_at")} help="At the beginning of this day, UTC. Empty: never." /></div>
+      <${TextField} label="Allowed models" type="text" value=${texts.models} onInput=${set("models")} wrong=${wrong("models")}
+          placeholder="All" spellcheck="false"
+        help="Ids separated by spaces; a beginning with * allows all that begin so, as in openai/*." />
       <${SelectField} label="Replay mode" value=${texts.replay_mode} onInput=${set("replay_mode")} wrong=${wrong("replay_mode")}
         options=${[["", "None"], ...MODES.map((mode) => [mode, mode])]} help="For calls that name none themselves." />
-      ${admin && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin} onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
+      ${admin && html`<label class="check"><input type="checkbox" id="key-admin" checked=${isAdmin}
+          onChange=${(event) => setIsAdmin(event.target.checked)} />May manage keys (admin)</label>`}
       ${state.problem && !state.problem.param && html`<${Problem} problem=${state.problem} />`}
     </form>
   <//>`;
 }
 
 function NewKey({ made, onClose }) {
-  return html`<${Dialog} title="Your new key" onClose=${onClose} footer=${html`<button type="button" class="button main" onClick=${onClose}>Done</button>`}>
+  return html`<${Dialog} title="Your new key" onClose=${onClose} footer=${html`<button type="button" class="button main"
+      onClick=${onClose}>Done</button>`}>
     <p>Copy it now. It is shown only once and cannot be read again.</p>
     <div class="snippet"><pre id="made-key" tabindex="0" aria-label="The key">${made.key}</pre><${CopyButton} text=${made.key} /></div>
   <//>`;
 }
 
-function columns({ canManage, onRevoke }) {
+function Spend({ spent, limit, period }) {
+  if (spent === undefined || spent === null) return null;
+  const share = limit ? Math.min(1, spent / limit) : 0;
+  const colour = share >= 1 ? "bad" : share >= 0.8 ? "warn" : "";
+  return html`<div class="spend"><span class="figures nowrap">${money(spent)}${limit ? ` of ${money(limit)}` : ""} <span class="soft">
+      ${period}</span></span>
+    ${limit ? html`<div class=${`meter ${colour}`} role="img" aria-label=${`${Math.round(share * 100)} % of the budget`}><span
+        style=${{ width: `${share * 100}%` }}></span></div>` : null}</div>`;
+}
+
+function limitsOf(key) {
+  return [
+    key.requests_per_minute && `${key.requests_per_minute} per minute`,
+    key.concurrent_requests && `${key.concurrent_requests} at once`,
+    key.models?.length && `only ${key.models.join(", ")}`,
+    key.replay_mode && key.replay_mode !== "off" && `replay: ${key.replay_mode}`,
+    key.expires_at && `expires ${day(key.expires_at)}`,
+  ].filter(Boolean);
+}
+
+function columns({ canManage, onEdit, onRevoke }) {
   const all = [
-    { name: "Name", kind: "words", cell: (key) => html`<strong class="medium">${key.name || "No name"}</strong>${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}<br /><code class="small soft">…${key.last_four}</code>` },
+    { name: "Name", kind: "words", cell: (key) => html`<strong class="medium">${key.name || "No name"}</strong>
+        ${key.id === ownKeyId() ? html` <span class="chip accent">your key</span>` : ""}<br /><code
+        class="small soft">…${key.last_four}</code>` },
     { name: "Status", cell: (key) => html`<${Status} of=${key.status} />` },
-    { name: "Created", kind: "nowrap", cell: (key) => html`<${When} at=${key.created_at} />` },
+    { name: "Last used", kind: "nowrap", cell: (key) => html`<${When} at=${key.last_used_at} />` },
+    { name: "Spent", cell: (key) => html`<div class="stack tight"><${Spend} spent=${key.spent_today} limit=${key.usd_per_day}
+        period="today" /><${Spend} spent=${key.spent_this_month} limit=${key.usd_per_month} period="this month" /></div>` },
+    { name: "Limits", kind: "words", cell: (key) => html`<span class="small">${limitsOf(key).join(", ") || html`<span
+        class="soft">None</span>`}</span>` },
   ];
   const actions = { name: "Actions", quiet: true, kind: "actions", cell: (key) => key.status === "active" && html`<div class="row">
-    <button type="button" class="button small danger revoke" aria-label=${`Revoke ${named(key)}`} onClick=${() => onRevoke(key)}>Revoke</button></div>` };
+    <button type="button" class="button small edit" aria-label=${`Edit ${named(key)}`} onClick=${() => onEdit(key)}>Edit</button>
+    <button type="button" class="button small danger revoke" aria-label=${`Revoke ${named(key)}`}
+        onClick=${() => onRevoke(key)}>Revoke</button></div>` };
   return canManage ? [...all, actions] : all;
 }
 
@@ -95,20 +141,37 @@ export function Keys({ own }) {
     setOpen({ kind: "made", key: await ask("/v1/keys", { method: "POST", body }) });
     page.reload();
   };
+  const change = async (body) => {
+    if (Object.keys(body).length) await ask(`/v1/keys/${open.key.id}`, { method: "PATCH", body });
+    close();
+    page.reload();
+  };
+  const shown = columns({
+    canManage,
+    onEdit: (key) => setOpen({ kind: "edit", key }),
+    onRevoke: (key) => setOpen({ kind: "revoke", key }),
+  });
   const warning = open?.key?.id === ownKeyId() ? " You are signed in with this key and will be signed out." : "";
   return html`<div class="page">
-    <${Head} title="Keys" about=${canManage ? "Give every program its own key, with its own limits." : "Your key may list keys. Only a key with the admin scope can create and change them."}>
-      ${canManage && html`<button type="button" class="button main" id="new-key" onClick=${() => setOpen({ kind: "new" })}><${Icon} name="plus" />New key</button>`}<//>
+    <${Head} title="Keys" about=${canManage ? "Give every program its own key, with its own limits." : ONLY_LISTS}>
+      ${canManage && html`<button type="button" class="button main" id="new-key" onClick=${() => setOpen({ kind: "new" })}><${Icon}
+          name="plus" />New key</button>`}<//>
     <${Panel} label="Keys" flush>
-      <header><div class="tabs" role="group" aria-label="Status">${[["active", "Active"], ["revoked", "Revoked"]].map(([value, label]) => html`
-        <button type="button" key=${value} aria-pressed=${String(value === status)} onClick=${() => setStatus(value)}>${label}</button>`)}</div></header>
+      <header><div class="tabs" role="group" aria-label="Status">
+          ${[["active", "Active"], ["revoked", "Revoked"]].map(([value, label]) => html`
+        <button type="button" key=${value} aria-pressed=${String(value === status)} onClick=${() => setStatus(value)}>
+            ${label}</button>`)}</div></header>
       <${Loaded} of=${page}>${(data) => (data.data.length
-        ? html`<${Table} label="Keys" columns=${columns({ canManage, onRevoke: (key) => setOpen({ kind: "revoke", key }) })} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
+        ? html`<${Table} label="Keys" columns=${shown} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
         : html`<${Empty} icon="key" title="No keys here">There is no ${status} key.<//>`)}<//>
     <//>
-    ${open?.kind === "new" && html`<${KeyForm} title="New key" verb="Create" admin before=${asTexts({})} onSave=${create} onClose=${close} />`}
+    ${open?.kind === "new" && html`<${KeyForm} title="New key" verb="Create" admin before=${asTexts({})} onSave=${create}
+        onClose=${close} />`}
     ${open?.kind === "made" && html`<${NewKey} made=${open.key} onClose=${close} />`}
-    ${open?.kind === "revoke" && html`<${Confirm} title="Revoke a key" verb="Revoke" question=${`Revoke ${named(open.key)}? Calls with it are refused from now on. This cannot be undone.${warning}`}
+    ${open?.kind === "edit" && html`<${KeyForm} title=${`Edit ${named(open.key)}`} verb="Save" before=${asTexts(open.key)} onSave=${change}
+        onClose=${close} />`}
+    ${open?.kind === "revoke" && html`<${Confirm} title="Revoke a key" verb="Revoke"
+        question=${`Revoke ${named(open.key)}? Calls with it are refused from now on. This cannot be undone.${warning}`}
       action=${() => ask(`/v1/keys/${open.key.id}`, { method: "DELETE" })} onClose=${(done) => { close(); if (done) page.reload(); }} />`}
   </div>`;
 }

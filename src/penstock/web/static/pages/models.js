@@ -37,7 +37,8 @@ function Catalogue({ query }) {
   const words = query.get("search") ?? "";
   const task = query.get("task") ?? "";
   const change = (values) => replaceQuery("models", { search: words, task, ...values });
-  const matches = (model) => words.toLowerCase().split(/\s+/).every((word) => `${model.id} ${model.name} ${model.description} ${model.providers.join(" ")}`.toLowerCase().includes(word));
+  const textOf = (model) => `${model.id} ${model.name} ${model.description} ${model.providers.join(" ")}`.toLowerCase();
+  const matches = (model) => words.toLowerCase().split(/\s+/).every((word) => textOf(model).includes(word));
   return html`<div class="page">
     <${Head} title="Models" about="Everything that this gateway can call right now." />
     <div class="row ends">
@@ -57,10 +58,16 @@ function Catalogue({ query }) {
   </div>`;
 }
 
+function valuesOf({ type, enum: allowed, minimum, maximum }) {
+  if (allowed) return allowed.join(", ");
+  const limits = [minimum !== undefined && `from ${minimum}`, maximum !== undefined && `to ${maximum}`];
+  return [[type].flat().join(" or "), ...limits].filter(Boolean).join(" ");
+}
+
 const PARAMETERS = [
   { name: "Parameter", cell: ({ name, required }) => html`<code>${name}</code>${required ? html` <span
       class="chip">required</span>` : ""}` },
-  { name: "Values", kind: "words", cell: ({ property }) => (property.enum ? property.enum.join(", ") : [[property.type].flat().join(" or "), property.minimum !== undefined && `from ${property.minimum}`, property.maximum !== undefined && `to ${property.maximum}`].filter(Boolean).join(" ")) },
+  { name: "Values", kind: "words", cell: ({ property }) => valuesOf(property) },
   { name: "Default", cell: ({ property }) => (property.default === undefined ? "" : html`<code>${String(property.default)}</code>`) },
   { name: "Handling", cell: ({ property }) => property["x-handling"] ?? "" },
   { name: "Meaning", kind: "words", cell: ({ property }) => html`<${Prose} text=${property.description} />` },

@@ -93,7 +93,11 @@ const FAILURES = [
 ];
 
 function FirstSteps() {
-  const code = `curl ${location.origin}/compat/v1/images/generations \\\n  -H "Authorization: Bearer $PENSTOCK_KEY" -H "Content-Type: application/json" \\\n  -d '{"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea"}'`;
+  const code = [
+    `curl ${location.origin}/compat/v1/images/generations`,
+    '  -H "Authorization: Bearer $PENSTOCK_KEY" -H "Content-Type: application/json"',
+    `  -d '{"model": "atelier/sketch", "prompt": "a lighthouse at dusk, calm sea"}'`,
+  ].join(" \\\n");
   return html`<ol class="steps">
     <li class="panel"><h2>Make your first image</h2><p class="soft">The built-in models need no account and no credential.</p>
       <a class="button main" href=${address("playground")}><${Icon} name="play" />Open the playground</a></li>
@@ -115,7 +119,10 @@ function Charts({ usage, bucket }) {
   const [short, long] = TIMES[bucket];
   const write = (style) => (seconds) => new Date(seconds * 1000).toLocaleString(undefined, style);
   const rates = [{ name: "Success", values: usage.data.map(({ success_rate: rate }) => rate) }];
-  const latencies = [{ name: "Median", values: usage.data.map(({ latency_ms: { p50 } }) => p50) }, { name: "95 % within", values: usage.data.map(({ latency_ms: { p95 } }) => p95) }];
+  const latencies = [
+    { name: "Median", values: usage.data.map(({ latency_ms: { p50 } }) => p50) },
+    { name: "95 % within", values: usage.data.map(({ latency_ms: { p95 } }) => p95) },
+  ];
   const shared = { times, timeText: write(long), axisText: write(short) };
   return html`<div class="charts">
     <${Panel} title="Spend"><${Chart} title="Spend" ...${shared} series=${series(usage, "cost")} format=${money} /><//>

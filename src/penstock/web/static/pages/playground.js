@@ -17,6 +17,8 @@ import { Run } from "../playground/results.js";
 import { startRun, useRuns } from "../playground/runs.js";
 import { body, modelsFor, mostImages, SAMPLES, TASKS } from "../playground/tasks.js";
 
+const WITH_IMAGE = "Add an image and press the button. The result appears here.";
+const WITHOUT_IMAGE = "The price is shown before you press. The result appears here, with its real size, time and cost.";
 const DRAFT = "draft";
 const BLANK = { prompt: null, values: {}, chosen: [], system: "" };
 
@@ -87,8 +89,10 @@ function Form({ task, all, from, model, initial }) {
   useEffect(() => { if (initial) fromStored(initial).then((image) => setImages([image]), setProblem); }, [initial]);
   useEffect(() => setMask(null), [images[0]]);
 
-  const bodyFor = (model, messages) => body(task, model, { prompt, values: parsed, images, mask, messages });
-  const calls = models.map((model) => ({ model: model.id, path: TASKS[task].path, body: bodyFor(model, [...(draft.system ? [{ role: "system", content: draft.system }] : []), { role: "user", content: prompt }]) }));
+  const bodyFor = (model, said) => body(task, model, { prompt, values: parsed, images, mask, messages: said });
+  const system = draft.system ? [{ role: "system", content: draft.system }] : [];
+  const messages = [...system, { role: "user", content: prompt }];
+  const calls = models.map((model) => ({ model: model.id, path: TASKS[task].path, body: bodyFor(model, messages) }));
   const waitsFor = needsImage && !images.length ? "Add an image first." : task !== "upscale" && !prompt.trim() ? (task === "chat" ? " " : "Write a prompt first.") : "";
   const isReady = models.length > 0 && !waitsFor && !Object.keys(wrong).length;
   // The words of a prompt change the price only where tokens are counted, and then little.
@@ -158,7 +162,7 @@ function Form({ task, all, from, model, initial }) {
           ${runs.length === 0 && html`<div class="panel"><${Empty} icon=${TASKS[task].icon} title="Nothing made yet"
             action=${SAMPLES[task].map((sample) => html`<button type="button" class="button small" key=${sample}
                 onClick=${() => change({ prompt: sample })}>${sample}</button>`)}>
-            ${needsImage ? "Add an image and press the button. The result appears here." : "The price is shown before you press. The result appears here, with its real size, time and cost."}<//></div>`}
+            ${needsImage ? WITH_IMAGE : WITHOUT_IMAGE}<//></div>`}
           ${runs.map((made) => html`<${Run} key=${made.id} run=${made} onUse=${use} />`)}</div>`}
     ${drawing && html`<${MaskEditor} image=${images[0]} onClose=${() => setDrawing(false)}
         onDone=${(made) => { setMask(made); setDrawing(false); }} />`}

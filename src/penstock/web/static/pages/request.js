@@ -18,7 +18,10 @@ const METRICS = {
 };
 const isOpen = ({ status }) => status === "pending" || status === "processing";
 // A rough price of a token has many zeros; per million it can be read.
-const unitPrice = ({ metric, unit_price: price }) => (price === null || price === undefined ? "" : metric.endsWith("token") ? `${money(price * 1e6)} per million` : money(price));
+function unitPrice({ metric, unit_price: price }) {
+  if (price === null) return "";
+  return metric.endsWith("token") ? `${money(price * 1e6)} per million` : money(price);
+}
 
 function Asked({ payload, record }) {
   const { prompt, messages, model, metadata, ...rest } = payload?.request ?? {};
@@ -80,7 +83,7 @@ const COSTS = [
 const DELIVERIES = [
   { name: "Try", kind: "number", cell: ({ number }) => number },
   { name: "When", cell: ({ at }) => html`<${When} at=${at} />` },
-  { name: "Answer", cell: ({ status_code: code, result }) => html`${code ?? ""} <span class="soft">${result}</span>` },
+  { name: "Answer", cell: ({ result }) => result },
   { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
 ];
 

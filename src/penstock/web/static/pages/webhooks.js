@@ -1,29 +1,134 @@
-// Webhooks: the signing secret.
+// Webhooks: messages and their deliveries, a test event, the signing secret.
 
+import { useData } from "../data.js";
 import { ask } from "../gateway.js";
-import { CopyButton, Head, Panel, Problem } from "../parts/controls.js";
+import { duration, moment } from "../format.js";
+import { Confirm, CopyButton, Dialog, Empty, Head, Loaded, Panel, Problem, TextField } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { Status, When } from "../parts/status.js";
+import { Facts, Pager, Table, usePages } from "../parts/table.js";
+import { address } from "../route.js";
 import { html, useState } from "../view.js";
 
-function Secret() {
+const REFRESH_MS = 4000;
+const DELIVERIES = [
+  { name: "Try", kind: "number", cell: ({ number }) => number },
+  { name: "When", cell: ({ at }) => moment(at) },
+  { name: "Result", kind: "words", cell: ({ result }) => result },
+  { name: "Took", kind: "number", cell: ({ duration_ms: ms }) => duration(ms) },
+];
+
+function Secret({ canManage }) {
   const [secret, setSecret] = useState(null);
   const [problem, setProblem] = useState(null);
+  const [rotating, setRotating] = useState(false);
   const run = (pending) => pending.then((answer) => { setSecret(answer); setProblem(null); }, setProblem);
+  const previous = secret?.previous_expires_at;
   return html`<${Panel} title="Signing secret" about="Receivers check the header webhook-signature with it.">
     <div class="stack">
-      ${secret && html`<div class="snippet"><pre id="secret" tabindex="0" aria-label="The secret">${secret.key}</pre><${CopyButton} text=${secret.key} /></div>`}
+      ${secret && html`<div class="snippet"><pre id="secret" tabindex="0" aria-label="The secret">${secret.key}</pre><${CopyButton}
+          text=${secret.key} /></div>`}
+      ${previous && html`<p class="small soft">The secret before this one signs too, until ${moment(previous)}.</p>`}
       <div class="row">
         ${secret
           ? html`<button type="button" class="button" id="hide-secret" onClick=${() => setSecret(null)}>Hide</button>`
-          : html`<button type="button" class="button" id="show-secret" onClick=${() => run(ask("/v1/webhooks/secret"))}>Show the secret</button>`}
+          : html`<button type="button" class="button" id="show-secret"
+              onClick=${() => run(ask("/v1/webhooks/secret"))}>Show the secret</button>`}
+        ${canManage && html`<button type="button" class="button" id="rotate" onClick=${() => setRotating(true)}>Rotate</button>`}
       </div>
       <${Problem} problem=${problem} />
     </div>
+    ${rotating && html`<${Confirm} title="Rotate the secret" verb="Rotate"
+        question="A new secret is made. For 24 hours every message is signed with both, so that receivers can change over."
+      action=${() => ask("/v1/webhooks/secret/rotate", { method: "POST", body: { overlap_hours: 24 } }).then(setSecret)} onClose=${() => setRotating(false)} />`}
   <//>`;
 }
 
-export function Webhooks() {
-  return html`<div class="page narrow">
+function TestEvent({ onSent }) {
+  const [url, setUrl] = useState("");
+  const [state, setState] = useState({ busy: false, answer: null, problem: null });
+  async function test(event) {
+    event.preventDefault();
+    setState({ busy: true, answer: null, problem: null });
+    try {
+      setState({ busy: false, answer: await ask("/v1/webhooks/test", { method: "POST", body: { url: url.trim() } }), problem: null });
+      onSent();
+    } catch (problem) {
+      setState({ busy: false, answer: null, problem });
+    }
+  }
+  const { answer, problem } = state;
+  const isAboutUrl = ["url", "webhook_url"].includes(problem?.param);
+  return html`<${Panel} title="Test event" about="One signed message to a receiver of yours, right now.">
+    <form class="stack" onSubmit=${test}>
+      <${TextField} label="Receiver" type="url" value=${url} onInput=${setUrl}
+          placeholder="https://hooks.your-company.com/penstock" required wrong=${isAboutUrl ? problem.message : undefined} />
+      <div><button class="button" id="send-test" disabled=${state.busy || !url.trim()}>Send a test event</button></div>
+      ${answer && html`<div class=${`notice ${answer.delivered ? "good" : "bad"}`} id="test-result" role="status"><${Icon}
+          name=${answer.delivered ? "check" : "alert"} />
+        <div>${answer.delivered ? "Delivered" : "Not delivered"}: ${answer.result}, <span class="figures">${duration(answer.duration_ms)}</span></div></div>`}
+      ${!isAboutUrl && html`<${Problem} problem=${problem} />`}
+    </form>
+  <//>`;
+}
+
+function Message({ id, canManage, onClose, onChange }) {
+  const loaded = useData((signal) => ask(`/v1/webhooks/messages/${id}`, { signal }), [id], { every: REFRESH_MS });
+  const [problem, setProblem] = useState(null);
+  async function again() {
+    try {
+      await ask(`/v1/webhooks/messages/${id}/redeliver`, { method: "POST" });
+      setProblem(null);
+      loaded.reload();
+      onChange();
+    } catch (fault) {
+      setProblem(fault);
+    }
+  }
+  const message = loaded.data;
+  const footer = html`<button type="button" class="button" onClick=${onClose}>Close</button>
+    ${canManage && message && message.status !== "waiting" && html`<button type="button" class="button main" id="redeliver"
+        onClick=${again}><${Icon} name="again" />Send again</button>`}`;
+  return html`<${Dialog} title="Message" wide onClose=${onClose} footer=${footer}>
+    <${Loaded} of=${loaded}>${(data) => html`
+      <${Facts} of=${[["Event", data.event], ["Status", html`<${Status} of=${data.status} />`], ["Receiver", data.url], ["Id", html`<code>
+          ${data.id}</code>`],
+        ["Request", data.request_id && html`<a href=${address(`requests/${data.request_id}`)}>
+            ${data.request_id}</a>`], ["Next try", data.next_at && moment(data.next_at)]]} />
+      ${data.deliveries.length ? html`<${Table} label="Deliveries" columns=${DELIVERIES} rows=${data.deliveries} />` : html`<p
+          class="soft">Not tried yet.</p>`}
+      <details><summary>What is sent</summary><div class="snippet"><pre tabindex="0" aria-label="Body of the message">
+          ${JSON.stringify(data.body, null, 2)}</pre></div></details>`}<//>
+    <${Problem} problem=${problem} />
+  <//>`;
+}
+
+export function Webhooks({ own }) {
+  const [status, setStatus] = useState("");
+  const [open, setOpen] = useState(null);
+  const page = usePages("/v1/webhooks/messages", { limit: 20, status }, { every: REFRESH_MS });
+  const canManage = own.scopes.includes("admin");
+  const columns = [
+    { name: "When", kind: "nowrap", cell: (message) => html`<${When} at=${message.created_at} />` },
+    { name: "Event", cell: ({ event }) => html`<code>${event}</code>` },
+    { name: "Status", cell: (message) => html`<${Status} of=${message.status} />` },
+    { name: "Receiver", kind: "words", cell: ({ url }) => url },
+    { name: "Tries", kind: "number", cell: ({ deliveries }) => deliveries.length },
+    { name: "Last answer", kind: "words", cell: ({ deliveries }) => deliveries.at(-1)?.result ?? "" },
+    { name: "Details", quiet: true, kind: "actions", cell: (message) => html`<button type="button" class="button small details"
+        aria-label=${`Details of ${message.id}`} onClick=${() => setOpen(message.id)}>Details</button>` },
+  ];
+  return html`<div class="page">
     <${Head} title="Webhooks" about="Signed messages about finished videos and asynchronous images, to the webhook_url of each call." />
-    <${Secret} />
+    <${Panel} title="Messages" flush aside=${html`<label class="row small">Status <select class="narrow" value=${status}
+        onChange=${(event) => setStatus(event.target.value)}>
+        ${[["", "Any"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["exhausted", "Given up"]].map(([value, label]) => html`<option
+            key=${value} value=${value}>${label}</option>`)}</select></label>`}>
+      <${Loaded} of=${page}>${(data) => (data.data.length
+        ? html`<${Table} label="Messages" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
+        : html`<${Empty} icon="hook" title="No messages">Give a call a <code>webhook_url</code>, and the message about its end is listed here with every delivery.<//>`)}<//>
+    <//>
+    <div class="halves">${canManage && html`<${TestEvent} onSent=${page.reload} />`}<${Secret} canManage=${canManage} /></div>
+    ${open && html`<${Message} id=${open} canManage=${canManage} onClose=${() => setOpen(null)} onChange=${page.reload} />`}
   </div>`;
 }

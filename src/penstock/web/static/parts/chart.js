@@ -56,7 +56,17 @@ function options(uPlot, { element, width, times, series, kind, format, axisText,
       x: { time: true, range: kind === "bars" ? () => [times[0] - span * 0.6, times.at(-1) + span * 0.6] : undefined },
       y: { range: (_, low, high) => range(low, high) },
     },
-    axes: [{ ...axis, grid: { show: false }, space: 64, size: 28, splits: () => times, filter: (plot, splits) => thinned(splits, plot.bbox.width / devicePixelRatio), values: (_, splits) => splits.map((at) => (at === null ? "" : axisText(at))) }, { ...axis, size: 62, values: (_, values) => values.map(format), space: 34 }],
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        splits: () => times,
+        filter: (plot, splits) => thinned(splits, plot.bbox.width / devicePixelRatio),
+        values: (_, splits) => splits.map((at) => (at === null ? "" : axisText(at))),
+      },
+      { ...axis, size: 62, values: (_, values) => values.map(format), space: 34 },
+    ],
     series: [{}, ...order.map((place) => {
       const stroke = colour(colourName(place), element);
       return kind === "bars"
