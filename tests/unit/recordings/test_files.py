@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,34 @@ async def test_an_imported_recording_can_be_pinned_by_the_id_in_its_file(open_ga
             call = running.call(BODY, endpoint="/image", headers=headers)
             response = await endpoints.make_images(gateway, call)
             assert response.headers["x-service-replay-recording"] == imported
+
+
+@sqlite_only
+async def test_an_imported_file_is_decoded_outside_the_event_loop_and_in_steps(
+    open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In steps, because a thread lets no other one run while it decodes one."""
+    monkeypatch.setattr(files, "_BASE64_STEP", 8)
+    threads = []
+    decode = files._decode_base64
+
+    def note_thread(text: str) -> bytes:
+        threads.append(threading.current_thread())
+        return decode(text)
+
+    monkeypatch.setattr(files, "_decode_base64", note_thread)
+    async with open_gateway() as running:
+        gateway = running.gateway
+        recording_file, _ = await files.export_recording(gateway.recordings, await record(running), inline=True)
+        document = json.loads(msgspec.json.encode(recording_file))
+        imported = await files.import_recording(
+            gateway.store, gateway.recordings, running.caller.org_id, document, {}, running.clock.now_ms()
+        )
+        row = await gateway.recordings.get(running.caller.org_id, imported)
+        again, _ = await files.export_recording(gateway.recordings, row, inline=True)
+        assert again.files == recording_file.files
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize(
