@@ -1,6 +1,6 @@
 """Attack a gateway as one organization, and measure how long the small calls of another one wait meanwhile.
 
-    python -m bench.neighbours [--seconds 4] [--only WORD] [--gateway PYTHON] [--short]
+    python -m bench.neighbours [--seconds 4] [--only WORDS] [--gateway PYTHON] [--short]
 
 Each attack has a fresh gateway with its defaults on SQLite. First its own OpenAPI document is walked: each field of
 each route gets a value at its limit. Then follow the attacks of bench/attacks.py. The neighbour, at another address,
@@ -10,7 +10,8 @@ gateway's own process, and the statuses that the attacker got. Attacker, neighbo
 gateway may use all. `stall` is the longest wait for the health, without the time in which the event loop or the
 neighbour could have run but had no processor: what remains is work on the event loop, whatever else the machine does.
 
-`--gateway` is the Python of another installation of Penstock, `--only` a word in the names of the attacks to run.
+`--gateway` is the Python of another installation of Penstock, `--only` words in the names of the attacks to run,
+separated by commas.
 """
 
 import argparse
@@ -77,10 +78,14 @@ def install(python: str, folder: Path, provider_port: int) -> Installation:
         'price = { unit = "second", usd = "0.000001" }\n'
     )
     installed = Installation(python, folder, provider_port)
-    attacker = installed.run("keys", "create")
-    org = installed.run("orgs", "create", "--name", "Neighbour")
-    installed.run("credit", "add", "--usd", "1000000", "--org", org)
-    neighbour = installed.run("keys", "create", "--org", org)
+    port = unused_port()
+    command = [python, "-m", "penstock", "serve", "--data", str(folder), "--port", str(port)]
+    with tempfile.TemporaryDirectory() as name, run_process(command, ALL_CORES, {"LAB_KEY": "x"}, Path(name)):
+        wait_for_port(port)  # the first start creates the database
+        attacker = installed.run("keys", "create")
+        org = installed.run("orgs", "create", "--name", "Neighbour")
+        installed.run("credit", "add", "--usd", "1000000", "--org", org)
+        neighbour = installed.run("keys", "create", "--org", org)
     return Installation(python, folder, provider_port, attacker, neighbour)
 
 
@@ -240,7 +245,9 @@ async def main(python: str, seconds: float, only: str, every: int) -> None:
             titles = "".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
             print(f"{'':48}{titles}  answers")
             print(row("nothing", quiet, quiet, memory, Counter()), flush=True)
-            for attack in [name for name in names_of_attacks(document) if only in name][::every]:
+            for attack in [
+                name for name in names_of_attacks(document) if any(word in name for word in only.split(","))
+            ][::every]:
                 with run_gateway(installed) as (port, pid):
                     async with neighbour(port, installed.neighbour_key, pid):
                         await asyncio.sleep(0.5)
@@ -252,7 +259,7 @@ async def main(python: str, seconds: float, only: str, every: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--only", default="", metavar="WORD")
+    parser.add_argument("--only", default="", metavar="WORDS")
     parser.add_argument("--gateway", default=sys.executable, metavar="PYTHON")
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
