@@ -168,6 +168,8 @@ def limits(row: Param) -> str:
         said.append(f"{row.max_length} characters at most")
     if row.max_items is not None:
         said.append(f"{row.max_items} at most")
+    if row.max_bytes is not None:
+        said.append(f"made smaller above {row.max_bytes / 1_000_000:g} MB")
     if row.default is not None:
         said.append(f"default `{row.default}`")
     return ", ".join(said)

@@ -13,7 +13,7 @@ from tests.fake_providers.server import FakeProvider, route
 NEEDS = {
     "ideogram-v3/generate": {"prompt"},
     "ideogram-v3/remix": {"prompt", "image"},
-    "ideogram-v3/edit": {"prompt", "image", "mask"},
+    "ideogram-v3/inpaint": {"prompt", "image", "mask"},
     "ideogram-v4/generate": {"text_prompt"},
 }
 V4 = {"text_prompt", "json_prompt", "resolution", "rendering_speed", "enable_copyright_detection"}

@@ -25,6 +25,7 @@ BAD_ASSET = {
     "failureCode": "ASSET.INVALID",
     "cost": {"credits": 0},
 }
+MAX_URI_BYTES = 5_000_000
 EMPTY = {"status": "SUCCEEDED", "output": []}
 
 
@@ -59,6 +60,10 @@ class Runway(FakeProvider):
             return FakeResponse(
                 {"error": "X-Runway-Version is missing.", "docUrl": "https://docs.dev.runwayml.com"}, 400
             )
+        uris = [image["uri"] for image in call.request.fields.get("promptImage", ())]
+        uris += [image["uri"] for image in call.request.fields.get("referenceImages", ())]
+        if any(len(uri) > MAX_URI_BYTES for uri in uris):
+            return FakeResponse({"error": "A data URI may have 5 MB."}, 400)
         job = self.begin(call.request.fields, prefix="17f20503-")
         job.next_state()
         return FakeResponse({"id": job.id, "estimatedCost": {"credits": self._credits(job)}})

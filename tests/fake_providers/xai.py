@@ -13,7 +13,11 @@ from tests.fake_providers.scripted import KEY, mp4, png
 from tests.fake_providers.server import FakeProvider, Job, route
 
 TICKS = 10**10  # of a dollar
-BLOCKED = {"status": "done", "video": {"url": "", "respect_moderation": False}}
+BLOCKED = {
+    "status": "done",
+    "video": {"url": "", "respect_moderation": False},
+    "usage": {"cost_in_usd_ticks": 42 * TICKS // 100},
+}
 REFUSED = {"status": "failed", "block_reason": "The prompt asks for what is not allowed."}
 FAILED = {"status": "failed", "error": {"code": "internal", "message": "The video could not be made."}}
 
@@ -36,11 +40,16 @@ class XAI(FakeProvider):
         given = fields.get("images") or [fields["image"]]
         if not all(image["type"] == "image_url" and image["url"].startswith("data:image/") for image in given):
             return FakeResponse({"code": "invalid-argument", "error": "An image is not one."}, 400)
+        if fields["model"] == "grok-imagine-image" and len(given) == 1 and "aspect_ratio" in fields:
+            return FakeResponse({"code": "invalid-argument", "error": "aspect_ratio needs several images."}, 400)
         return self._images(fields, len(given))
 
     @route("POST /v1/videos/generations")
     def video(self, call: Exchange) -> FakeResponse:
-        job = self.begin(call.request.fields, prefix="req-")
+        fields = call.request.fields
+        if "reference_images" in fields and fields.get("resolution") == "1080p":
+            return FakeResponse({"code": "invalid-argument", "error": "References are limited to 720p."}, 400)
+        job = self.begin(fields, prefix="req-")
         job.next_state()
         return FakeResponse({"request_id": job.id})
 

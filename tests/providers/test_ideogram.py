@@ -42,7 +42,7 @@ async def test_edits_with_a_mask_and_without(open_gateway: OpenGateway) -> None:
         assert (await edit_image(running, model="ideogram-v3", mask=MASK_URI))["status"] == "completed"
         assert (await edit_image(running, model="ideogram-v3"))["status"] == "completed"
     masked, free = ideogram.received("make")
-    assert (masked.path, free.path) == ("/v1/ideogram-v3/edit", "/v1/ideogram-v3/remix")
+    assert (masked.path, free.path) == ("/v1/ideogram-v3/inpaint", "/v1/ideogram-v3/remix")
     assert (masked.fields["image"], mask_seen(masked.fields["mask"])) == (png(64, 48), ("L", 0, 255)), "black is edited"
     assert "mask" not in free.fields
 

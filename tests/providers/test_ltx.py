@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import InvalidRequest
 from tests.fake_providers.ltx import Ltx, failed, problem
 from tests.fake_providers.scripted import mp4, png
 from tests.fake_providers.server import responds
@@ -36,6 +37,12 @@ async def test_videos(
         assert str(video["metadata"]["cost"]) == cost
     upstream = model.replace(".", "-")
     assert provider.received("create")[0].fields == {"prompt": "a train", "model": upstream, **expected}
+
+
+async def test_pro_makes_ten_seconds_at_most(open_gateway: OpenGateway) -> None:
+    async with gateway_for(open_gateway, "ltx", Ltx()) as running:
+        with pytest.raises(InvalidRequest, match=r"`seconds` of ltx-2\.5-pro must be at most 10"):
+            await running.video(model="ltx-2.5-pro", seconds=12)
 
 
 @pytest.mark.parametrize(("images", "size"), [([IMAGE_URI], "1920x1080"), ([UPRIGHT, IMAGE_URI], "1080x1920")])

@@ -1,12 +1,16 @@
 """Runway: its own client against the fake provider, then the gateway."""
 
+import base64
+import io
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import runwayml
+from PIL import Image
 
-from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, UNSAFE, Runway
+from tests.fake_providers.runway import BAD_ASSET, BAD_OUTPUT, EMPTY, MAX_URI_BYTES, UNSAFE, Runway
 from tests.fake_providers.scripted import KEY, mp4
 from tests.fake_providers.server import responds, serve_in_thread
 from tests.gateway import OpenGateway
@@ -84,6 +88,20 @@ async def test_videos(open_gateway: OpenGateway) -> None:
         "promptImage": [{"uri": IMAGE_URI, "position": "first"}],
     }  # fmt: skip
     assert {endpoint.headers["x-runway-version"] for endpoint in runway.received("show")} == {"2024-11-06"}
+
+
+async def test_large_images_are_made_smaller(open_gateway: OpenGateway) -> None:
+    noise = Image.frombytes("RGB", (1250, 1100), random.Random(7).randbytes(1250 * 1100 * 3))
+    file = io.BytesIO()
+    noise.save(file, "png")
+    large = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    assert len(large) > MAX_URI_BYTES
+    provider = Runway()
+    async with gateway_for(open_gateway, "runway", provider, "/v1") as running:
+        video = await create_video(running, model="gen-4.5", input_reference=[{"image_url": large}])
+        assert video["status"] == "completed"
+        assert (await edit_image(running, model="runway/gen4-image", image=large))["status"] == "completed"
+    assert provider.received("image_to_video")[0].fields["promptImage"][0]["uri"].startswith("data:image/jpeg")
 
 
 async def test_sound_costs_extra(open_gateway: OpenGateway) -> None:

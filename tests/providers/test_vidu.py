@@ -55,13 +55,15 @@ async def test_credits_are_what_is_paid_for(open_gateway: OpenGateway) -> None:
         provider.credits = 10
         assert str((await create_video(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.05"
         provider.credits = 1000
-        assert str((await create_video(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.5"
+        assert str((await create_video(running, model="vidu-q3", seconds=5))["metadata"]["cost"]) == "0.75"
 
 
 async def test_off_the_peak_is_refused(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "vidu", Vidu(), BASE) as running:
         with pytest.raises(Exception, match="would change the price"):
             await running.video(model="vidu-q3", seconds=5, off_peak=True)
+        with pytest.raises(Exception, match="would change the price"):
+            await running.video(model="vidu-q3", seconds=5, is_rec=True)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,37 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert len(images["reference_images"]) == 2
 
 
+async def test_videos_from_several_images_have_720p_at_most(open_gateway: OpenGateway) -> None:
+    xai = XAI()
+    several = [{"image_url": IMAGE_URI}] * 2
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        wanted = {"model": "grok-imagine-video-1.5", "seconds": 3, "resolution": "1080p"}
+        assert (await create_video(running, **wanted, input_reference=several))["status"] == "completed"
+        assert (await create_video(running, **wanted, input_reference=several[:1]))["status"] == "completed"
+    assert [request.fields["resolution"] for request in xai.received("video")] == ["720p", "1080p"]
+
+
+async def test_what_is_billed_for_a_blocked_video_is_a_loss(open_gateway: OpenGateway) -> None:
+    xai = XAI()
+    xai.next_states.append(("named", "pending", BLOCKED))
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        assert (await create_video(running, model="grok-imagine-video-1.5", seconds=3))["status"] == "failed"
+        losses = await running.rows("SELECT amount FROM transfers WHERE kind = 'loss'")
+        assert [row["amount"] for row in losses] == [nanos("0.42")]
+        assert await running.money() == (10_000_000_000, 0), "the caller pays nothing"
+
+
+async def test_shapes_of_images(open_gateway: OpenGateway) -> None:
+    xai = XAI()
+    async with gateway_for(open_gateway, "xai", xai, "/v1") as running:
+        assert (await create_image(running, model="grok-imagine-image", size="900x1950"))["status"] == "completed"
+        assert (await edit_image(running, model="grok-imagine-image", size="16:9"))["status"] == "completed"
+        assert (await edit_image(running, model="grok-imagine-image-2", size="16:9"))["status"] == "completed"
+    assert xai.received("generate")[0].fields["aspect_ratio"] == "9:19.5"
+    ratios = [request.fields.get("aspect_ratio") for request in xai.received("edit")]
+    assert ratios == [None, "16:9"], "an image that the older model edits keeps its shape"
+
+
 @pytest.mark.parametrize(
     ("fate", "code"),
     [

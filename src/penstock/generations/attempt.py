@@ -34,7 +34,7 @@ from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
-from penstock.values import ZERO, InputImage, Nanos, new_id
+from penstock.values import ZERO, InputImage, Nanos, nanos, new_id
 
 _LOST_JOB_SECONDS = 120.0
 _FETCH_SECONDS = {"video": 900.0}  # how long downloading a finished output is tried; callers wait for images
@@ -98,7 +98,7 @@ class _Attempt:
                 kind=problem.kind,
                 message=problem.message,
                 http_status=problem.status,
-                loss=self._loss(made),
+                loss=self._loss(made) if made else nanos(problem.cost_usd or "0"),
             )
             return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
         except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
@@ -152,9 +152,13 @@ class _Attempt:
         slug = self.provider.slug
         try:
             polarity = self.op.settings.get("mask", "alpha")
-            return await self.gateway.transfer.read_inputs(self.job.request, polarity, for_org=self.job.org_id)
+            images = self.op.param("images") or self.op.param("input_reference")
+            max_bytes = images.max_bytes if images else None
+            return await self.gateway.transfer.read_inputs(
+                self.job.request, polarity, max_bytes, for_org=self.job.org_id
+            )
         except WorkFailed as problem:
-            raise AttemptFailed(slug, "rejected", f"The mask could not be prepared: {problem}") from problem
+            raise AttemptFailed(slug, "rejected", f"An input image could not be prepared: {problem}") from problem
         except FileMissing as problem:
             raise AttemptFailed(slug, "rejected", "The input images of the request are gone.") from problem
 

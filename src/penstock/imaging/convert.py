@@ -36,6 +36,8 @@ _JFIF_METADATA = frozenset(
 )
 _WEBP_METADATA = frozenset({"loop", "duration", "timestamp"})
 _ORIENTATION = 0x0112
+_SHRUNK_SIDE_MAX = 8192
+_SHRUNK_QUALITIES = (95, 85)
 # JPEG segments with metadata: all application segments but JFIF and Adobe's colour transform, and comments.
 _METADATA_SEGMENTS = frozenset({*range(0xE1, 0xEE), 0xEF, 0xFE})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -101,6 +103,22 @@ def normalise_input(data: bytes) -> ImageFile:
     if name == "webp" and b"VP8L" in data[:64]:
         return _save(pixels, "webp", lossless=True)
     return encode(pixels, name, 96)
+
+
+def limit_bytes(data: bytes, max_bytes: int) -> ImageFile:
+    """Encode an input image again, with as little loss as it takes to have at most so many bytes.
+
+    The result is a JPEG, or WebP if the image has transparent parts. First the quality is reduced, then the dimensions.
+    """
+    image = decode(data)
+    image.thumbnail((_SHRUNK_SIDE_MAX, _SHRUNK_SIDE_MAX))
+    while min(image.size) > 1:
+        for quality in _SHRUNK_QUALITIES:
+            shrunk = encode(image, "webp" if image.mode == "RGBA" else "jpeg", quality)
+            if len(shrunk.data) <= max_bytes:
+                return shrunk
+        image = image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.Resampling.LANCZOS)
+    raise BadImage(f"The image cannot be made as small as {max_bytes} bytes.")
 
 
 def convert_mask(data: bytes, polarity: Polarity) -> ImageFile:

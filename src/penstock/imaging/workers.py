@@ -44,6 +44,7 @@ class ChildTask:
 TASKS: Mapping[str, ChildTask] = {
     "image.convert": ChildTask("penstock.imaging.convert:convert", cpu_seconds=30, wall_seconds=90),
     "image.normalise_input": ChildTask("penstock.imaging.convert:normalise_input"),
+    "image.limit_bytes": ChildTask("penstock.imaging.convert:limit_bytes", cpu_seconds=30, wall_seconds=90),
     "image.convert_mask": ChildTask("penstock.imaging.convert:convert_mask"),
 }
 

@@ -149,9 +149,11 @@ class Transfer:
         return stored
 
     async def read_inputs(
-        self, request: Request, polarity: Polarity = "alpha", *, for_org: str
+        self, request: Request, polarity: Polarity = "alpha", max_bytes: int | None = None, *, for_org: str
     ) -> dict[str, list[InputImage]]:
-        """Read the request's input images by parameter name, and convert its mask to the polarity of the provider."""
+        """Read the request's input images by parameter name, and convert them to what the provider takes: the mask to
+        its polarity, and images with more than `max_bytes` to smaller files.
+        """
         images: dict[str, list[InputImage]] = {}
         for stored in request.inputs:
             chunks = [chunk async for chunk in self._storage.read(storage_key(stored.media_id), 0, stored.size_bytes)]
@@ -160,6 +162,9 @@ class Transfer:
                 mask = await self._pool.run("image.convert_mask", for_org=for_org, data=data, polarity=polarity)
                 data = mask["data"]
             image = InputImage(data, stored.content_type, stored.width, stored.height, stored.role)
+            if max_bytes is not None and len(data) > max_bytes and stored.role != "mask":
+                small = await self._pool.run("image.limit_bytes", for_org=for_org, data=data, max_bytes=max_bytes)
+                image = InputImage(**small, name=stored.role)
             images.setdefault(_PARAMETER_OF_ROLE[stored.role], []).append(image)
         return images
 

@@ -109,8 +109,14 @@ SIZES_1080P = ("1920x1080", "1080x1920", "1440x1440", "1632x1248", "1248x1632")
 SIZE_LABELS = {size: size.replace("x", "*") for size in SIZES_720P + SIZES_1080P}
 SIZE = converted("frame", to="parameters.size", convert=closest_label(SIZE_LABELS), default="16:9")
 NEGATIVE_PROMPT = renamed("negative_prompt", to="input.negative_prompt", max_length=500)
+MAX_IMAGE_BYTES = 10_000_000
 FIRST_IMAGE = converted(
-    "input_reference", to="input.img_url", convert=first_image(data_uri), required=True, max_items=1
+    "input_reference",
+    to="input.img_url",
+    convert=first_image(data_uri),
+    required=True,
+    max_items=1,
+    max_bytes=MAX_IMAGE_BYTES,
 )
 
 
@@ -123,7 +129,14 @@ def wan_frame(ratios: str, *resolutions: str) -> Param:
 
 
 def images_row(max_images: int, *, required: bool = True) -> Param:
-    return converted("input_reference", to="input.media", convert=media_list, required=required, max_items=max_images)
+    return converted(
+        "input_reference",
+        to="input.media",
+        convert=media_list,
+        required=required,
+        max_items=max_images,
+        max_bytes=MAX_IMAGE_BYTES,
+    )
 
 
 def prices_by_resolution(usd: str, others: dict[str, str]) -> tuple[Price, ...]:
@@ -165,7 +178,7 @@ PROVIDER = Provider(
         wan("wan-2.6", "wan2.6-i2v", 1500, PRICES_2, wan_frame("", "720P", "1080P"), FIRST_IMAGE, *ANY_DURATION),
         wan("wan-2.7", "wan2.7-t2v", 5000, PRICES_2, wan_frame(RATIOS, "720P", "1080P"), *ANY_DURATION),
         wan("wan-2.7", "wan2.7-i2v", 5000, PRICES_2, wan_frame("", "720P", "1080P"), images_row(2), *ANY_DURATION),
-        wan("wan-3", "wan3.0-video", 5000, PRICES_3, *WAN_3),
-        wan("wan-3-prime", "wan3.0-video-prime", 5000, PRICES_3_PRIME, *WAN_3),
+        wan("wan-3", "wan3.0-video", 20_000, PRICES_3, *WAN_3),
+        wan("wan-3-prime", "wan3.0-video-prime", 20_000, PRICES_3_PRIME, *WAN_3),
     ),
 )

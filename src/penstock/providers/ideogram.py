@@ -105,7 +105,7 @@ PROVIDER = Provider(
         model("ideogram-v3", "ideogram-v3/remix", "edit", (PROMPT, N, RATIO, ENHANCEMENT, INPUT_IMAGE), V3_PRICES),
         model(
             "ideogram-v3",
-            "ideogram-v3/edit",
+            "ideogram-v3/inpaint",
             "edit",
             (PROMPT, N, ENHANCEMENT, INPUT_IMAGE, MASK),
             V3_PRICES,

@@ -94,6 +94,7 @@ IMAGES = converted(
     convert=first_and_last(plain_base64),
     required=True,
     max_items=2,
+    max_bytes=10_000_000,
 )
 TEXT_TO_VIDEO = Operation(
     task="video",

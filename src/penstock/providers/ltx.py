@@ -81,7 +81,7 @@ def orient_video(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "resolution": size}
 
 
-PROMPT = passthrough("prompt", required=True, max_length=5000)
+PROMPT = passthrough("prompt", required=True, max_length=10_000)
 IMAGES = converted(
     "input_reference",
     to=("image_uri", "last_frame_uri", "portrait"),
@@ -123,6 +123,7 @@ def video_models(name: str, upstream: str, seconds: Param, usd: Mapping[str, str
 price = price_list("LTX's price list as others recorded it, 2026-11-15; not read there")
 # The limit is lower for larger sizes. LTX refuses what is too long, which costs nothing.
 UP_TO_20 = duration(2, 3, 4, 5, 6, *range(8, 21, 2), default=5)
+UP_TO_10 = duration(2, 3, 4, 5, 6, 8, 10, default=5)
 SIX_TO_20 = duration(6, 8, 10, 12, 14, 16, 18, 20, default=6)
 SIX_TO_10 = duration(6, 8, 10, default=6)
 FAST_25 = {"720p": "0.09", "1080p": "0.13", "1440p": "0.19", "2160p": "0.30"}
@@ -140,7 +141,7 @@ PROVIDER = Provider(
     failure_kind=failure_kind,
     models=(
         *video_models("ltx-2.5-fast", "ltx-2-5-fast", UP_TO_20, FAST_25),
-        *video_models("ltx-2.5-pro", "ltx-2-5-pro", UP_TO_20, PRO_25),
+        *video_models("ltx-2.5-pro", "ltx-2-5-pro", UP_TO_10, PRO_25),
         *video_models("ltx-2.3-fast", "ltx-2-3-fast", SIX_TO_20, FAST_23),
         *video_models("ltx-2.3-pro", "ltx-2-3-pro", SIX_TO_10, PRO_23),
     ),

@@ -78,6 +78,9 @@ def frame_images(images: Sequence[InputImage]) -> list[dict[str, str]]:
     ]
 
 
+MAX_IMAGE_BYTES = 3_700_000  # in base64, the limit of a data URI is 5 MB
+
+
 def input_images(labels: Mapping[str, str], max_images: int) -> Param:
     """The row for input images; the first one also decides the size of the video."""
     pick = closest_label(dict(labels))
@@ -91,6 +94,7 @@ def input_images(labels: Mapping[str, str], max_images: int) -> Param:
         convert=both(frame_images, size_of_first),
         required=True,
         max_items=max_images,
+        max_bytes=MAX_IMAGE_BYTES,
     )
 
 
@@ -130,7 +134,14 @@ IMAGE_SIZES = size_labels(
     1168x880 1360x768 1808x768 2112x912"""
 )
 SIZE = converted("frame", to="ratio", convert=closest_label(IMAGE_SIZES))
-REFERENCES = converted("images", to="referenceImages", convert=each_image(image_object), required=True, max_items=3)
+REFERENCES = converted(
+    "images",
+    to="referenceImages",
+    convert=each_image(image_object),
+    required=True,
+    max_items=3,
+    max_bytes=MAX_IMAGE_BYTES,
+)
 TEXT_TO_IMAGE = replace(IMAGE, params=complete_table("image", PROMPT, SIZE))
 EDIT = replace(IMAGE, task="edit", params=complete_table("edit", PROMPT, SIZE, REFERENCES))
 

@@ -33,6 +33,7 @@ class Param:
     required: bool = False
     max_items: int | None = None  # items in a list
     min_items: int = 0  # images that the model needs, where one is not enough
+    max_bytes: int | None = None  # of one input image; the gateway makes a larger file smaller
     frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
     value: Any = None  # for `fixed`
     default: Any = None  # what the model uses when the field is absent; shown in a new video's response
@@ -276,8 +277,7 @@ class Price:
     usd: str
     input_usd: str = "0"
     each_usd: str = "0"  # added once for every output
-    # The values for which this row applies: fields of the request or, with the prefix `sent.`, fields of the provider's
-    # body. Empty: always.
+    # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
     when: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens

@@ -83,7 +83,7 @@ TEXT_TO_VIDEO = Operation(
     params=complete_table("video", PROMPT, SECONDS, FRAME),
     callback_field="callback_url",
     # `off_peak` costs half, but may take two days.
-    priced_extras=frozenset({"off_peak", "images", "subjects", "videos"}),
+    priced_extras=frozenset({"off_peak", "is_rec", "images", "subjects", "videos"}),
 )
 
 
@@ -119,6 +119,7 @@ def q3_models(name: str, upstream: str, prices: tuple[Price, ...]) -> tuple[Mode
     return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in operations)
 
 
+# Tasks report their credits, so these are the highest that were found, among them those of docs.comfy.org and fal.
 price = price_list("Vidu's price list as others recorded it, 2026-11-15, at half a cent for a credit; not read there")
 PROVIDER = Provider(
     # No callback key: Vidu signs only the headers of a callback, not its body, so the job is polled in any case.
@@ -131,8 +132,8 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     models=(
-        *q3_models("vidu-q3", "viduq3-pro", credit_prices(9, 20, 24)),
-        *q3_models("vidu-q3-turbo", "viduq3-turbo", credit_prices(7, 11, 13)),
+        *q3_models("vidu-q3", "viduq3-pro", credit_prices(14, 30, 32)),
+        *q3_models("vidu-q3-turbo", "viduq3-turbo", credit_prices(7, 11, 16)),
         Model(
             id="vidu/q3-reference",
             upstream="viduq3",

@@ -303,7 +303,7 @@ def _with_model(candidate: Candidate, model: str) -> Candidate:
 def _with_base_url(provider: Provider, environ: Mapping[str, str]) -> Provider:
     """A self-hosted provider with its URL from the environment."""
     url = environ.get(provider.base_url_env, "") if provider.base_url_env else ""
-    return replace(provider, base_url=url.rstrip("/")) if url else provider
+    return configured.with_base_url(provider, url) if url else provider
 
 
 def _inactive_reason(provider: Provider, disabled: Container[str], environ: Mapping[str, str]) -> str | None:

@@ -54,10 +54,12 @@ class AttemptFailed(Exception):
         status: int | None = None,  # of the HTTP response, if that was the failure
         sent: bool = True,
         retry_after_seconds: float | None = None,
+        cost_usd: str | None = None,  # what the provider reports that it bills nevertheless
     ) -> None:
         super().__init__(message)
         self.provider = provider
         self.kind = kind
+        self.cost_usd = cost_usd
         self.message = message
         self.status = status
         self.sent = sent
@@ -339,7 +341,7 @@ class Upstream:
         """The failure for a job that the provider reports as failed."""
         reason = replies.sanitize(result.message, target.key)
         message = reason or f"{target.provider.name} gave no reason for the failure."
-        return AttemptFailed(target.provider.slug, result.failure_kind, message)
+        return AttemptFailed(target.provider.slug, result.failure_kind, message, cost_usd=result.cost_usd)
 
 
 def _same_origin(url: str, base_url: str) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -27,6 +28,7 @@ Url = Annotated[
     ),
 ]
 Whole = Annotated[int, Meta(ge=0)]
+_NAMES_MAX = 8  # in a message
 
 
 class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,11 +76,10 @@ class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ) = UNSET
 
 
-class ModelTable(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[[providers.slug.models]]`: a model of the operator's."""
+class AddedModel(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all tables `[[providers.slug.models]]` have."""
 
     id: Annotated[Text, Meta(description="The name that callers use.")]
-    task: Annotated[Task, Meta(description="What the model does.")]
     upstream: Annotated[
         Text, Meta(description="The provider's own name for it; otherwise the id without the provider's slug.")
     ] = ""
@@ -86,12 +87,27 @@ class ModelTable(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=
     description: Annotated[Text, Meta(description="One sentence for the model list.")] = ""
 
 
+class ModelTable(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model of the operator's own server."""
+
+    task: Annotated[Task, Meta(description="What the model does.")]
+
+
+class KnownProviderModel(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A further model of a known provider."""
+
+    task: Annotated[Task, Meta(description="What the model does; needed unless `like` says it.")] | UnsetType = UNSET
+    like: Annotated[Text, Meta(description="A model of this provider that takes the same parameters.")] | UnsetType = (
+        UNSET
+    )
+
+
 class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table `[providers.slug]` of a known provider: what changes about it."""
 
     base_url: Annotated[Url, Meta(description="Where the provider is.")] | UnsetType = UNSET
     key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] | UnsetType = UNSET
-    models: Annotated[tuple[ModelTable, ...], Meta(description="Further models.")] = ()
+    models: Annotated[tuple[KnownProviderModel, ...], Meta(description="Further models.")] = ()
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,10 +143,78 @@ def _changed(provider: Provider, written: Any) -> Provider:
     if provider.local and table.base_url is not UNSET:
         raise Misconfigured(f"{where} answers inside the gateway and has no base_url")
     if table.base_url is not UNSET:  # then no variable has to name one
-        provider = replace(provider, base_url=table.base_url.rstrip("/"), base_url_env=None)
+        provider = replace(with_base_url(provider, table.base_url), base_url_env=None)
     if table.key_env is not UNSET:
         provider = replace(provider, key_env=table.key_env)
-    return replace(provider, models=(*provider.models, *_models(where, provider.slug, table.models)))
+    if provider.local and table.models:
+        raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
+    added = [model for each in table.models for model in _further_models(where, provider, each)]
+    return replace(provider, models=(*provider.models, *_all_different(where, added)))
+
+
+def with_base_url(provider: Provider, url: str) -> Provider:
+    """The provider at another URL. A `/v1` at its end is removed where the provider's paths begin with it."""
+    url = url.rstrip("/")
+    paths = [model.op.send.partition(" ")[2] for model in provider.models]
+    if paths and all(path.startswith("/v1/") for path in paths):
+        url = url.removesuffix("/v1")
+    return replace(provider, base_url=url)
+
+
+def _further_models(where: str, provider: Provider, table: KnownProviderModel) -> list[Model]:
+    """Models under a table's names that are called as others of the provider. They have no prices but the table's."""
+    where = f'{where}.models["{table.id}"]'
+    if table.like is UNSET:
+        found = [_only_kind(where, provider, table.task)]
+    else:
+        found = _named_models(where, provider, table.like, table.task)
+    return [_like(where, provider, table, model) for model in found]
+
+
+def _only_kind(where: str, provider: Provider, task: Task | UnsetType) -> Model:
+    """A model for the task, if the provider takes the same parameters for all of them."""
+    if task is UNSET:
+        raise Misconfigured(f"{where} needs task or like")
+    found = [model for model in provider.models if model.op.task == task]
+    if not found:
+        raise Misconfigured(f"{where}.task is {task}, for which {provider.name} has no models here")
+    if len({id(model.op) for model in found}) > 1:
+        ids = _some([model.id for model in found])
+        raise Misconfigured(f"{where} needs like: the parameters of {provider.name} differ by model. It can be {ids}")
+    return found[0]
+
+
+def _named_models(where: str, provider: Provider, like: str, task: Task | UnsetType) -> list[Model]:
+    """The models that `like` names, by id or by the provider's own name; all of one name there."""
+    models = [model for model in provider.models if task in (UNSET, model.op.task)]
+    found = [model for model in models if like in (model.id, model.upstream, f"{provider.slug}/{model.id}")]
+    if not found:
+        ids = _some(get_close_matches(like, [model.id for model in models], cutoff=0.3) or [each.id for each in models])
+        raise Misconfigured(f"{where}.like is {like}; it must be a model that {provider.name} has here, such as {ids}")
+    upstreams = [model.upstream for model in found]
+    if len(set(upstreams)) > 1:
+        raise Misconfigured(f"{where}.like is {like}, which is several models there; it can be {_some(upstreams)}")
+    return found
+
+
+def _some(names: list[str]) -> str:
+    """Names for a message, not too many and each once."""
+    return ", ".join(list(dict.fromkeys(names))[:_NAMES_MAX])
+
+
+def _like(where: str, provider: Provider, table: KnownProviderModel, model: Model) -> Model:
+    plain = replace(model, prices=(), priority=0, weight=1, aliases=(), enabled=True)
+    changed = _described_model(where, provider.slug, table, plain)
+    if not ("{model}" in model.op.send or model.op.model_field) and changed.upstream != model.upstream:
+        raise Misconfigured(f"{where}.upstream must be {model.upstream}: {provider.name} runs nothing else there")
+    return changed
+
+
+def _all_different(where: str, models: list[Model]) -> list[Model]:
+    keys = [(model.id, model.op.task, id(model.op)) for model in models]
+    if twice := sorted({f"{name} ({task})" for name, task, op in keys if keys.count((name, task, op)) > 1}):
+        raise Misconfigured(f"{where} describes a model twice: {', '.join(twice)}")
+    return models
 
 
 def _own(slug: str, written: Any) -> Provider:
@@ -156,26 +240,35 @@ def _own(slug: str, written: Any) -> Provider:
 def _models(
     where: str, slug: str, tables: tuple[ModelTable, ...], priority: int = 0, callback_field: str = ""
 ) -> tuple[Model, ...]:
-    models = tuple(_model(where, slug, table, priority) for table in tables)
+    models = _all_different(
+        where,
+        [
+            _described_model(
+                f'{where}.models["{table.id}"]',
+                slug,
+                table,
+                Model(id="", upstream="", op=OPERATIONS[table.task], prices=(), priority=priority),
+            )
+            for table in tables
+        ],
+    )
     if callback_field:
-        models = tuple(replace(model, op=replace(model.op, callback_field=callback_field)) for model in models)
-    names = [f"{model.id} ({model.op.task})" for model in models]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise Misconfigured(f"{where} describes a model twice: {', '.join(twice)}")
-    return models
+        models = [replace(model, op=replace(model.op, callback_field=callback_field)) for model in models]
+    return tuple(models)
 
 
-def _model(where: str, slug: str, table: ModelTable, priority: int) -> Model:
-    where = f'{where}.models["{table.id}"]'
-    changes = {"prices": (), "priority": priority, **_changes(where, table)}
-    if table.task != "chat" and any(price.unit == "token" and not price.max_tokens for price in changes["prices"]):
+def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> Model:
+    """The model with the names and changes of a table."""
+    changes = _changes(where, table)
+    prices = changes.get("prices", ())
+    if model.op.task != "chat" and any(price.unit == "token" and not price.max_tokens for price in prices):
         raise Misconfigured(
             f"{where}.price needs `max_tokens` when tokens are counted: the most that one output can use"
         )
-    return Model(
+    return replace(
+        model,
         id=table.id,
         upstream=table.upstream or table.id.removeprefix(f"{slug}/"),
-        op=OPERATIONS[table.task],
         name=table.name,
         description=table.description,
         **changes,

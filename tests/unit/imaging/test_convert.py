@@ -394,3 +394,20 @@ def _distance(first: Image.Image, second: Image.Image) -> float:
     """The mean difference of the colour values, from 0 to 255."""
     pairs = zip(first.convert("RGB").tobytes(), second.convert("RGB").tobytes(), strict=True)
     return sum(abs(a - b) for a, b in pairs) / (3 * first.width * first.height)
+
+
+# ------------------------------------------------------------------------------------------------------------ shrinking
+
+
+@pytest.mark.parametrize(("mode", "content_type"), [("RGB", "image/jpeg"), ("L", "image/jpeg"), ("RGBA", "image/webp")])
+def test_an_image_is_made_smaller_until_it_fits(mode: str, content_type: str) -> None:
+    channels = len(mode)
+    noise = Image.frombytes(mode, (300, 200), random.Random(7).randbytes(300 * 200 * channels))
+    data = saved(noise, "png")
+    for max_bytes in (40_000, 2_000):
+        shrunk = convert.limit_bytes(data, max_bytes)
+        assert (len(shrunk.data) <= max_bytes, shrunk.content_type) == (True, content_type)
+        assert opened(shrunk.data).size == (shrunk.width, shrunk.height)
+        assert shrunk.width / shrunk.height == pytest.approx(1.5, rel=0.1)
+    with pytest.raises(BadImage, match="as small as 10 bytes"):
+        convert.limit_bytes(data, 10)

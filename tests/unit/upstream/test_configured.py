@@ -9,7 +9,8 @@ import pytest
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider
 from penstock.typed_config import Misconfigured
-from penstock.upstream import configured
+from penstock.upstream import configured, translate
+from tests.providers.recordings import known_providers
 
 LAB = """
 [providers.lab]
@@ -140,6 +141,75 @@ def test_a_base_url_replaces_the_one_of_the_environment() -> None:
     assert (changed.base_url, changed.base_url_env) == ("http://10.0.0.8:8188", None)
     (with_key,) = configured.providers({"fal": self_hosted}, {"fal": {"key_env": "OURS"}})
     assert with_key.base_url_env == "FAL_URL"
+
+
+def added(slug: str, **table: Any) -> list[tuple[Model, str]]:
+    """What a further model of a real provider becomes, each with the URL to which it is sent."""
+    provider = known_providers()[slug]
+    table = {"id": "house", "price": {"unit": "token" if table.get("task") == "chat" else "image", "usd": "1"}, **table}
+    (changed,) = configured.providers({slug: provider}, {slug: {"models": [table]}})
+    models = changed.models[len(provider.models) :]
+    return [(model, translate.http_request(changed, model, {}, "").url) for model in models]
+
+
+def test_a_further_model_is_called_as_another_one_of_the_provider() -> None:
+    ((model, url),) = added("fal", like="flux-2-pro", task="image", upstream="fal-ai/flux-9-pro")
+    known = next(each for each in known_providers()["fal"].models if each.id == "flux-2-pro")
+    assert url == "https://queue.fal.run/fal-ai/flux-9-pro"
+    assert (model.id, model.op, model.prices) == (
+        "house",
+        known.op,
+        (Price(unit="image", usd="1", note="penstock.toml"),),
+    )
+    both = added("bfl", like="flux-2-pro", upstream="flux-9-pro")
+    assert [(model.op.task, url) for model, url in both] == [
+        ("image", "https://api.bfl.ai/v1/flux-9-pro"),
+        ("edit", "https://api.bfl.ai/v1/flux-9-pro"),
+    ]
+
+
+def test_a_further_model_needs_no_like_where_all_take_the_same_parameters() -> None:
+    assert [url for _, url in added("vllm", task="chat", upstream="tiny")] == [
+        "http://127.0.0.1:8000/v1/chat/completions"
+    ]
+    assert [url for _, url in added("groq", task="chat")] == ["https://api.groq.com/openai/v1/chat/completions"]
+
+
+WHERE = 'models["house"]'
+CANNOT_WORK = {
+    ("fal", "task"): f"providers.fal.{WHERE} needs like: the parameters of fal differ by model. It can be ",
+    ("fal", "like"): f"providers.fal.{WHERE}.like is nonesuch; it must be a model that fal has here, such as ",
+    ("fal", "several"): f"providers.fal.{WHERE}.like is kling-3, which is several models there; it can be ",
+    ("comfyui", "upstream"): (
+        f"providers.comfyui.{WHERE}.upstream must be sd_xl_base_1.0.safetensors: ComfyUI runs nothing else there"
+    ),
+    ("groq", "task"): f"providers.groq.{WHERE}.task is image, for which Groq has no models here",
+    ("groq", "nothing"): f"providers.groq.{WHERE} needs task or like",
+    ("atelier", "task"): "providers.atelier answers inside the gateway and takes no other models",
+}
+TABLES = {
+    "task": {"task": "image"},
+    "like": {"like": "nonesuch"},
+    "several": {"like": "kling-3"},
+    "upstream": {"like": "comfyui/sdxl", "task": "image", "upstream": "mine.safetensors"},
+    "nothing": {},
+}
+
+
+def test_a_further_model_that_cannot_work_is_refused_with_the_reason() -> None:
+    for (slug, table), expected in CANNOT_WORK.items():
+        with pytest.raises(Misconfigured) as caught:
+            added(slug, **TABLES[table])
+        assert str(caught.value).startswith(expected), slug
+
+
+def test_a_version_at_the_end_of_a_url_is_not_sent_twice() -> None:
+    for slug, url, expected in (
+        ("vllm", "http://gpu.test:8000/v1", "http://gpu.test:8000"),
+        ("ollama", "http://gpu.test:11434/v1/", "http://gpu.test:11434"),
+        ("openai", "https://proxy.test/v1", "https://proxy.test/v1"),
+    ):
+        assert configured.with_base_url(known_providers()[slug], url).base_url == expected
 
 
 def test_providers_without_a_table_are_unchanged() -> None:

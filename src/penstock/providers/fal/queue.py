@@ -48,7 +48,7 @@ def read_result(response: Mapping[str, Any]) -> Result:
     """Read the outputs. An image that the safety checker refused is black, and flagged."""
     several = response.get("images") or response.get("videos") or ()
     outputs = [*several, response.get("image"), response.get("video")]
-    flags = response.get("has_nsfw_concepts") or []
+    flags = response.get("has_nsfw_concepts") or response.get("nsfw_content_detected") or []
     allowed = [
         output
         for number, output in enumerate(outputs)

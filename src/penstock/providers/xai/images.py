@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from penstock.providers.convert import both, closest, closest_resolution, lookup
+from penstock.providers.convert import both, closest_label, closest_resolution, lookup
 from penstock.providers.spec import (
     File,
     Model,
@@ -17,15 +17,17 @@ from penstock.providers.spec import (
     fixed,
     passthrough,
 )
-from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, one_or_several, price
+from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, one_or_several, price
 
-RATIOS = "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9"
+RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()}
+RATIOS |= {"18:39": "9:19.5", "39:18": "19.5:9"}
 
 
 def read_images(reply: Reply) -> Result:
     allowed = [image for image in reply.json["data"] if image.get("respect_moderation") is not False]
     if not allowed and reply.json["data"]:
-        return Result(status="failed", failure_kind="refused", message=BLOCKED_MESSAGE)
+        cost = cost_usd(reply.json)
+        return Result(status="failed", failure_kind="refused", message=BLOCKED_MESSAGE, cost_usd=cost)
     files = tuple(
         File(url=image.get("url"), data=image.get("b64_json"), revised_prompt=image.get("revised_prompt"))
         for image in allowed
@@ -42,7 +44,7 @@ def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Par
         converted(
             "frame",
             to=("aspect_ratio", "resolution"),
-            convert=both(closest(*RATIOS.split()), closest_resolution("1k", "2k")),
+            convert=both(closest_label(RATIOS), closest_resolution("1k", "2k")),
         ),
         fixed("response_format", "b64_json"),
         *rows,
@@ -55,6 +57,8 @@ def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Par
         params=complete_table("image", *shared),
     )
     edit = replace(image, task="edit", send="POST /images/edits", params=complete_table("edit", inputs, *shared))
+    if name == "grok-imagine-image":  # an edited image has the shape of the input; 2.0 can change it
+        edit = replace(edit, adjust_body=drop_ratio)
     return tuple(Model(id=name, upstream=upstream, op=op, prices=prices) for op in (image, edit))
 
 

@@ -27,6 +27,11 @@ def failure_kind(reply: Reply) -> FailureKind | None:
     return "refused" if REFUSAL.search(error_message(reply) or "") else None
 
 
+def drop_ratio(fields: dict[str, Any]) -> dict[str, Any]:
+    """Remove the aspect ratio if there is one image: what is made from it has its ratio."""
+    return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
+
+
 def one_or_several(images: Sequence[InputImage]) -> tuple[Any, Any]:
     """Values for two fields, of which one is used: for a single image, and for a list."""
     objects = [{"type": "image_url", "url": data_uri(image)} for image in images]

@@ -16,7 +16,7 @@ from penstock.providers.spec import (
     frame,
     passthrough,
 )
-from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, one_or_several, price
+from penstock.providers.xai.media import BLOCKED_MESSAGE, REFUSAL, cost_usd, drop_ratio, one_or_several, price
 
 STATUS: dict[str, Status] = {"pending": "in_progress", "done": "completed", "failed": "failed", "expired": "failed"}
 
@@ -42,9 +42,11 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def drop_ratio(fields: dict[str, Any]) -> dict[str, Any]:
-    """Remove the aspect ratio if there is an image: a video that begins with an image has its ratio."""
-    return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
+def fit_images(fields: dict[str, Any]) -> dict[str, Any]:
+    """Remove the aspect ratio if there is one image; videos from several images have 720p at most."""
+    if "reference_images" in fields and fields.get("resolution") == "1080p":
+        return {**fields, "resolution": "720p"}
+    return drop_ratio(fields)
 
 
 def video_model(name: str, resolutions: str, *prices: Price) -> Model:
@@ -53,7 +55,7 @@ def video_model(name: str, resolutions: str, *prices: Price) -> Model:
         send="POST /videos/generations",
         poll="GET /videos/{id}",
         read=read_job,
-        adjust_body=drop_ratio,
+        adjust_body=fit_images,
         params=complete_table(
             "video",
             passthrough("prompt", required=True, max_length=4096),
