@@ -37,7 +37,7 @@ PublicUrl = Annotated[
 Secret = Annotated[str, Meta(pattern=r"^([\s\S]{32,})?$", title="at least 32 characters long, or empty")]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All settings. The descriptions are the documentation, and the names give the names in the environment."""
 
     data: Annotated[Path, Meta(description="Folder for the database, media, keys and penstock.toml.")] = msgspec.field(
@@ -249,9 +249,46 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
         if name not in TABLES and PREFIX + name.upper() in environ
     }
     values = {**from_file, **from_environ, **given}
-    return convert(
+    settings = convert(
         {name: _prepared(name, value, kinds[name]) for name, value in values.items()}, Settings, strict=False
     )
+    origins = {
+        **dict.fromkeys(from_file, "file"),
+        **dict.fromkeys(from_environ, "environment"),
+        **dict.fromkeys(given, "command line"),
+    }
+    msgspec.structs.force_setattr(settings, _ORIGINS, origins)
+    return settings
+
+
+_ORIGINS = "origins"
+_SECRETS = frozenset({"secret", "database", "media_options", "providers"})  # may contain a password or a key
+
+
+def in_force(settings: Settings) -> list[dict[str, Any]]:
+    """Each setting with its value, unless that may be secret, and where the value comes from."""
+    origins: Mapping[str, str] = getattr(settings, _ORIGINS, {})
+    found = []
+    for name, variable, default, meaning in rows():
+        value = getattr(settings, name)
+        is_secret = name in _SECRETS
+        found.append(
+            {
+                "name": name,
+                "variable": variable or None,
+                "value": None if is_secret else _shown(value),
+                "is_secret": is_secret,
+                "is_set": bool(value) if is_secret else name in origins,
+                "origin": origins.get(name, "default"),
+                "default": default,
+                "meaning": meaning,
+            }
+        )
+    return found
+
+
+def _shown(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
 
 
 def _fields() -> tuple[inspect.Field, ...]:

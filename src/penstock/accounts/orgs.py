@@ -8,7 +8,7 @@ from penstock.store.base import Store, Transaction
 from penstock.values import ZERO, Nanos, new_id
 
 MAX_NAME_CHARS = 200
-_BILLING_TYPES = ("prepaid", "postpaid")
+BILLING_TYPES = ("prepaid", "postpaid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org
     """Create an organization without money and keys; raise InvalidRequest for a bad name or billing type."""
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidRequest(f"`name` must have 1 to {MAX_NAME_CHARS} printable characters.", param="name")
-    if billing not in _BILLING_TYPES:
-        raise InvalidRequest(f"`billing` must be one of: {', '.join(_BILLING_TYPES)}.", param="billing")
+    if billing not in BILLING_TYPES:
+        raise InvalidRequest(f"`billing` must be one of: {', '.join(BILLING_TYPES)}.", param="billing")
     at_ms = clock.now_ms()
     org = Org(new_id("org", at_ms), name, billing, ZERO, ZERO, at_ms)
     await store.write(lambda tx: add_org(tx, org.id, name, billing, at_ms))

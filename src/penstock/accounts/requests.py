@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ STATUSES = tuple(states.REQUEST)
 _LOWEST_ID = "req_"
 _HIGHEST_ID = "req_~"
 _MAX_MESSAGE_CHARS = 1000
+_ROWS_AT_ONCE = 500
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -298,6 +299,21 @@ class Requests:
             **filters.columns,
         )
         return replace(page, summary=await self._summary(org_id, filters) if filters.summary else None)
+
+    async def iterate(self, org_id: str, filters: Filters) -> AsyncIterator[RequestRow]:
+        """Yield all matching rows, newest first, reading a part of them at a time."""
+        if self._catch_up:
+            await self._catch_up(org_id)
+        high = filters.high
+        columns: Row = dict(filters.columns)
+        more = True
+        while more:
+            rows, more = await self._pager.rows(
+                org_id, _ROWS_AT_ONCE, low=filters.low, high=high, query_suffix=filters.query_suffix, **columns
+            )
+            for row in rows:
+                yield RequestRow(**row)
+            high = rows[-1]["id"] if rows else None
 
     async def _summary(self, org_id: str, filters: Filters) -> dict[str, Any]:
         """Return count and cost of everything that matches, on all pages.

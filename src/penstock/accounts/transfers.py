@@ -25,11 +25,13 @@ def held_account(org_id: str) -> str:
     return f"{org_id}:held"
 
 
-async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> None:
+async def add_credit(tx: Transaction, org_id: str, amount: Nanos, at_ms: int, note: str) -> str:
+    """Add to what an organization may spend; return the id of the credit."""
     credit_id = new_id("crd", at_ms)
     transfer = _transfer("credit", org_id, credit_id, FUNDING, available_account(org_id), amount, at_ms, note=note)
     await tx.run("add_transfer", **transfer)
     await tx.run("add_credit", org_id=org_id, amount=amount)
+    return credit_id
 
 
 async def hold(

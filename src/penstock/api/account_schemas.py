@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.accounts.key_records import SCOPES
+from penstock.accounts.orgs import BILLING_TYPES
 from penstock.accounts.requests import KINDS, STATUSES
 from penstock.accounts.usage import BUCKETS, GROUPS
 from penstock.api.schema_parts import (
@@ -171,6 +172,39 @@ _USAGE = closed_object(
         "data": array(closed_object({"start": TIME, "end": TIME, **_FIGURES, "groups": array(_USAGE_GROUP)})),
     }
 )
+_ORGANIZATION = closed_object(
+    {
+        "id": TEXT,
+        "object": always("organization"),
+        "name": TEXT,
+        "billing_type": one_of(*BILLING_TYPES),
+        "available": NUMBER,
+        "held": MONEY,
+        "created_at": TIME,
+    }
+)
+_CREDIT = closed_object(
+    {
+        "id": TEXT,
+        "object": always("credit"),
+        "org_id": TEXT,
+        "amount": MONEY,
+        "note": or_null(TEXT),
+        "created_at": TIME,
+    }
+)
+_SETTING = closed_object(
+    {
+        "name": TEXT,
+        "variable": or_null(TEXT),
+        "value": {"description": "Null where it may be secret."},
+        "is_secret": FLAG,
+        "is_set": FLAG,
+        "origin": one_of("default", "file", "environment", "command line"),
+        "default": TEXT,
+        "meaning": TEXT,
+    }
+)
 _FAILURE = closed_object(
     {
         "object": always("failure"),
@@ -233,6 +267,8 @@ _PROVIDER = closed_object(
         "on": FLAG,
         "reason": or_null(TEXT),
         "credential": or_null(TEXT),
+        "variables": array(closed_object({"name": TEXT, "purpose": one_of("credential", "base_url"), "is_set": FLAG})),
+        "missing": array(TEXT),
         "models": INTEGER,
         "health": array(
             closed_object(
@@ -244,6 +280,7 @@ _PROVIDER = closed_object(
                     "failures": INTEGER,
                     "last_problem": or_null(TEXT),
                     "recovers_in_seconds": NUMBER,
+                    "history": array(closed_object({"at": TIME, "is_success": FLAG, "problem": or_null(TEXT)})),
                 }
             )
         ),
@@ -259,6 +296,12 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "KeyList": list_of("Key"),
     "Balance": _BALANCE,
     "Usage": _USAGE,
+    "Organization": _ORGANIZATION,
+    "OrganizationList": list_of("Organization", pages=False),
+    "Credit": _CREDIT,
+    "CreditList": list_of("Credit", pages=False),
+    "Setting": _SETTING,
+    "SettingList": list_of("Setting", pages=False),
     "Failure": _FAILURE,
     "FailureList": list_of("Failure", pages=False),
     "WebhookSecret": closed_object(

@@ -147,11 +147,18 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     for status, names in schemas.items():
         refs = [ref(name) for name in names]
         content = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
-        if route.fields is not None and "stream" in route.fields:
-            content["text/event-stream"] = {"schema": {"type": "string"}}
+        content |= {kind: {"schema": {"type": "string"}} for kind in _text_types(route)}
         yield status, _response(route.summary, content)
     if route.is_tagged:
         yield 304, _response(_NOT_CHANGED, None)
+
+
+def _text_types(route: Route) -> Iterator[str]:
+    """Yield the content types that a caller may ask for instead of JSON."""
+    if route.fields is not None and "stream" in route.fields:
+        yield "text/event-stream"
+    if any(row.name == "format" and "csv" in row.one_of for row in route.query):
+        yield "text/csv"
 
 
 def _response(text: str, content: dict[str, Any] | None) -> dict[str, Any]:

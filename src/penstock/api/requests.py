@@ -8,10 +8,11 @@ from typing import Any
 from penstock.accounts.records import RequestRow
 from penstock.accounts.requests import KINDS, STATUSES, Filters
 from penstock.api import query
+from penstock.api.csv_export import csv_lines
 from penstock.api.paging import LIMIT, cursors, page_body, path_id
 from penstock.api.responses import encode
 from penstock.api.route import Query
-from penstock.errors import NotFound
+from penstock.errors import InvalidRequest, NotFound
 from penstock.gateway import Gateway
 from penstock.generations.records import complete_records
 from penstock.schema import Call, Response
@@ -29,16 +30,34 @@ REQUESTS_QUERY = (
     Query(name="user", about="Of this end user."),
     Query(name="search", about="With this text in `user` or in the id; `req_…` is the beginning of the id."),
     Query(name="summary", type="boolean", default=False, about="Add count and cost of everything that matches."),
+    Query(
+        name="format",
+        one_of=("json", "csv"),
+        about="`csv` returns everything that matches, as does `Accept: text/csv`; without pages and summary.",
+    ),
 )
 
 
 async def list_requests(gateway: Gateway, call: Call) -> Response:
     asked = query.read(REQUESTS_QUERY, call.query)
     filters = read_filters(asked)
+    if asked["format"] == "csv" or (asked["format"] is None and call.headers.get("accept") == "text/csv"):
+        return _csv_response(gateway, call, filters)
     page = await gateway.requests.list_page(call.caller.org_id, filters)
     records = await complete_records(gateway, call, [RequestRow(**row) for row in page.data])
     body = page_body(call, REQUESTS_QUERY, replace(page, data=records))
     return tagged_response(call, {**body, "summary": page.summary} if filters.summary else body, records)
+
+
+def _csv_response(gateway: Gateway, call: Call, filters: Filters) -> Response:
+    for name in ("limit", "starting_after", "ending_before", "summary"):
+        if name in call.query:
+            raise InvalidRequest(f"`{name}` cannot be combined with CSV, which has all that matches.", param=name)
+    return Response(
+        chunks=csv_lines(gateway.requests.iterate(call.caller.org_id, filters)),
+        headers={"content-disposition": 'attachment; filename="requests.csv"', "cache-control": "no-store"},
+        media_type="text/csv; charset=utf-8",
+    )
 
 
 def read_filters(asked: Mapping[str, Any]) -> Filters:

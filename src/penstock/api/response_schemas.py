@@ -133,7 +133,31 @@ _MODEL = closed_object(
         ),
     },
     optional={
-        "schema": open_object({"type": always("object"), "required": array(TEXT), "properties": {"type": "object"}})
+        "serving": array(
+            closed_object(
+                {
+                    "provider": TEXT,
+                    "provider_name": TEXT,
+                    "model": TEXT,
+                    "kind": TEXT,
+                    "priority": NUMBER,
+                    "weight": NUMBER,
+                    "healthy": FLAG,
+                }
+            )
+        ),
+        "example": or_null(
+            closed_object(
+                {
+                    "request_id": TEXT,
+                    "url": TEXT,
+                    "content_type": TEXT,
+                    "width": or_null(INTEGER),
+                    "height": or_null(INTEGER),
+                }
+            )
+        ),
+        "schema": open_object({"type": always("object"), "required": array(TEXT), "properties": {"type": "object"}}),
     },
 )
 

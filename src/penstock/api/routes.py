@@ -13,16 +13,19 @@ from penstock.api import (
     metrics,
     models,
     openapi,
+    orgs,
     pages,
     providers,
     recordings,
     requests,
+    settings,
     usage,
     webhooks,
 )
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
+from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_FIELDS
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
@@ -101,6 +104,17 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/v1/webhooks/test", webhooks.send_test_event, "Send a test event",
           access="admin", takes="json", fields=TRIAL_FIELDS, gives="WebhookTest"),
 
+    Route("GET", "/v1/settings", settings.list_settings, "List the settings in force",
+          access="operator", gives="SettingList"),
+    Route("GET", "/v1/orgs", orgs.list_organizations, "List organizations", access="operator", gives="OrganizationList"),
+    Route("POST", "/v1/orgs", orgs.create_organization, "Create an organization",
+          access="operator", takes="json", fields=ORG_FIELDS, gives="Organization"),
+    Route("POST", "/v1/orgs/{org_id}/keys", orgs.create_key_for_organization, "Create a key of an organization",
+          access="operator", takes="json", fields=KEY_FIELDS, gives="NewKey"),
+    Route("GET", "/v1/orgs/{org_id}/credits", orgs.list_credits, "List credits",
+          access="operator", query=CREDITS_QUERY, gives="CreditList"),
+    Route("POST", "/v1/orgs/{org_id}/credits", orgs.add_credit_to_organization, "Add credit",
+          access="operator", takes="json", fields=CREDIT_FIELDS, gives="Credit"),
     Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
           access="operator", gives="ProviderList"),
 

@@ -72,6 +72,7 @@ class Catalog:
             for provider in everything
             if (reason := _inactive_reason(provider, settings.disabled_providers, environ))
         }
+        self._variables = {provider.slug: _variables(provider, environ) for provider in everything}
         self.active = {slug: provider for slug, provider in self.known.items() if slug not in self._inactive}
         candidates = [
             Candidate(provider, model, environ.get(provider.key_env, "") if provider.key_env else "")
@@ -248,6 +249,8 @@ class Catalog:
                 "on": slug not in self._inactive,
                 "reason": self._inactive.get(slug),
                 "credential": provider.key_env,
+                "variables": self._variables[slug],
+                "missing": [variable["name"] for variable in self._variables[slug] if not variable["is_set"]],
                 "models": len({model.id for model in provider.models}),
             }
             for slug, provider in sorted(self.known.items())
@@ -261,6 +264,24 @@ class Catalog:
             if candidate.model.enabled and candidate.model.upstream != ANY
         ]
         return list(dict.fromkeys(model.id for model in enabled))
+
+    def serving(self, model: str, is_healthy: Callable[[str, str], bool]) -> "list[dict[str, Any]]":
+        """Who serves a model, in the order in which they are tried; unhealthy ones are tried last."""
+        found, _ = self._find(model)
+        rows = [
+            {
+                "provider": candidate.provider.slug,
+                "provider_name": candidate.provider.name,
+                "model": candidate.model.upstream,
+                "kind": candidate.model.op.task,
+                "priority": candidate.model.priority,
+                "weight": candidate.model.weight,
+                "healthy": is_healthy(candidate.provider.slug, candidate.model.upstream),
+            }
+            for candidate in found
+            if candidate.model.enabled
+        ]
+        return sorted(rows, key=lambda row: (not row["healthy"], row["priority"], -row["weight"]))
 
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
         """All models that callers can use, as the model list shows them."""
@@ -304,6 +325,14 @@ def _with_base_url(provider: Provider, environ: Mapping[str, str]) -> Provider:
     """A self-hosted provider with its URL from the environment."""
     url = environ.get(provider.base_url_env, "") if provider.base_url_env else ""
     return configured.with_base_url(provider, url) if url else provider
+
+
+def _variables(provider: Provider, environ: Mapping[str, str]) -> "list[dict[str, Any]]":
+    """The environment variables that a provider needs, and whether they are set."""
+    named = {"base_url": provider.base_url_env, "credential": provider.key_env}
+    return [
+        {"name": name, "purpose": purpose, "is_set": bool(environ.get(name))} for purpose, name in named.items() if name
+    ]
 
 
 def _inactive_reason(provider: Provider, disabled: Container[str], environ: Mapping[str, str]) -> str | None:

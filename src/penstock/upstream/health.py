@@ -1,13 +1,16 @@
 """A circuit breaker for each provider and model: after repeated failures it is tried last for a while."""
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from penstock.clock import Clock
+from penstock.values import iso
 
 # Three failures in a row start a pause. Each pause is twice as long as the one before, up to five minutes.
 _FAILURES_BEFORE_PAUSE = 3
 _FIRST_PAUSE_SECONDS = 10.0
 _PAUSE_SECONDS_MAX = 300.0
+_HISTORY_LENGTH = 20  # how many of the last results are shown
 _RECORDS_MAX = 4096  # callers choose the names of a router's models; the least recently called ones are dropped
 
 
@@ -21,6 +24,7 @@ class HealthRecord:
     successes: int = 0
     failures: int = 0
     last_problem: str | None = None
+    history: deque[tuple[int, str | None]] = field(default_factory=lambda: deque(maxlen=_HISTORY_LENGTH))
 
 
 @dataclass(slots=True)
@@ -39,6 +43,7 @@ class Health:
         """Count a success, or a refusal that says nothing about the provider's health. Ends a pause."""
         record = self._record(provider, upstream)
         record.successes += 1
+        record.history.append((self.clock.now_ms(), None))
         record.failures_in_a_row = 0
         record.next_pause_seconds = _FIRST_PAUSE_SECONDS
         record.paused_until = 0.0
@@ -49,6 +54,7 @@ class Health:
         """Count a failure. Starts a pause after the third in a row, or as long as the provider asked for."""
         record = self._record(provider, upstream)
         record.failures += 1
+        record.history.append((self.clock.now_ms(), problem))
         record.failures_in_a_row += 1
         record.last_problem = problem
         now = self.clock.monotonic()
@@ -79,6 +85,10 @@ class Health:
                 "failures": record.failures,
                 "last_problem": record.last_problem,
                 "recovers_in_seconds": max(0.0, round(record.paused_until - now, 1)),
+                "history": [
+                    {"at": iso(at_ms), "is_success": problem is None, "problem": problem}
+                    for at_ms, problem in record.history
+                ],
             }
             for (provider, upstream), record in sorted(self.records.items())
         ]

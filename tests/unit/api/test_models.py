@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
+from penstock.api import models
 from penstock.api.asgi import AsgiApp
 from penstock.upstream.catalog import Catalog
 from tests.api.accounts import first_account, opened
 from tests.api.raw_http import serving
+from tests.gateway import OpenGateway
 
 MODEL = "atelier/sketch"
 
@@ -81,3 +83,27 @@ async def test_the_list_is_written_once_and_not_in_the_thread_of_the_event_loop(
             assert (await served.call("GET", "/compat/v1/models?schema=true", key=key)).status == 200
     assert len(threads) == 1
     assert threads[0] != threading.get_ident()
+
+
+async def test_details_show_who_serves_a_model_and_an_example_of_it(open_gateway: OpenGateway) -> None:
+    async with open_gateway(annex=True) as running:
+        image = await running.image()
+        running.gateway.health.record_failure("lab", "easel-1", "down", 60.0)
+        call = running.call(query={"details": "true"})
+        listed = {model["id"]: model for model in (await models.list_models(running.gateway, call)).json["data"]}
+        served = [(each["provider"], each["healthy"]) for each in listed["image-1"]["serving"]]
+        assert served == [("annex", True), ("lab", False)], "unhealthy ones are tried last"
+        assert listed["image-1"]["example"]["request_id"] == image["id"]
+        assert listed["image-1"]["example"]["url"].startswith("http://gateway.test/m/")
+        assert listed["video-1"]["example"] is None
+        one = await models.retrieve_model(running.gateway, running.call(query={"details": "true"}, model="image-1"))
+        assert one.json["example"]["request_id"] == image["id"]
+
+        other = await running.create_caller_in_new_org()
+        foreign = await models.list_models(running.gateway, running.call(query={"details": "true"}, caller=other))
+        assert all(model["example"] is None for model in foreign.json["data"])
+        await running.purge(image["id"])
+        one = await models.retrieve_model(running.gateway, running.call(query={"details": "true"}, model="image-1"))
+        assert one.json["example"] is None
+        plain = await models.retrieve_model(running.gateway, running.call(model="image-1"))
+        assert not {"serving", "example"} & plain.json.keys()

@@ -27,6 +27,11 @@ async def test_providers_are_listed_with_their_health(tmp_path: Path) -> None:
         "sketch": (True, 1, 0),
         "clip": (False, 0, 3),
     }
+    histories = {health["model"]: health["history"] for health in rows["atelier"]["health"]}
+    assert [(each["is_success"], each["problem"]) for each in histories["clip"]] == [(False, "broken")] * 3
+    assert histories["sketch"][0]["is_success"]
+    assert rows["fal"]["variables"] == [{"name": "FAL_KEY", "purpose": "credential", "is_set": False}]
+    assert (rows["fal"]["missing"], rows["atelier"]["missing"]) == (["FAL_KEY"], [])
     off = rows["fal"]
     assert (off["on"], off["reason"], off["credential"], off["health"]) == (False, "FAL_KEY is not set", "FAL_KEY", [])
 

@@ -54,6 +54,12 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
 def test_figures_of_all_organizations_need_the_operator_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "operator"} == {
         ("GET", "/v1/providers"),
+        ("GET", "/v1/settings"),
+        ("GET", "/v1/orgs"),
+        ("POST", "/v1/orgs"),
+        ("POST", "/v1/orgs/{org_id}/keys"),
+        ("GET", "/v1/orgs/{org_id}/credits"),
+        ("POST", "/v1/orgs/{org_id}/credits"),
         ("GET", "/metrics"),
     }
 
@@ -63,7 +69,7 @@ async def test_an_organizations_admin_is_no_operator(tmp_path: Path) -> None:
         first = await first_account(gateway)
         tenant = await another_account(gateway)
         async with serving(AsgiApp(gateway), gateway.settings) as served:
-            for path in ("/metrics", "/v1/providers"):
+            for path in ("/metrics", "/v1/providers", "/v1/settings", "/v1/orgs"):
                 assert (await served.call("GET", path, key=tenant.admin.key)).code == "PERMISSION_DENIED"
                 assert (await served.call("GET", path, key=first.admin.key)).status == 200
             for scopes in (["operator"], ["admin", "operator"]):

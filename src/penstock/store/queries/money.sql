@@ -34,6 +34,15 @@ INSERT INTO orgs (id, name, billing, created_at_ms) VALUES (:id, :name, :billing
 -- All organizations, oldest first.
 SELECT id, name, billing, available, held, created_at_ms FROM orgs ORDER BY id;
 
+-- name: get_org
+-- One organization.
+SELECT id, name, billing, available, held, created_at_ms FROM orgs WHERE id = :id;
+
+-- name: list_credits
+-- The newest credits of an organization. Their ids begin with `crd_`, so they are one range of the primary key.
+SELECT ref AS id, org_id, amount, note, created_at_ms FROM transfers
+WHERE ref > 'crd_' AND ref < 'crd_~' AND step = 'credit' AND org_id = :org_id ORDER BY ref DESC LIMIT :limit;
+
 -- name: get_fact
 -- A fact about this installation.
 SELECT value FROM facts WHERE name = :name;

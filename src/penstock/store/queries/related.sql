@@ -61,3 +61,23 @@ SELECT id, name FROM keys WHERE id IN (SELECT value FROM json_each(:ids)) AND or
 -- name: list_names_of_keys [postgres]
 -- The names of keys.
 SELECT id, name FROM keys WHERE id IN (SELECT json_array_elements_text(CAST(:ids AS json))) AND org_id = :org_id;
+
+-- name: list_examples_of_models [sqlite]
+-- The first output of the newest request of each model that still has one.
+SELECT m.value AS model, f.id, f.request_id, f.content_type, f.width, f.height, f.expires_at_ms
+FROM json_each(:ids) AS m JOIN media AS f ON f.id = (
+    SELECT f.id FROM requests AS r INDEXED BY requests_by_model JOIN media AS f ON f.request_id = r.id AND f.role = 'output'
+    WHERE r.org_id = :org_id AND r.model = m.value AND r.status = 'completed' AND f.expires_at_ms > :now_ms
+    ORDER BY r.id DESC, f.position LIMIT 1
+)
+WHERE f.org_id = :org_id;
+
+-- name: list_examples_of_models [postgres]
+-- The first output of the newest request of each model that still has one.
+SELECT m.value AS model, f.id, f.request_id, f.content_type, f.width, f.height, f.expires_at_ms
+FROM json_array_elements_text(CAST(:ids AS json)) AS m (value) JOIN media AS f ON f.id = (
+    SELECT f.id FROM requests AS r JOIN media AS f ON f.request_id = r.id AND f.role = 'output'
+    WHERE r.org_id = :org_id AND r.model = m.value AND r.status = 'completed' AND f.expires_at_ms > :now_ms
+    ORDER BY r.id DESC, f.position LIMIT 1
+)
+WHERE f.org_id = :org_id;

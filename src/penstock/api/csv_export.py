@@ -1,0 +1,54 @@
+"""Write request records as CSV that is safe to open in a spreadsheet."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+from penstock.accounts.records import RequestRow, request_record
+
+COLUMNS = (
+    "id",
+    "created_at",
+    "kind",
+    "model",
+    "provider",
+    "executed_model",
+    "status",
+    "cost",
+    "currency",
+    "duration_ms",
+    "key_id",
+    "user",
+    "session_id",
+    "trace_id",
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "error_code",
+    "error_message",
+    "request_size_bytes",
+    "response_size_bytes",
+)
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+async def csv_lines(rows: AsyncIterator[RequestRow]) -> AsyncIterator[bytes]:
+    """Yield a header line and one line per row."""
+    yield _line(COLUMNS)
+    async for row in rows:
+        record = request_record(row)
+        yield _line([_cell(record[name]) for name in COLUMNS])
+
+
+def _line(cells: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text. A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+    return "" if value is None else f"{value:f}" if hasattr(value, "normalize") else str(value)

@@ -1,0 +1,109 @@
+"""List and create organizations, add credit to them and create keys for them; for operators."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, create_org, list_orgs
+from penstock.accounts.transfers import add_credit
+from penstock.api import query
+from penstock.api.fields import checked_fields
+from penstock.api.keys import create_key_of
+from penstock.api.paging import LIMIT, path_id
+from penstock.errors import InvalidRequest, NotFound
+from penstock.fields import Field
+from penstock.gateway import Gateway
+from penstock.schema import Call, Response
+from penstock.store.base import Row
+from penstock.values import Nanos, dollars, iso, nanos
+
+_MAX_USD = 1_000_000
+CREDITS_QUERY = (LIMIT,)
+ORG_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(name="name", types=("string",), about="Name.", required=True, max_length=MAX_NAME_CHARS),
+        Field(
+            name="billing_type",
+            types=("string",),
+            about="How it pays; by default as the setting `billing` says.",
+            one_of=BILLING_TYPES,
+        ),
+    )
+}
+CREDIT_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(name="usd", types=("number",), about="Amount in US dollars.", required=True, low=0, high=_MAX_USD),
+        Field(name="note", types=("string",), about="Note that is stored with the credit.", max_length=200),
+    )
+}
+
+
+async def list_organizations(gateway: Gateway, call: Call) -> Response:
+    """Return all organizations, oldest first."""
+    return Response(json={"object": "list", "data": [_org_record(org) for org in await list_orgs(gateway.store)]})
+
+
+async def create_organization(gateway: Gateway, call: Call) -> Response:
+    fields = checked_fields(call.json, ORG_FIELDS)
+    billing = fields.get("billing_type", gateway.settings.billing)
+    return Response(json=_org_record(await create_org(gateway.store, gateway.clock, fields["name"], billing)))
+
+
+async def create_key_for_organization(gateway: Gateway, call: Call) -> Response:
+    """Create a key of any organization, for its first user. No other response ever contains the whole key."""
+    return await create_key_of(gateway, (await _org(gateway, call)).id, call.json)
+
+
+async def add_credit_to_organization(gateway: Gateway, call: Call) -> Response:
+    """Add credit. The ledger keeps it with a note and the key that added it."""
+    fields = checked_fields(call.json, CREDIT_FIELDS)
+    amount = nanos(Decimal(str(fields["usd"])))
+    if amount <= 0:
+        raise InvalidRequest("`usd` must be above 0.", param="usd")
+    org = await _org(gateway, call)
+    at_ms = gateway.clock.now_ms()
+    note = f"{fields.get('note') or 'added over the API'} (by {call.caller.key_id})"
+    credit_id = await gateway.store.write(lambda tx: add_credit(tx, org.id, amount, at_ms, note))
+    row = {"id": credit_id, "org_id": org.id, "amount": amount, "note": note, "created_at_ms": at_ms}
+    return Response(json=_credit_record(row))
+
+
+async def list_credits(gateway: Gateway, call: Call) -> Response:
+    """Return the newest credits of an organization."""
+    asked = query.read(CREDITS_QUERY, call.query)
+    org = await _org(gateway, call)
+    rows = await gateway.store.slow("list_credits", org_id=org.id, limit=asked["limit"])
+    return Response(json={"object": "list", "data": [_credit_record(row) for row in rows]})
+
+
+async def _org(gateway: Gateway, call: Call) -> Org:
+    org_id = path_id(call, "org_id", "org", "organization")
+    row = await gateway.store.one("get_org", id=org_id)
+    if row is None:
+        raise NotFound(f"No such organization: {org_id}.")
+    return Org(**row)
+
+
+def _org_record(org: Org) -> dict[str, Any]:
+    return {
+        "id": org.id,
+        "object": "organization",
+        "name": org.name,
+        "billing_type": org.billing,
+        "available": dollars(org.available),
+        "held": dollars(org.held),
+        "created_at": iso(org.created_at_ms),
+    }
+
+
+def _credit_record(row: Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "object": "credit",
+        "org_id": row["org_id"],
+        "amount": dollars(Nanos(row["amount"])),
+        "note": row["note"],
+        "created_at": iso(row["created_at_ms"]),
+    }
