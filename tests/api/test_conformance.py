@@ -23,7 +23,7 @@ CASES = int(os.environ.get("PENSTOCK_CASES", "10"))
 BEYOND_SCHEMA = {
     "ending_before", "size", "aspect_ratio", "resolution", "image", "mask", "input_reference", "webhook_url", "name",
     "media_retention", "duration", "seconds", "thinking", "thinking_level", "top_logprobs", "stream_options", "prompt",
-    "metadata", "bucket", "created_before",
+    "metadata", "bucket", "created_before", "limit", "summary", "starting_after", "url",
 }  # fmt: skip
 # The last: to JSON Schema, 2.0 is an integer.
 BEYOND_WORDS = ("NUL character", "out of range", "was sent twice", "his recording", "not a recording", "an integer")

@@ -322,6 +322,20 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
     "Payloads": _PAYLOADS,
     "Purged": _PURGED,
     "Provider": _PROVIDER,
+    "ProviderCheck": closed_object(
+        {
+            "object": always("provider.check"),
+            "provider": TEXT,
+            "model": TEXT,
+            "kind": one_of(*KINDS),
+            "status": one_of("works", "failed", "started", "estimated"),
+            "estimate": MONEY,
+            "request_id": or_null(TEXT),
+            "cost": or_null(MONEY),
+            "duration_ms": or_null(INTEGER),
+            "error": or_null(closed_object({"code": TEXT, "message": TEXT})),
+        }
+    ),
     "ProviderList": list_of("Provider", pages=False),
     "Recording": _RECORDING,
     "RecordingList": list_of("Recording"),

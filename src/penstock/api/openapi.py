@@ -184,6 +184,6 @@ def _failures(route: Route) -> set[int]:
         found.add(416)
     if route.gives == "text":  # metrics can be switched off
         found.add(404)
-    if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith("/redeliver"):
+    if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith(("/redeliver", "/check")):
         found.add(409)
     return found | set(_GENERATION if route.generation else ())

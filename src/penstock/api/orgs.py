@@ -10,13 +10,14 @@ from penstock.api import query
 from penstock.api.fields import checked_fields
 from penstock.api.keys import create_key_of
 from penstock.api.paging import LIMIT, path_id
-from penstock.errors import InvalidRequest, NotFound
+from penstock.errors import NotFound
 from penstock.fields import Field
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.store.base import Row
 from penstock.values import Nanos, dollars, iso, nanos
 
+_MIN_USD = 0.01
 _MAX_USD = 1_000_000
 CREDITS_QUERY = (LIMIT,)
 ORG_FIELDS: Mapping[str, Field] = {
@@ -34,7 +35,7 @@ ORG_FIELDS: Mapping[str, Field] = {
 CREDIT_FIELDS: Mapping[str, Field] = {
     row.name: row
     for row in (
-        Field(name="usd", types=("number",), about="Amount in US dollars.", required=True, low=0, high=_MAX_USD),
+        Field(name="usd", types=("number",), about="Amount in US dollars.", required=True, low=_MIN_USD, high=_MAX_USD),
         Field(name="note", types=("string",), about="Note that is stored with the credit.", max_length=200),
     )
 }
@@ -60,8 +61,6 @@ async def add_credit_to_organization(gateway: Gateway, call: Call) -> Response:
     """Add credit. The ledger keeps it with a note and the key that added it."""
     fields = checked_fields(call.json, CREDIT_FIELDS)
     amount = nanos(Decimal(str(fields["usd"])))
-    if amount <= 0:
-        raise InvalidRequest("`usd` must be above 0.", param="usd")
     org = await _org(gateway, call)
     at_ms = gateway.clock.now_ms()
     note = f"{fields.get('note') or 'added over the API'} (by {call.caller.key_id})"

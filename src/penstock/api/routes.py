@@ -26,6 +26,7 @@ from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
 from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_FIELDS
+from penstock.api.providers import CHECK_FIELDS
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
@@ -117,6 +118,8 @@ ROUTES: tuple[Route, ...] = (
           access="operator", takes="json", fields=CREDIT_FIELDS, gives="Credit"),
     Route("GET", "/v1/providers", providers.list_providers, "List providers and their health",
           access="operator", gives="ProviderList"),
+    Route("POST", "/v1/providers/{provider}/check", providers.check_provider, "Check a provider with a real call",
+          access="operator", takes="json", fields=CHECK_FIELDS, query=DRY_RUN, gives="ProviderCheck", drains=True),
 
     Route("GET", "/v1/recordings", recordings.list_recordings, "List recordings",
           query=RECORDINGS_QUERY, gives="RecordingList"),

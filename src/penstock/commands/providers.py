@@ -4,9 +4,7 @@ import asyncio
 import json
 import os
 import tempfile
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,35 +15,23 @@ import msgspec
 import typer
 
 from penstock.accounts.requests import Filters
+from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.chat.endpoint import complete
 from penstock.commands.terminal import Config, Data, load_settings, show
 from penstock.errors import Problem
 from penstock.gateway import Gateway
-from penstock.generations import endpoints, retrieve
-from penstock.imaging import convert
+from penstock.generations import retrieve
 from penstock.providers import discover
-from penstock.providers.spec import Model
 from penstock.recordings import files
-from penstock.schema import Call, Caller, Response
+from penstock.schema import Caller, Response
 from penstock.settings import Settings
-from penstock.upstream.catalog import ANY, Catalog
-from penstock.values import new_id
+from penstock.upstream.catalog import Catalog
 
 app = typer.Typer(help="Providers and their credentials.")
 
 _REMOTE_SECONDS = 30
 _VIDEO_SECONDS = 900
-_PROMPT = "a grey pebble on a white table"
-_NAME_A_MODEL = "{} accepts any model name; choose one with --model"
 _COLUMNS = ["provider", "name", "on", "reason", "credential", "models"]
-_ENDPOINTS = {
-    "image": ("/compat/v1/images/generations", endpoints.make_images),
-    "edit": ("/compat/v1/images/edits", endpoints.edit_images),
-    "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
-    "video": ("/compat/v1/videos", endpoints.start_video),
-    "chat": ("/compat/v1/chat/completions", complete),
-}
 
 
 @app.callback(invoke_without_command=True)
@@ -105,16 +91,6 @@ def _health_text(health: Sequence[Mapping[str, Any]]) -> str:
 # --------------------------------------------------------------------------------------------------------------- checks
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCall:
-    """A call that could be made to check a provider, and what it would cost."""
-
-    task: str
-    model: str
-    body: Mapping[str, Any]
-    usd: Decimal
-
-
 @app.command("check")
 def check_provider(
     slug: str,
@@ -142,7 +118,7 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
     async with build_gateway(settings) as gateway, run_background_work(gateway):
         welcome = await ensure_first_key(gateway)
         caller = await gateway.keys.authenticate(f"Bearer {welcome.key}")
-        trial = await _cheapest(gateway, caller, slug, model, recorded=record is not None)
+        trial = await cheapest_trial(gateway, caller, slug, model, recorded=record is not None)
         typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD")
         if not yes:
             typer.confirm("Make this call?", abort=True)
@@ -163,99 +139,18 @@ async def _check(settings: Settings, slug: str, model: str | None, yes: bool, re
             )
 
 
-async def _cheapest(gateway: Gateway, caller: Caller, slug: str, model: str | None, *, recorded: bool) -> TrialCall:
-    """Return the call with the lowest estimate, among the models of the provider or for the named one."""
-    wanted = model.removeprefix(f"{slug}/") if model else None
-    trials: list[TrialCall] = []
-    refusal: Exception = ValueError(
-        f"{slug} has no model that matches {model}" if model else _NAME_A_MODEL.format(slug)
-    )
-    for known in gateway.catalog.known[slug].models:
-        takes_any = known.upstream == ANY
-        if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
-            continue
-        if recorded and known.op.task == "chat":
-            refusal = ValueError("chat calls are not recorded; choose another model, or omit --record")
-            continue
-        try:
-            trials.append(
-                await _estimate(gateway, caller, known.op.task, f"{slug}/{wanted if takes_any else known.id}")
-            )
-        except Problem as problem:
-            refusal = problem
-    if not trials:
-        raise refusal
-    return min(trials, key=lambda trial: trial.usd)
-
-
-def _names(slug: str, model: Model) -> tuple[str, ...]:
-    return model.id, model.id.removeprefix(f"{slug}/"), model.upstream
-
-
-async def _estimate(gateway: Gateway, caller: Caller, task: str, model: str) -> TrialCall:
-    path, endpoint = _ENDPOINTS[task]
-    body = {"model": model, **_parameters(task)}
-    try:
-        response = await endpoint(gateway, _call(gateway, caller, path, body, query={"dryRun": "true"}))
-    except Problem:
-        if task != "video":
-            raise
-        body["input_reference"] = {"image_url": _image_url()}  # some models need an image to start from
-        response = await endpoint(gateway, _call(gateway, caller, path, body, query={"dryRun": "true"}))
-    return TrialCall(task, model, body, Decimal(response.json["total_cost_micros"]) / 1_000_000)
-
-
-def _parameters(task: str) -> dict[str, Any]:
-    if task == "chat":
-        return {"messages": [{"role": "user", "content": "Say OK."}], "max_tokens": 16}
-    parameters: dict[str, Any] = {"prompt": _PROMPT}
-    if task in ("edit", "upscale"):
-        parameters["image"] = _image_url()
-    return parameters
-
-
-def _image_url() -> str:
-    return "data:image/png;base64," + b64encode(convert.sample_image(512, 512)).decode()
-
-
 async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers: Mapping[str, str]) -> Response:
-    path, endpoint = _ENDPOINTS[trial.task]
-    response = await endpoint(gateway, _call(gateway, caller, path, trial.body, headers=headers))
+    path, endpoint = ENDPOINTS[trial.task]
+    response = await endpoint(gateway, trial_call(gateway, caller, path, trial.body, headers=headers))
     if trial.task != "video":
         return response
-    asked = _call(gateway, caller, path, None, path={"id": response.json["id"]})
+    asked = trial_call(gateway, caller, path, None, path={"id": response.json["id"]})
     async with asyncio.timeout(_VIDEO_SECONDS):
         while (response := await retrieve.video(gateway, asked)).json["status"] not in ("completed", "failed"):
             await gateway.clock.sleep(0.5)
     if response.json["status"] == "failed":
         raise retrieve.stored_problem(response.json["error"]["code"], response.json["error"]["message"])
     return response
-
-
-def _call(
-    gateway: Gateway,
-    caller: Caller,
-    endpoint: str,
-    body: Any,
-    *,
-    query: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
-    path: Mapping[str, str] | None = None,
-) -> Call:
-    at_ms = gateway.clock.now_ms()
-    return Call(
-        id=new_id("req", at_ms),
-        caller=caller,
-        endpoint=endpoint,
-        at_ms=at_ms,
-        started=gateway.clock.monotonic(),
-        headers=headers or {},
-        query=query or {},
-        path=path or {},
-        body=json.dumps(body).encode(),
-        json=body,
-        base_url=gateway.settings.base_url,
-    )
 
 
 def _result_text(trial: TrialCall, response: Response) -> str:

@@ -150,3 +150,9 @@ async def test_an_unchanged_list_is_not_sent_again(tmp_path: Path) -> None:
         await here.refused(1)
         changed = await here.served.call("GET", "/v1/requests", key=here.mine.plain.key, headers={"if-none-match": tag})
         assert (changed.status, len(changed.json["data"])) == (200, 2)
+
+
+async def test_a_wrong_method_is_refused_before_its_query(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        for path in ("/v1/requests?limit=20", "/v1/usage?modell=x", "/v1/keys?limit=1"):
+            assert (await here.served.call("PUT", path, key=here.mine.plain.key)).status == 405, path

@@ -54,6 +54,7 @@ def test_only_administration_routes_need_the_admin_scope() -> None:
 def test_figures_of_all_organizations_need_the_operator_scope() -> None:
     assert {(row.method, row.path) for row in ROUTES if row.access == "operator"} == {
         ("GET", "/v1/providers"),
+        ("POST", "/v1/providers/{provider}/check"),
         ("GET", "/v1/settings"),
         ("GET", "/v1/orgs"),
         ("POST", "/v1/orgs"),

@@ -1,0 +1,121 @@
+"""Find the cheapest real call that checks a provider."""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from penstock.chat.endpoint import complete
+from penstock.errors import InvalidRequest, Problem
+from penstock.gateway import Gateway
+from penstock.generations import endpoints
+from penstock.imaging import convert
+from penstock.providers.spec import Model
+from penstock.schema import Call, Caller
+from penstock.upstream.catalog import ANY
+from penstock.values import new_id
+
+_PROMPT = "a grey pebble on a white table"
+ENDPOINTS = {
+    "image": ("/compat/v1/images/generations", endpoints.make_images),
+    "edit": ("/compat/v1/images/edits", endpoints.edit_images),
+    "upscale": ("/compat/v1/images/edits", endpoints.edit_images),
+    "video": ("/compat/v1/videos", endpoints.start_video),
+    "chat": ("/compat/v1/chat/completions", complete),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCall:
+    """A call that could be made to check a provider, and what it would cost."""
+
+    task: str
+    model: str
+    body: Mapping[str, Any]
+    usd: Decimal
+
+
+async def cheapest_trial(
+    gateway: Gateway, caller: Caller, slug: str, model: str | None, *, recorded: bool = False
+) -> TrialCall:
+    """Return the call with the lowest estimate, among the models of the provider or for the named one."""
+    wanted = model.removeprefix(f"{slug}/") if model else None
+    trials: list[TrialCall] = []
+    refusal: Exception = InvalidRequest(
+        f"{slug} has no model that matches {model}" if model else f"{slug} accepts any model name; choose one.",
+        param="model",
+    )
+    for known in gateway.catalog.known[slug].models:
+        takes_any = known.upstream == ANY
+        if (takes_any and not wanted) or (wanted and not takes_any and wanted not in _names(slug, known)):
+            continue
+        if recorded and known.op.task == "chat":
+            refusal = InvalidRequest("chat calls are not recorded; choose another model, or omit --record")
+            continue
+        try:
+            trials.append(
+                await _estimate(gateway, caller, known.op.task, f"{slug}/{wanted if takes_any else known.id}")
+            )
+        except Problem as problem:
+            refusal = problem
+    if not trials:
+        raise refusal
+    return min(trials, key=lambda trial: trial.usd)
+
+
+def _names(slug: str, model: Model) -> tuple[str, ...]:
+    return model.id, model.id.removeprefix(f"{slug}/"), model.upstream
+
+
+async def _estimate(gateway: Gateway, caller: Caller, task: str, model: str) -> TrialCall:
+    path, endpoint = ENDPOINTS[task]
+    body = {"model": model, **_parameters(task)}
+    try:
+        response = await endpoint(gateway, trial_call(gateway, caller, path, body, query={"dryRun": "true"}))
+    except Problem:
+        if task != "video":
+            raise
+        body["input_reference"] = {"image_url": _image_url()}  # some models need an image to start from
+        response = await endpoint(gateway, trial_call(gateway, caller, path, body, query={"dryRun": "true"}))
+    return TrialCall(task, model, body, Decimal(response.json["total_cost_micros"]) / 1_000_000)
+
+
+def _parameters(task: str) -> dict[str, Any]:
+    if task == "chat":
+        return {"messages": [{"role": "user", "content": "Say OK."}], "max_tokens": 16}
+    parameters: dict[str, Any] = {"prompt": _PROMPT}
+    if task in ("edit", "upscale"):
+        parameters["image"] = _image_url()
+    return parameters
+
+
+def _image_url() -> str:
+    return "data:image/png;base64," + b64encode(convert.sample_image(512, 512)).decode()
+
+
+def trial_call(
+    gateway: Gateway,
+    caller: Caller,
+    endpoint: str,
+    body: Any,
+    *,
+    query: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    path: Mapping[str, str] | None = None,
+) -> Call:
+    at_ms = gateway.clock.now_ms()
+    return Call(
+        id=new_id("req", at_ms),
+        caller=caller,
+        endpoint=endpoint,
+        at_ms=at_ms,
+        started=gateway.clock.monotonic(),
+        headers=headers or {},
+        query=query or {},
+        path=path or {},
+        body=json.dumps(body).encode(),
+        json=body,
+        base_url=gateway.settings.base_url,
+    )
