@@ -96,7 +96,18 @@ async def test_enlarging(open_gateway: OpenGateway) -> None:
     ) == (3, 0)
 
 
-@pytest.mark.parametrize("name", ["override_settings", "script_name", "alwayson_scripts", "save_images", "n_iter"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "override_settings",
+        "script_name",
+        "alwayson_scripts",
+        "save_images",
+        "n_iter",
+        "enable_hr",
+        "hr_checkpoint_name",
+    ],
+)
 async def test_callers_do_not_reach_into_the_server(open_gateway: OpenGateway, name: str) -> None:
     async with gateway_for(open_gateway, "a1111", Automatic1111()) as running:
         with pytest.raises(InvalidRequest, match=name):

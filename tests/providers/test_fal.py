@@ -140,6 +140,11 @@ async def test_the_price_depends_on_what_is_sent(open_gateway: OpenGateway) -> N
             "upstream_failure",
             "CONTENT_POLICY_VIOLATION",
         ),
+        (
+            FakeResponse({"images": [{"url": "http://127.0.0.1:1/x.png"}], "nsfw_content_detected": [True]}),
+            "upstream_failure",
+            "CONTENT_POLICY_VIOLATION",
+        ),
     ],
 )
 async def test_finished_and_failed(open_gateway: OpenGateway, result: FakeResponse, status: str, code: str) -> None:

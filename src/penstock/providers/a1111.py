@@ -40,6 +40,13 @@ REFUSED = refused(
     "include_init_images",
     "sd_model_checkpoint",
     "refiner_checkpoint",
+    "hr_checkpoint_name",
+    "enable_hr",  # with the next ones: a second pass, which makes another size than was asked for
+    "hr_scale",
+    "hr_resize_x",
+    "hr_resize_y",
+    "firstphase_width",
+    "firstphase_height",
 )
 
 
