@@ -26,6 +26,8 @@ PAGES = (
     "recordings",
     "webhooks",
     "keys",
+    "organizations",
+    "settings",
 )
 # What opens a dialog on a page.
 DIALOGS = {"keys": "New key", "playground/image": "Code", "organizations": "New organization"}
@@ -42,8 +44,12 @@ def violations(browser: Browser) -> list[str]:
 
 
 def settled(browser: Browser) -> bool:
+    """Everything is loaded, and nothing is fading in."""
     return bool(
-        browser.run("return !document.querySelector('main .spinner') && document.querySelector('main h1') !== null")
+        browser.run(
+            "const isFading = document.getAnimations().some((each) => each.playState === 'running');"
+            "return !isFading && !document.querySelector('main .spinner') && document.querySelector('main h1') !== null"
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """The list of requests, and the page of one request."""
 
+import csv
 from collections.abc import Callable
 
 import pytest
@@ -75,3 +76,15 @@ def test_the_page_of_a_request_shows_what_was_asked_and_came_back_until_it_is_pu
     assert served.call("GET", f"/v1/requests/{made['id']}/payloads").json["request"] is None
     browser.go("requests/req_unknown")
     browser.until(lambda: browser.has("main .notice.bad"), "nothing is said about an unknown request")
+
+
+def test_what_is_filtered_is_exported_as_csv(served: Serving, browser: Browser) -> None:
+    served.call("POST", "/compat/v1/images/generations", {**IMAGE, "size": "64x64"})
+    served.call("POST", "/compat/v1/images/generations", {**IMAGE, "model": "atelier/unknown"})
+    sign_in(browser, served.url, served.key, "requests?status=rejected")
+    browser.until(lambda: "1 requests" in browser.text("#sum"), "the filter of the address does nothing")
+    browser.click("#csv")
+    browser.until(lambda: list(browser.downloads.glob("requests-*.csv")) != [], "no file is saved")
+    [path] = browser.downloads.glob("requests-*.csv")
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert [(row["model"], row["status"]) for row in rows] == [("atelier/unknown", "rejected")]

@@ -8,11 +8,13 @@ import { Loading } from "./parts/controls.js";
 import { SignIn } from "./pages/sign_in.js";
 import { Keys } from "./pages/keys.js";
 import { Models } from "./pages/models.js";
+import { Organizations } from "./pages/organizations.js";
 import { Overview } from "./pages/overview.js";
 import { Playground } from "./pages/playground.js";
 import { Providers } from "./pages/providers.js";
 import { Recordings } from "./pages/recordings.js";
 import { Requests } from "./pages/requests.js";
+import { Settings } from "./pages/settings.js";
 import { Webhooks } from "./pages/webhooks.js";
 import { address, useRoute } from "./route.js";
 import { currentKey, endSession, onSessionChange } from "./session.js";
@@ -32,6 +34,10 @@ const GROUPS = [
     { name: "recordings", label: "Recordings", icon: "tape", page: Recordings },
     { name: "webhooks", label: "Webhooks", icon: "hook", page: Webhooks },
     { name: "keys", label: "Keys", icon: "key", page: Keys },
+  ],
+  [
+    { name: "organizations", label: "Organizations", icon: "people", page: Organizations, scope: "operator" },
+    { name: "settings", label: "Settings", icon: "sliders", page: Settings, scope: "operator" },
   ],
 ];
 const PAGES = GROUPS.flat();

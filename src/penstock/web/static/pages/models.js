@@ -18,12 +18,18 @@ function priceText({ unit, usd, input_usd: input }) {
   return `${input === undefined ? "" : `${money(input * 1e6)} in, `}${money(usd * 1e6)} out per million tokens`;
 }
 
+// The newest output of the model, or the icon of what it does.
+function Example({ model: { id, example }, task }) {
+  if (!example) return html`<${Icon} name=${TASKS[task].icon} size="26" />`;
+  const url = fileUrl(example.url);
+  if (example.content_type.startsWith("video/")) return html`<video src=${url} preload="metadata" muted aria-label=${`Made by ${id}`}></video>`;
+  return html`<img src=${url} alt=${`Made by ${id}`} loading="lazy" />`;
+}
+
 function Card({ model }) {
   const task = taskOf(model);
   return html`<li class="panel card">
-    <div class=${`card-image ${model.example ? "" : "none"}`}>${model.example && model.example.content_type.startsWith("image/")
-      ? html`<img src=${fileUrl(model.example.url)} alt=${`Made by ${model.id}`} loading="lazy" />` : html`<${Icon}
-          name=${TASKS[task].icon} size="26" />`}</div>
+    <div class="card-image"><${Example} model=${model} task=${task} /></div>
     <div class="stack tight">
       <h2 class="anywhere"><a class="row-link" href=${address(`models/${model.id}`)}>${model.id}</a></h2>
       <p class="small soft clamp">${model.description}</p>
@@ -92,8 +98,8 @@ function ModelPage({ id }) {
         ${model.example && html`<${Panel} title="Made by it"><div class="outputs alone">${model.example.content_type.startsWith("video/")
           ? html`<video src=${fileUrl(model.example.url)} controls aria-label="Newest output"></video>` : html`<img
               src=${fileUrl(model.example.url)} alt="Newest output" />`}</div><//>`}
-        ${model.serving && html`<${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
-            columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>`}
+        <${Panel} title="Served by" about="In the order in which they are tried." flush><${Table} label="Served by"
+            columns=${SERVING} rows=${model.serving.map((row, place) => ({ ...row, place: place + 1 }))} /><//>
         <${Panel} title="Parameters" flush><${Table} label="Parameters" columns=${PARAMETERS} rows=${parameters} /><//>
       </div>
       <aside class="panel" aria-label="Facts"><div class="body"><${Facts} of=${[

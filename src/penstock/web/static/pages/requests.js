@@ -1,8 +1,10 @@
-// The list of requests: filters in the address, live updates.
+// The list of requests: filters in the address, live updates, export as CSV.
 
 import { models, once, useData } from "../data.js";
+import { send, withQuery } from "../gateway.js";
 import { count, duration, money } from "../format.js";
-import { Empty, Head, Loaded, Panel, SelectField, TextField } from "../parts/controls.js";
+import { Empty, Head, Loaded, Panel, Problem, SelectField, TextField } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
 import { KINDS, Status, STATUSES, When } from "../parts/status.js";
 import { Pager, Table, usePages } from "../parts/table.js";
 import { address, replaceQuery } from "../route.js";
@@ -64,9 +66,20 @@ const COLUMNS = [
   { name: "Cost", kind: "number", cell: ({ cost }) => money(cost) },
 ];
 
+// Saves what is filtered. The call needs the key in a header, so that a plain link cannot do it.
+async function saveCsv(values) {
+  const response = await send(withQuery("/v1/requests", { ...values, format: "csv" }));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = `requests-${new Date().toISOString().slice(0, 10)}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
 function List({ query }) {
   const values = asked(query);
   const page = usePages("/v1/requests", { ...values, limit: 25, summary: true }, { every: REFRESH_MS });
+  const [problem, setProblem] = useState(null);
   const seen = useRef(null); // ids of the page before, to mark what is new
   const filtered = NAMES.some((name) => query.get(name));
   const change = (name, value) => {
@@ -78,10 +91,12 @@ function List({ query }) {
   const aside = html`
     ${page.data?.summary && html`<span class="soft figures" id="sum">
         ${count(page.data.summary.count)} requests, ${money(page.data.summary.total_cost)}</span>`}
-`;
+    <button type="button" class="button small" id="csv" onClick=${() => saveCsv(values).then(() => setProblem(null), setProblem)}><${Icon}
+        name="download" />Export CSV</button>`;
   return html`<div class="page">
     <${Head} title="Requests" about="Every call that was made with a key of your organization, the newest first." />
     <${Filters} query=${query} onChange=${change} />
+    <${Problem} problem=${problem} />
     <${Panel} title="Requests" aside=${aside} flush>
       <${Loaded} of=${page}>${(data) => (data.data.length
         ? html`<${Table} label="Requests" columns=${COLUMNS} rows=${data.data} rowKey=${({ id }) => id} rowClass=${fresh} /><${Pager}

@@ -1,0 +1,41 @@
+// The settings in force, and where each of them comes from.
+
+import { useData } from "../data.js";
+import { ask } from "../gateway.js";
+import { Head, Loaded, Panel, Prose } from "../parts/controls.js";
+import { Icon } from "../parts/icons.js";
+import { Table } from "../parts/table.js";
+import { html, useState } from "../view.js";
+
+const ORIGINS = { default: ["Default", ""], file: ["penstock.toml", "accent"], environment: ["Environment", "accent"], "command line": ["Command line", "accent"] };
+function written(value) {
+  if (Array.isArray(value)) return value.join(", ") || "none";
+  if (value === "" || value === null) return "none";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+const COLUMNS = [
+  { name: "Setting", cell: ({ name, variable }) => html`<strong class="medium">${name}</strong>${variable ? html`<br /><code
+      class="small soft">${variable}</code>` : ""}` },
+  { name: "Value", kind: "words", cell: ({ value, is_secret: secret, is_set: set }) => (secret ? html`<span class="soft">
+      ${set ? "set, not shown" : "not set"}</span>` : html`<code>${written(value)}</code>`) },
+  { name: "From", cell: ({ origin }) => { const [words, colour] = ORIGINS[origin] ?? [origin, ""]; return html`<span
+      class=${`chip ${colour}`}>${words}</span>`; } },
+  { name: "Meaning", kind: "words", cell: ({ meaning }) => html`<span class="small"><${Prose} text=${meaning} /></span>` },
+];
+
+export function Settings() {
+  const loaded = useData((signal) => ask("/v1/settings", { signal }));
+  const [words, setWords] = useState("");
+  const [changed, setChanged] = useState(false);
+  const matches = ({ name, meaning, origin }) => `${name} ${meaning}`.toLowerCase().includes(words.toLowerCase()) && (!changed || origin !== "default");
+  return html`<div class="page">
+    <${Head} title="Settings" about="The values in force. They are changed in penstock.toml or in the environment, and take effect at the next start." />
+    <div class="row"><label class="search"><span class="only-heard">Search settings</span><${Icon} name="search" /><input type="search"
+        placeholder="Search settings" value=${words} onInput=${(event) => setWords(event.target.value)} /></label>
+      <label class="check"><input type="checkbox" checked=${changed}
+          onChange=${(event) => setChanged(event.target.checked)} />Only what was changed</label></div>
+    <${Panel} label="Settings" flush><${Loaded} of=${loaded}>${({ data }) => html`<${Table} label="Settings" columns=${COLUMNS}
+        rows=${data.filter(matches)} rowKey=${({ name }) => name} />`}<//><//>
+  </div>`;
+}

@@ -1,0 +1,55 @@
+"""The pages for operators: organizations and their credit, settings, and a check of a provider."""
+
+import pytest
+
+from tests.browser.chromium import Browser, sign_in
+from tests.stories.processes import Serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+
+def test_an_organization_gets_credit_and_a_key(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "organizations")
+    browser.until(lambda: browser.has("tbody tr"), "the first organization is not listed")
+    browser.press("New organization")
+    browser.fill(browser.labelled("Name"), "Northwind")
+    browser.press("Create", "dialog")
+    browser.until(lambda: "Northwind" in browser.text("table"), "the new organization is not listed")
+    [org] = [org for org in served.call("GET", "/v1/orgs").json["data"] if org["name"] == "Northwind"]
+    before = org["available"]
+    browser.click("button.add-credit[aria-label='Add credit to Northwind']")
+    browser.fill(browser.labelled("US dollars"), "12.5")
+    browser.fill(browser.labelled("Note (optional)"), "invoice 7")
+    browser.press("Add", "dialog")
+    browser.until(lambda: not browser.has("dialog"), "the credit is not added")
+    [org] = [org for org in served.call("GET", "/v1/orgs").json["data"] if org["name"] == "Northwind"]
+    assert org["available"] == before + 12.5
+    browser.run("document.querySelector(\"[aria-label='New key for Northwind']\").click()")
+    browser.fill(browser.labelled("Name"), "their first key")
+    browser.press("Create", "dialog")
+    browser.until(lambda: browser.text("dialog pre").startswith("pk_"), "no key is shown")
+    balance = served.call("GET", "/v1/balance", key=browser.text("dialog pre")).json
+    assert balance["available"]["amount"] == org["available"]
+    assert browser.errors() == []
+
+
+def test_settings_show_their_value_and_origin_and_no_secret(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "settings")
+    browser.until(lambda: "poll_seconds_max" in browser.text("table"), "the settings are not listed")
+    browser.click("input[type=checkbox]")
+    browser.until(lambda: "lease_seconds" in browser.text("table"), "a changed setting is not shown")
+    text = browser.text("table")
+    assert "Environment" in text
+    assert "image_wait_seconds" not in text
+
+
+def test_a_provider_is_checked_with_a_real_call(served: Serving, browser: Browser) -> None:
+    sign_in(browser, served.url, served.key, "providers")
+    browser.press("Check Atelier now")
+    browser.until(lambda: "It costs about $" in browser.text("dialog"), "no price is shown before")
+    assert served.call("GET", "/v1/requests").json["data"] == []
+    browser.press("Make the call", "dialog")
+    browser.until(lambda: "It works." in browser.text("main"), "the outcome is not shown")
+    [request] = served.call("GET", "/v1/requests").json["data"]
+    assert request["provider"] == "atelier"
+    assert browser.errors() == []
