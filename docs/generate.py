@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docs import catalogue, toml_schema
 from penstock import errors, settings
+from penstock.api.openai_endpoints import ENDPOINTS
 from tests.test_layout import layers
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +23,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "penstock.schema.json": toml_schema.schema(),
         ROOT / "docs" / "providers.md": catalogue.page(NOTE),
         ROOT / "docs" / "errors.md": errors_page(),
+        ROOT / "docs" / "openai.md": openai_page(),
         ROOT / "docs" / "decisions" / "README.md": decisions_index(),
     }
 
@@ -153,6 +155,30 @@ def meaning(kind: type[errors.Problem]) -> str:
     """What the class says, or its code in plain words where that is all there is to say."""
     said = kind.__dict__.get("__doc__") or kind.code.replace("_", " ").capitalize() + "."
     return " ".join(said.split())
+
+
+# -------------------------------------------------------------------------------------------------------------- OpenAI
+
+
+def openai_page() -> str:
+    """What openai.txt says about differences, and the table of endpoints."""
+    served = {"yes": "**yes**", "partly": "partly", "no": "no"}
+    rows = (
+        (f"`{endpoint.method} {endpoint.path}`".replace("` ", "`"), served[endpoint.served], endpoint.remark)
+        for endpoint in ENDPOINTS
+    )
+    return f"""# OpenAI's clients and API
+
+{NOTE}
+
+{(ROOT / "docs" / "openai.txt").read_text().rstrip()}
+
+## Every endpoint
+
+Paths are below `/compat/v1`. A path that is not served is answered with a 404 that says so.
+
+{table(("OpenAI's endpoint", "served", "remark"), rows)}
+"""
 
 
 # ----------------------------------------------------------------------------------------------------------- decisions

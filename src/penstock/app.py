@@ -46,6 +46,7 @@ from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.server_models import ServerModels
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
 from penstock.webhooks.deliveries import Deliveries
@@ -112,6 +113,7 @@ async def build_gateway(
             stack.push_async_callback(server.close)
         storage = open_storage(settings.media, settings.media_options, settings.data)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
+        upstream = Upstream(http_client, local_servers, settings)
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
@@ -126,7 +128,8 @@ async def build_gateway(
             balances=Balances(store, clock, chat_settlement.catch_up),
             catalog=catalog,
             health=Health(clock),
-            upstream=Upstream(http_client, local_servers, settings),
+            upstream=upstream,
+            server_models=ServerModels(catalog, upstream, clock),
             transfer=Transfer(storage, pool, http_client, settings, unfinished),
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),

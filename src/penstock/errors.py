@@ -129,6 +129,12 @@ class UnsupportedMediaType(InvalidRequest):
     status = 415
 
 
+class UnprocessableRequest(InvalidRequest):
+    """A provider understood the request and found a value in it that it does not take."""
+
+    status = 422
+
+
 class HeadersTooLarge(InvalidRequest):
     status = 431
 

@@ -54,6 +54,10 @@ class Field:
         python_types = frozenset(kind for name in self.types for kind in _PYTHON_TYPES[name])
         object.__setattr__(self, "python_types", python_types)
 
+    @property
+    def takes_integers_only(self) -> bool:
+        return "integer" in self.types and "number" not in self.types
+
 
 Table = Mapping[str, Field]
 
@@ -103,6 +107,10 @@ _OUTPUT = (
     _text("output_format", "File format of the images.", one_of=OUTPUT_FORMATS, default="png", handling="emulated"),
     _integer("output_compression", "Quality of jpeg, webp, avif.", low=1, high=100, default=100, handling="emulated"),
 )
+_STREAM = (
+    Field(name="stream", types=("boolean",), about="Respond with server-sent events; the images are in base64."),
+    _integer("partial_images", "Streams: how many unfinished images at most; none are sent yet.", low=0, high=3),
+)
 _MODEL_EFFORT = (
     _text("thinking", "How much the model thinks.", one_of=_THINKING, handling="converted"),
     _text("thinking_level", "Another name of `thinking`.", one_of=_THINKING, alias_of="thinking"),
@@ -124,6 +132,7 @@ IMAGE = _table(
     _text("quality", "Quality of the image.", one_of=_QUALITIES, default="standard", handling="passthrough"),
     _text("style", "Style of the image.", one_of=("vivid", "natural"), default="vivid", handling="passthrough"),
     *_OUTPUT,
+    *_STREAM,
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
@@ -156,7 +165,8 @@ EDIT = _table(
     *_FRAME,
     _text("quality", "Quality of the image.", one_of=_QUALITIES, default="auto", handling="passthrough"),
     *_OUTPUT,
-    _number("scale_factor", "Upscale models: multiplies each dimension.", low=1, high=16, handling="renamed"),
+    *_STREAM,
+    _number("scale_factor", "Upscale models: multiplies each dimension.", low=0, high=1_000_000, handling="renamed"),
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
@@ -206,6 +216,27 @@ CHAT = _table(
     _text("session_id", "Groups requests in the records.", max_length=256),
 )
 
+RESPONSES = _table(
+    _MODEL,
+    Field(name="input", types=("string", "array"), about="The conversation: a text, or items.", required=True),
+    _text("instructions", "What the model is told before the conversation."),
+    Field(name="stream", types=("boolean",), about="Respond with server-sent events.", default=False),
+    _number("temperature", "Randomness.", low=0, high=2, default=1),
+    _number("top_p", "Nucleus sampling.", low=0, high=1, default=1),
+    _integer("max_output_tokens", "Maximum number of output tokens.", low=1),
+    Field(name="tools", types=("array",), about="Functions, and `image_generation`, which the model may call."),
+    Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one tool."),
+    Field(name="parallel_tool_calls", types=("boolean",), about="Whether several tools may be called at once."),
+    Field(name="text", types=("object",), about="`format`: `text`, `json_object` or `json_schema`."),
+    Field(name="reasoning", types=("object",), about="`effort` is passed on to models that think."),
+    Field(name="include", types=("array",), about="`message.output_text.logprobs` adds log probabilities."),
+    _integer("top_logprobs", "Alternatives per token, with `include`.", low=0, high=20),
+    Field(name="metadata", types=("object",), about="Your own pairs of strings, returned with the response."),
+    Field(name="store", types=("boolean",), about="Accepted; nothing is stored."),
+    _text("user", "Identifier of your end user.", max_length=512),
+    _text("session_id", "Groups requests in the records.", max_length=256),
+)
+
 TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}
 
 # --------------------------------------------------------------------------------------------------------------- checks
@@ -213,9 +244,15 @@ TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "v
 _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"}
 
 
-def check_field(row: Field, value: Any) -> None:
-    """Raise InvalidRequest, with a message that says what is allowed, if the value does not fit the field."""
+def check_field(row: Field, value: Any) -> Any:
+    """Return the value; raise InvalidRequest, with a message that says what is allowed, if it does not fit the field.
+
+    A whole number that was written as `2.0` is returned as an integer where the field takes no other number.
+    """
     kind = type(value)
+    if kind is float and value.is_integer() and row.takes_integers_only:
+        value = int(value)
+        kind = int
     if kind not in row.python_types:
         types = " or ".join(_ARTICLES.get(name, f"a {name}") for name in row.types)
         raise InvalidRequest(f"`{row.name}` must be {types}.", param=row.name)
@@ -226,6 +263,7 @@ def check_field(row: Field, value: Any) -> None:
         _check_text(row, value)
     elif (kind is int or kind is float) and (row.low is not None or row.high is not None):
         _check_range(row, value)
+    return value
 
 
 def _check_text(row: Field, value: str) -> None:
@@ -240,5 +278,11 @@ def _check_range(row: Field, value: float) -> None:
     too_high = row.high is not None and value > row.high
     if too_low or too_high or not value < inf:  # NaN is not, either
         if row.high is None:
-            raise InvalidRequest(f"`{row.name}` must be at least {row.low:g}.", param=row.name)
-        raise InvalidRequest(f"`{row.name}` must be from {row.low:g} to {row.high:g}.", param=row.name)
+            raise InvalidRequest(f"`{row.name}` must be at least {number_text(row.low)}.", param=row.name)
+        limits = f"from {number_text(row.low)} to {number_text(row.high)}"
+        raise InvalidRequest(f"`{row.name}` must be {limits}.", param=row.name)
+
+
+def number_text(number: float | None) -> str:
+    """A number as people write it: `0.5`, `4294967295`."""
+    return str(int(number)) if number is not None and number == int(number) else str(number)

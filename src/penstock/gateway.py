@@ -24,6 +24,7 @@ from penstock.store.probe import WriteProbe
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.server_models import ServerModels
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
 
@@ -53,6 +54,7 @@ class Gateway:
     chat_settlement: ChatSettlement
     recordings: Recordings
     worker_pool: WorkerPool
+    server_models: ServerModels
     write_probe: WriteProbe
     metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began

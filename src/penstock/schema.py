@@ -222,6 +222,15 @@ class AttemptSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str
     outcome: str
     message: str | None = None
+    count: int | None = None  # how many outputs it made
+    upstream_id: str | None = None
+
+
+class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The length and the size of a video, as its object shows them; kept when the rest of its request is purged."""
+
+    seconds: str = ""
+    size: str = ""
 
 
 class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -235,8 +244,10 @@ class GenerationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     upstream_id: str | None = None
     seconds: float | None = None
     attempts: tuple[AttemptSummary, ...] = ()
+    missing: int = 0  # how many of the requested outputs no provider made
     origin: str = "live"  # or recorded, replayed, mocked
     recording_id: str | None = None
+    measures: Measures = Measures()  # of a purged video
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

@@ -34,6 +34,9 @@ PublicUrl = Annotated[
         title="http(s)://host[:port], with a path if needed, or empty",
     ),
 ]
+Origin = Annotated[
+    str, Meta(pattern=r"^(\*|https?://[^\s/?#@,]+)$", title="https://host[:port] without a path, or `*` for all")
+]
 Secret = Annotated[str, Meta(pattern=r"^([\s\S]{32,})?$", title="at least 32 characters long, or empty")]
 
 
@@ -72,6 +75,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "are refused, except health checks. Empty: any host."
         ),
     ] = ()
+    cors_origins: Annotated[
+        tuple[Origin, ...],
+        Meta(
+            description="Origins whose pages may call the API from a browser, such as https://app.example.com; `*`: "
+            "all. Empty: none."
+        ),
+    ] = ()
     connections_per_address: Annotated[
         Count,
         Meta(
@@ -108,6 +118,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     media_retention_max: Annotated[RetentionTime, Meta(description="The longest retention a caller may ask for.")] = (
         "30d"
     )
+    image_response_format: Annotated[
+        Literal["url", "b64_json"],
+        Meta(description="How images are returned to callers who do not say: `url`, or `b64_json` as OpenAI does."),
+    ] = "url"
+    edit_size: Annotated[
+        Literal["1024x1024", "auto"],
+        Meta(description="Size of edits when the caller gives none: `1024x1024`, or `auto` for the input's size."),
+    ] = "1024x1024"
     url_seconds: Annotated[Count, Meta(description="How long the signed URL of an image works.")] = 3600
     payloads: Annotated[
         Literal["none", "media", "all"],

@@ -58,7 +58,7 @@ async def test_lists(open_gateway: OpenGateway) -> None:
         for path in ("/v1/requests", "/v1/keys"):
             for good in (1, 100):
                 assert (await api.call("GET", f"{path}?limit={good}")).status == 200
-            for bad in (0, 101, -1, "x", ""):
+            for bad in (0, 101, -1, "x"):
                 response = await api.call("GET", f"{path}?limit={bad}")
                 assert checked_json("Error", response, 400)["error"]["param"] == "limit"
         for _ in range(21):

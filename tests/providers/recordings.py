@@ -34,9 +34,10 @@ from typing import Any, cast
 import msgspec
 
 from penstock import providers
+from penstock.chat.normalise import rename_finish_reasons
 from penstock.chat.pricing import Usage
 from penstock.chat.request import check_supported, provider_body, read_chat_request
-from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
+from penstock.chat.stream import Relay, StreamBroken
 from penstock.errors import InvalidRequest
 from penstock.fields import TABLES
 from penstock.generations.job import part_sizes

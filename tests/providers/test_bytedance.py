@@ -152,7 +152,7 @@ async def test_videos_that_fail(open_gateway: OpenGateway, fate: object, code: s
          "CONTENT_POLICY_VIOLATION"),
         ({"data": []}, 200, "ALL_PROVIDERS_EXHAUSTED"),
         (trouble("AccountOverdueError"), 403, "ALL_PROVIDERS_EXHAUSTED"),
-        (trouble("ServerOverloaded"), 429, "ALL_PROVIDERS_EXHAUSTED"),
+        (trouble("ServerOverloaded"), 429, "RATE_LIMITED"),
     ],
 )  # fmt: skip
 async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:

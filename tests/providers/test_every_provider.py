@@ -31,7 +31,16 @@ from tests.providers.recordings import (
 )
 
 # Fields that steer the gateway; no provider hears of them.
-OURS = {"webhook_url", "media_retention", "idempotency_key", "metadata", "session_id", "model"}
+OURS = {
+    "webhook_url",
+    "media_retention",
+    "idempotency_key",
+    "metadata",
+    "session_id",
+    "model",
+    "stream",
+    "partial_images",
+}
 FRAME = {"size", "aspect_ratio", "resolution"}
 # None of them has a provider's price list.
 OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm", "llamacpp"}
@@ -158,7 +167,7 @@ def test_jobs_can_be_followed(option: Candidate) -> None:
 @every_provider
 def test_models_are_named(provider: Provider) -> None:
     # Videos may have an endpoint for each mode, and for each number of images.
-    ids = [(model.id, model.op.task, modes(model), model.op.send) for model in provider.models]
+    ids = [(model.id, model.op.task, modes(model), model.op.send, model.upstream) for model in provider.models]
     assert sorted(ids) == sorted(set(ids))
     for model in provider.models:
         assert model.upstream != "*" or (model.op.task == "chat" and "{model}" not in model.op.send)

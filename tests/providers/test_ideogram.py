@@ -52,7 +52,7 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
     ideogram.unsafe.extend([True, False])
     async with gateway_for(open_gateway, "ideogram", ideogram) as running:
         record = await create_image(running, model="ideogram-v3", n=2)
-        assert (record["status"], str(record["cost"])) == ("completed", "0.06"), "one was delivered"
+        assert (record["status"], str(record["cost"])) == ("completed", "0.12"), "the other one was asked for again"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def test_some_of_them_unsafe(open_gateway: OpenGateway) -> None:
         ({"data": [{"is_image_safe": False, "url": ""}]}, 200, "CONTENT_POLICY_VIOLATION"),
         ({"data": []}, 200, "ALL_PROVIDERS_EXHAUSTED"),
         ({"error": "Invalid API key"}, 401, "ALL_PROVIDERS_EXHAUSTED"),
-        ({"error": "Too many requests in flight."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"error": "Too many requests in flight."}, 429, "RATE_LIMITED"),
     ],
 )
 async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:

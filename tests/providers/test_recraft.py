@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI
 
-from penstock.errors import InvalidRequest
 from tests.fake_providers.recraft import Recraft
 from tests.fake_providers.scripted import KEY, png
 from tests.fake_providers.server import responds, serve_in_thread
@@ -83,18 +82,18 @@ async def test_upscaling(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "recraft", recraft, "/v1") as running:
         record = await edit_image(running, model="recraft-crisp-upscale")
         assert (record["status"], str(record["cost"])) == ("completed", "0.004")
-        with pytest.raises(InvalidRequest, match="`scale_factor` is not supported"):
-            await edit_image(running, model="recraft-creative-upscale", scale_factor=2)
-    assert recraft.received("tool")[0].fields == {"file": png(64, 48)}
+        record = await edit_image(running, model="recraft-creative-upscale", scale_factor=2)
+        assert record["status"] == "completed", "it has a factor of its own"
+    assert recraft.received("tool")[1].fields == {"file": png(64, 48)}
 
 
 @pytest.mark.parametrize(
     ("response", "status", "code"),
     [
         ({"code": "invalid_request", "message": "Rejected by content policy."}, 400, "CONTENT_POLICY_VIOLATION"),
-        ({"code": "invalid_request", "message": "size is not supported"}, 400, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"code": "invalid_request", "message": "size is not supported"}, 400, "INVALID_REQUEST"),
         ({"created": 1, "credits": 35, "data": []}, 200, "ALL_PROVIDERS_EXHAUSTED"),
-        ({"code": "too_many_requests", "message": "Slow down."}, 429, "ALL_PROVIDERS_EXHAUSTED"),
+        ({"code": "too_many_requests", "message": "Slow down."}, 429, "RATE_LIMITED"),
         ({"code": "internal", "message": "Broken."}, 500, "ALL_PROVIDERS_EXHAUSTED"),
     ],
 )

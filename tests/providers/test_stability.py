@@ -73,7 +73,7 @@ async def test_a_filtered_result_of_a_job(open_gateway: OpenGateway) -> None:
         (FILTERED, 200, "CONTENT_POLICY_VIOLATION"),
         ({"id": "a1", "name": "payment_required", "errors": ["No credits."]}, 402, "UPSTREAM_ERROR"),
         ({"finish_reason": "SUCCESS", "seed": 1}, 200, "UPSTREAM_ERROR"),
-        ({"id": "a1", "name": "rate_limit_exceeded", "errors": ["Slow down."]}, 429, "UPSTREAM_ERROR"),
+        ({"id": "a1", "name": "rate_limit_exceeded", "errors": ["Slow down."]}, 429, "RATE_LIMITED"),
     ],
 )
 async def test_images_that_fail(open_gateway: OpenGateway, response: object, status: int, code: str) -> None:

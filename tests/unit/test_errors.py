@@ -21,6 +21,7 @@ TABLE = """
     CONFLICT                  409  invalid_request_error
     PAYLOAD_TOO_LARGE         413  invalid_request_error
     STORAGE_QUOTA_EXCEEDED    413  insufficient_quota
+    UNPROCESSABLE_REQUEST     422  invalid_request_error
     UNSUPPORTED_MEDIA_TYPE    415  invalid_request_error
     HEADERS_TOO_LARGE         431  invalid_request_error
     RATE_LIMITED              429  rate_limit_error

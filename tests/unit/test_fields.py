@@ -18,7 +18,7 @@ def row(*types: str, **limits: Any) -> Field:
     ("kind", "allowed", "others"),
     [
         ("string", ["", "a"], [1, 1.5, True, [], {}, FILE]),
-        ("integer", [0, -1, 10**30], ["1", 1.0, True, [], {}]),
+        ("integer", [0, -1, 10**30], ["1", 1.5, True, [], {}]),
         ("number", [0, 1.5, -2], ["1", True, [], {}]),
         ("boolean", [True, False], ["true", 1, 0, []]),
         ("object", [{}, {"a": 1}], ["{}", [], 1]),
@@ -198,6 +198,7 @@ def test_fields_are_as_the_interface_says() -> None:
 
 
 EXTENSIONS = {"session_id", "webhook_url", "media_retention", "aspect_ratio", "resolution", "thinking_level"}
+EXTENSIONS |= {"stream", "partial_images"}
 
 
 @pytest.mark.parametrize("task", INTERFACE)

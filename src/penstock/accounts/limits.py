@@ -11,7 +11,6 @@ _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _MAX_SHOWN = 10
 _CONCURRENCY_RETRY_SECONDS = 1
-_MAX_RETRY_SECONDS = 120
 
 
 async def check_limits(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int) -> None:
@@ -59,8 +58,11 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
         (caller.nanos_per_month, row["this_month"], "month", month_start_ms(month_ms + 32 * _DAY_MS)),
     ):
         if limit is not None and spent + row["held"] + hold > limit:
-            message = f"This key is limited to {dollars(Nanos(limit))} USD per {span}."
-            raise _rate_limited(message, min((until_ms - now_ms) // 1000, _MAX_RETRY_SECONDS))
+            seconds_left = -(-(until_ms - now_ms) // 1000)
+            end = datetime.fromtimestamp(until_ms // 1000, UTC)
+            rule = f"This key is limited to {dollars(Nanos(limit))} USD per {span}"
+            message = f"{rule}; the {span} ends at {end:%Y-%m-%dT%H:%M:%SZ}."
+            raise RateLimited(message, headers={"retry-after": str(seconds_left)}, should_retry=False)
 
 
 def day_start_ms(now_ms: int) -> int:

@@ -246,11 +246,18 @@ class Requests:
         self._catch_up = catch_up
 
     async def reject(
-        self, call: Call, problem: Problem, model: str | None, modality: str | None = None, kind: str | None = None
+        self,
+        call: Call,
+        problem: Problem,
+        model: str | None,
+        modality: str | None = None,
+        kind: str | None = None,
+        response_bytes: int | None = None,
     ) -> None:
         """Record a call that was refused before any provider was called."""
         duration_ms = int((self._clock.monotonic() - call.started) * 1000)
         end = RequestEnd("rejected", duration_ms=duration_ms, error_code=problem.code, error_message=problem.message)
+        end = msgspec.structs.replace(end, response_bytes=response_bytes)
         row = {
             **_call_columns(call),
             **end.columns(),

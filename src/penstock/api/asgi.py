@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import structlog
 
 from penstock.accounts.key_records import SCOPES
@@ -23,6 +24,7 @@ from penstock.api.body import (
     has_body,
     read_body,
 )
+from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
@@ -40,6 +42,7 @@ log = structlog.get_logger("penstock.api")
 
 _ANONYMOUS = Caller(org_id="", key_id="")
 _NO_QUERY: Mapping[str, str] = {}
+_NO_HEADERS: Mapping[str, str] = {}
 _HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _MODEL_CHARS = 256
 
@@ -47,7 +50,10 @@ _MODEL_CHARS = 256
 class CallState:
     """What is known about a call so far, so that an error at any point can be answered and recorded."""
 
-    __slots__ = ("at_ms", "call", "caller", "headers", "id", "query", "reached", "route", "started", "unread", "values")
+    __slots__ = (
+        "at_ms", "call", "caller", "headers", "headers_out", "id", "query", "reached", "route", "started", "unread",
+        "values",
+    )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
         self.at_ms: int = gateway.clock.now_ms()
@@ -58,6 +64,7 @@ class CallState:
         self.headers = headers
         self.unread = has_body(headers)  # a body was announced, and not all of it has been read
         self.query = _NO_QUERY
+        self.headers_out: Mapping[str, str] = _NO_HEADERS  # of whatever response there will be
         self.caller: Caller | None = None
         self.call: Call | None = None
         self.reached = False  # the endpoint was called
@@ -73,6 +80,7 @@ class AsgiApp:
         self._budget = BodyBudget(gateway.settings)
         self._rates = CallRates(gateway.clock)
         self._hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
+        self._cors = Cors(gateway.settings.cors_origins) if gateway.settings.cors_origins else None
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -108,6 +116,7 @@ class AsgiApp:
             response = self._fail(state, failure)
             body = responses.encode_body(response)
         is_head = scope["method"] == "HEAD"
+        response = self._with_headers(state, response)
         try:
             await responses.send_response(
                 state.id, response, body, is_head=is_head, unread=state.unread, receive=receive, send=send
@@ -118,6 +127,13 @@ class AsgiApp:
             seconds = self._gateway.clock.monotonic() - state.started
             self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
 
+    def _with_headers(self, state: CallState, response: Response) -> Response:
+        """The response with what every response to this caller has: what is left of its limit, and leave for its page
+        to read it.
+        """
+        more = {**state.headers_out, **self._cors.headers(state.headers)} if self._cors else state.headers_out
+        return msgspec.structs.replace(response, headers={**more, **response.headers}) if more else response
+
     async def _respond(self, state: CallState, scope: Mapping[str, Any], receive: Receive) -> Response:
         """Check the call, read its body and run its endpoint."""
         route = state.route
@@ -125,16 +141,19 @@ class AsgiApp:
         check_headers(scope["headers"], headers)
         if self._hosts and route.path not in HEALTH_PATHS and _host_name(headers["host"]) not in self._hosts:
             raise InvalidRequest("This gateway is not served under the name in the Host header.")
+        if self._cors and (preflight := self._cors.preflight(scope["method"], headers)):
+            return preflight
         if self._gateway.draining and route.drains:
             raise Unavailable("This process is shutting down.")
         state.caller = await self._caller(route, headers, scope.get("client"))
-        if state.caller.requests_per_minute is not None and route.takes_work:
-            self._rates.count_call(state.caller)
+        limit = state.caller.requests_per_minute
+        if limit is not None and route.takes_work:
+            state.headers_out = self._rates.count_call(state.caller, limit)
         if scope["query_string"]:
             state.query = query.parse(scope["query_string"])
+            query.read(route.query, state.query)
             if route.refuses_unknown_query:
                 query.check_names(route.query, state.query)
-            query.read(route.query, state.query)
         if scope.get("extensions") is BODY_ARRIVED:
             body = await read_body(route.takes, headers, receive, self._limits, has_arrived=True)
         else:
@@ -184,11 +203,12 @@ class AsgiApp:
         route = state.route
         if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
+        response = problems.problem_response(problem, generation=route.generation, reached=state.reached)
         if route.generation and state.caller is not None and problems.is_refusal(problem):
-            await self._record(state, state.caller, problem)
-        return problems.problem_response(problem, generation=route.generation, reached=state.reached)
+            await self._record(state, state.caller, problem, len(responses.encode_body(response)))
+        return response
 
-    async def _record(self, state: CallState, caller: Caller, problem: Problem) -> None:
+    async def _record(self, state: CallState, caller: Caller, problem: Problem, response_bytes: int) -> None:
         """Write a request record with status `rejected`."""
         call = state.call or self._call(state, caller, NO_BODY, "http")
         if call.dry_run:
@@ -199,7 +219,9 @@ class AsgiApp:
                 log.warning("refusals of this key are not recorded for a minute", key_id=caller.key_id)
             return
         try:
-            await self._gateway.requests.reject(call, problem, _model(call), state.route.modality, state.route.kind)
+            await self._gateway.requests.reject(
+                call, problem, _model(call), state.route.modality, state.route.kind, response_bytes=response_bytes
+            )
         except Exception as failure:  # the caller gets its response even if the record cannot be written
             log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
 

@@ -10,6 +10,14 @@ from penstock.gateway import Gateway
 from penstock.generations import retrieve
 from penstock.schema import Call, Response
 
+CONTENT_QUERY = (
+    Query(
+        name="variant",
+        one_of=("video", "thumbnail", "spritesheet"),
+        default="video",
+        about="The video itself, one of its frames (WebP), or a sheet of frames (JPEG).",
+    ),
+)
 FILE_QUERY = (
     Query(name="exp", required=True, about="When the URL expires, in Unix time."),
     Query(name="sig", required=True, about="Signature that the gateway put into the URL."),
@@ -23,7 +31,9 @@ async def download_file(gateway: Gateway, call: Call) -> Response:
 
 
 async def download_video(gateway: Gateway, call: Call) -> Response:
-    """Send the first output of a video, or the range of it that was asked for."""
+    """Send the first output of a video, or the range of it that was asked for, or an image made from it."""
+    if call.query.get("variant") in ("thumbnail", "spritesheet"):
+        return await retrieve.video_preview(gateway, call, call.query["variant"])
     return await _read_first_chunk(await retrieve.video_content(gateway, call))
 
 

@@ -26,17 +26,20 @@ MODELS_QUERY = (
 
 async def list_models(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODELS_QUERY, call.query)
+    of_servers = await gateway.server_models.describe_all(asked["schema"])
     # All callers but those with a list of models get the same, and writing the schemas takes many milliseconds.
     if call.caller.models is None and not asked["details"]:
-        return Response(body=await asyncio.to_thread(_encoded_list, gateway.catalog, asked["schema"]))
+        encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, asked["schema"])
+        together = b",".join([*encoded, *(encode(model) for model in of_servers)])
+        return Response(body=b'{"object":"list","data":[%b]}' % together)
     listed = await asyncio.to_thread(_list, gateway.catalog, asked["schema"])
-    models = [model for model in listed if call.caller.may_use(model["id"])]
+    models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
     return Response(json={"object": "list", "data": await _detailed(gateway, call, models, asked["details"])})
 
 
 @lru_cache(maxsize=2)
-def _encoded_list(catalog: Catalog, schema: bool) -> bytes:
-    return encode({"object": "list", "data": _list(catalog, schema)})
+def _encoded_models(catalog: Catalog, schema: bool) -> list[bytes]:
+    return [encode(model) for model in _list(catalog, schema)]
 
 
 @lru_cache(maxsize=2)
@@ -46,7 +49,7 @@ def _list(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODELS_QUERY, call.query)
-    described = gateway.catalog.describe(call.path["model"], asked["schema"])
+    described = await gateway.server_models.describe(call.path["model"], asked["schema"])
     return Response(json=(await _detailed(gateway, call, [described], asked["details"]))[0])
 
 

@@ -11,6 +11,7 @@ from penstock.api.route import Query
 from penstock.errors import InvalidRequest
 
 _MAX_BYTES = 8192
+_AZURE_VERSION = "api-version"  # which clients that are set up for Azure add to every call
 _MAX_PARAMETERS = 64
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _BOOLEANS = {"true": True, "false": False}
@@ -43,15 +44,15 @@ def parse(query: bytes) -> dict[str, str]:
 
 
 def read(rows: Sequence[Query], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a value for each row: what the caller sent, checked, or the default. Other parameters are ignored."""
-    return {row.name: _value(row, query[row.name]) if row.name in query else row.default for row in rows}
+    """Return a value for each row: what the caller sent, checked, or the default. An empty value is the default."""
+    return {row.name: _value(row, query[row.name]) if query.get(row.name) else row.default for row in rows}
 
 
 def check_names(rows: Sequence[Query], query: Mapping[str, str]) -> None:
     """Raise InvalidRequest for a parameter that no row describes."""
     names = [row.name for row in rows]
     for name in query:
-        if name not in names:
+        if name not in names and name != _AZURE_VERSION:
             allowed = f"allowed are {_quoted(names)}" if names else "this path takes none"
             raise InvalidRequest(f"`{name[:64]}` is not a query parameter here; {allowed}.", param=name[:64])
 
@@ -74,8 +75,6 @@ def _value(row: Query, text: str) -> Any:
         return _milliseconds(row, text)
     if row.one_of and text not in row.one_of:
         raise InvalidRequest(f"`{row.name}` must be one of {_quoted(row.one_of)}.", param=row.name)
-    if not text:
-        raise InvalidRequest(f"`{row.name}` must not be empty.", param=row.name)
     return text
 
 

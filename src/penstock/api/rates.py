@@ -40,24 +40,23 @@ class CallRates:
         self._bad_keys = MinuteCounts(clock)
         self._refusals = MinuteCounts(clock)
 
-    def count_call(self, caller: Caller) -> None:
-        """Count a call of a key with a limit; raise RateLimited if it is one too many, whatever becomes of it.
+    def count_call(self, caller: Caller, limit: int) -> dict[str, str]:
+        """Count a call of a key with a limit, whatever becomes of it; return the headers that say what is left.
 
-        The store counts accepted requests as well, because other processes share the limit.
+        Raises RateLimited if it is one too many. The store counts accepted requests as well, because other processes
+        share the limit.
         """
-        limit = caller.requests_per_minute
-        if limit is not None and self._calls.add(caller.key_id) > limit:
-            left = self._calls.seconds_left
-            raise RateLimited(
-                f"This key is limited to {limit} requests per minute.",
-                headers={
-                    "retry-after": str(left),
-                    "x-ratelimit-limit-requests": str(limit),
-                    "x-ratelimit-remaining-requests": "0",
-                    "x-ratelimit-reset-requests": f"{left}s",
-                },
-                should_retry=True,
-            )
+        count = self._calls.add(caller.key_id)
+        left = self._calls.seconds_left
+        headers = {
+            "x-ratelimit-limit-requests": str(limit),
+            "x-ratelimit-remaining-requests": str(max(0, limit - count)),
+            "x-ratelimit-reset-requests": f"{left}s",
+        }
+        if count > limit:
+            message = f"This key is limited to {limit} requests per minute."
+            raise RateLimited(message, headers={"retry-after": str(left), **headers}, should_retry=True)
+        return headers
 
     def count_bad_key(self, address: str) -> None:
         """Count a call that was not authenticated; raise RateLimited after too many from one address."""

@@ -96,7 +96,7 @@ _CHOICE: Schema = {
         {"type": "null"},
     ]
 }
-_STOPS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1, "maxItems": 4}, {"type": "null"}]}
+_STOPS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "maxItems": 4}, {"type": "null"}]}
 
 # Fields whose values have parts.
 _NESTED: Mapping[str, Schema] = {

@@ -40,7 +40,10 @@ _EXECUTION = {
     "executed_model": TEXT,
     "cost_currency": TEXT,
 }
-_ATTEMPT = closed_object({"provider": TEXT, "model": TEXT, "outcome": TEXT}, optional={"message": TEXT})
+_ATTEMPT = closed_object(
+    {"provider": TEXT, "model": TEXT, "outcome": TEXT},
+    optional={"message": TEXT, "count": INTEGER, "upstream_id": TEXT},
+)
 _IMAGE = closed_object({}, optional={"url": TEXT, "b64_json": TEXT, "revised_prompt": TEXT})
 _IMAGE_RESULT = closed_object(
     {
@@ -49,7 +52,10 @@ _IMAGE_RESULT = closed_object(
         "size": SIZE,
         "output_format": one_of(*OUTPUT_FORMATS),
         "data": array(_IMAGE),
-        "metadata": closed_object({**_EXECUTION, "cost": MONEY}, optional={"attempts": array(_ATTEMPT)}),
+        "metadata": closed_object(
+            {**_EXECUTION, "cost": MONEY},
+            optional={"attempts": array(_ATTEMPT), "missing": INTEGER, "url_expires_at": MOMENT},
+        ),
     }
 )
 _IMAGE_STATUS = closed_object(
@@ -57,7 +63,7 @@ _IMAGE_STATUS = closed_object(
     optional={"error": closed_object({"code": TEXT, "message": TEXT})},
 )
 _VIDEO_OUTPUT = closed_object({"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER})
-_VIDEO_METADATA = open_object(_EXECUTION, optional={"cost": MONEY, "cost_estimate": MONEY})
+_VIDEO_METADATA = open_object(_EXECUTION, optional={"cost": MONEY, "cost_estimate": MONEY, "missing": INTEGER})
 _VIDEO_CREATED = {
     "id": TEXT,
     "object": always("video"),
@@ -110,6 +116,22 @@ _COMPLETION = open_object(
         "choices": array(open_object({"index": INTEGER, "message": open_object({"role": always("assistant")})})),
     },
     optional={"usage": open_object({"prompt_tokens": INTEGER, "completion_tokens": INTEGER, "total_tokens": INTEGER})},
+)
+
+_RESPONSE = open_object(
+    {
+        "id": TEXT,
+        "object": always("response"),
+        "created_at": MOMENT,
+        "status": one_of("completed", "incomplete", "failed", "in_progress"),
+        "model": TEXT,
+        "output": array(
+            open_object({"id": TEXT, "type": one_of("message", "reasoning", "function_call", "image_generation_call")})
+        ),
+        "usage": or_null(
+            open_object({"input_tokens": INTEGER, "output_tokens": INTEGER, "total_tokens": INTEGER, "cost": MONEY})
+        ),
+    }
 )
 
 # -------------------------------------------------------------------------------------------------------------- models
@@ -176,8 +198,10 @@ SCHEMAS: Mapping[str, Schema] = {
             "has_more": FLAG,
         }
     ),
+    "VideoDeleted": closed_object({"id": TEXT, "object": always("video.deleted"), "deleted": FLAG}),
     "Estimate": _ESTIMATE,
     "ChatCompletion": _COMPLETION,
+    "ModelResponse": _RESPONSE,
     "Model": _MODEL,
     "ModelList": list_of("Model", pages=False),
     **ACCOUNT_SCHEMAS,

@@ -70,11 +70,13 @@ class Route:
 
     @property
     def refuses_unknown_query(self) -> bool:
-        """Whether an unknown query parameter is an error. To the compatible API, clients may add their own.
+        """Whether an unknown query parameter is an error: it may be a misspelt one that matters, such as `dryRun`. To
+        other paths of the compatible API, clients may add their own.
 
         OPTIONS and methods that the path does not have take no parameters, and get the same response with any.
         """
-        return self.path.startswith("/v1/") and self.method != "OPTIONS" and self.takes != "unread"
+        is_strict = self.path.startswith(("/v1/", "/compat/v1/videos")) or self.generation
+        return is_strict and self.method != "OPTIONS" and self.takes != "unread"
 
     @property
     def needs_key(self) -> bool:

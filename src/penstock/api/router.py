@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NoReturn
 from urllib.parse import unquote
 
+from penstock.api.openai_endpoints import explain_missing, is_known_and_not_served
 from penstock.api.route import Access, Route
 from penstock.errors import MethodNotAllowed, NotFound
 from penstock.gateway import Gateway
@@ -18,7 +19,7 @@ _PARAMETER = re.compile(r"{(\w+)(:path)?}")
 
 
 async def _unknown(gateway: Gateway, call: Call) -> NoReturn:
-    raise NotFound("There is nothing at this path.")
+    raise NotFound(explain_missing(call.path.get("path", ""), call.base_url))
 
 
 UNKNOWN = Route(_ANY, "unknown", _unknown, "Unknown path", access="open", takes="unread")
@@ -49,11 +50,12 @@ class Router:
         return methods.get(method) or methods[_ANY], values
 
     def _search(self, path: str) -> tuple[Methods, Mapping[str, str]]:
-        for pattern, methods in self._patterns:
-            match = pattern.fullmatch(path)
-            if match:
-                return _decode_values(match.groupdict(), methods)
-        return _UNKNOWN, _NO_VALUES
+        if not is_known_and_not_served(path):
+            for pattern, methods in self._patterns:
+                match = pattern.fullmatch(path)
+                if match:
+                    return _decode_values(match.groupdict(), methods)
+        return _UNKNOWN, {"path": path}
 
 
 def _pattern(path: str) -> re.Pattern[str]:
@@ -62,7 +64,7 @@ def _pattern(path: str) -> re.Pattern[str]:
     end = 0
     for match in _PARAMETER.finditer(path):
         name, takes_slashes = match.groups()
-        expression += re.escape(path[end : match.start()]) + f"(?P<{name}>{'.*' if takes_slashes else '[^/]+'})"
+        expression += re.escape(path[end : match.start()]) + f"(?P<{name}>{'.+' if takes_slashes else '[^/]+'})"
         end = match.end()
     return re.compile(expression + re.escape(path[end:]))
 

@@ -32,8 +32,8 @@ from penstock.api.requests import REQUESTS_QUERY
 from penstock.api.route import Route
 from penstock.api.usage import FAILURES_QUERY, USAGE_QUERY
 from penstock.api.webhooks import MESSAGES_QUERY, ROTATE_FIELDS, TRIAL_FIELDS
-from penstock.chat import endpoint
-from penstock.fields import CHAT, EDIT, IMAGE, VIDEO
+from penstock.chat import endpoint, responses
+from penstock.fields import CHAT, EDIT, IMAGE, RESPONSES, VIDEO
 from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
@@ -64,10 +64,15 @@ ROUTES: tuple[Route, ...] = (
           modality="video", kind="video", generation=True, drains=True),
     Route("GET", "/compat/v1/videos", list_videos, "List videos", query=VIDEOS_QUERY, gives="VideoList"),
     Route("GET", "/compat/v1/videos/{id}", retrieve.video, "Retrieve a video", gives="Video"),
-    Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video", gives="file"),
-    Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204),
+    Route("GET", "/compat/v1/videos/{id}/content", files.download_video, "Download a video",
+          query=files.CONTENT_QUERY, gives="file"),
+    Route("DELETE", "/compat/v1/videos/{id}", cancel_video, "Cancel a video", status=204,
+          also=((200, "VideoDeleted"),)),
     Route("POST", "/compat/v1/chat/completions", endpoint.complete, "Complete a chat", takes="json", fields=CHAT,
           query=DRY_RUN, gives="ChatCompletion", also=((200, "Estimate"),), kind="chat", generation=True, drains=True),
+    Route("POST", "/compat/v1/responses", responses.create_response, "Create a response", takes="json",
+          fields=RESPONSES, query=DRY_RUN, gives="ModelResponse", also=((200, "Estimate"),), kind="chat",
+          generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
           query=MODELS_QUERY, gives="Model"),

@@ -1,12 +1,13 @@
 """Atelier: the built-in provider, whose images, videos and chat are rendered on this machine, without a key."""
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from penstock.atelier import server
-from penstock.providers.convert import first_image, pixels, seconds_between
+from penstock.providers.convert import each_image, first_image, pixels, seconds_between
 from penstock.providers.openai_compatible import CHAT
 from penstock.providers.spec import (
     File,
@@ -23,7 +24,6 @@ from penstock.providers.spec import (
     ignored,
     passthrough,
 )
-from penstock.values import InputImage
 
 
 def read_images(reply: Reply) -> Result:
@@ -51,8 +51,7 @@ def error_text(reply: Reply) -> str | None:
     return str(msgspec.msgpack.decode(reply.body)["message"])
 
 
-def _data(image: InputImage) -> bytes:
-    return image.data
+_data = attrgetter("data")
 
 
 def _without_images(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -90,9 +89,7 @@ RETOUCH = replace(
     params=complete_table(
         "edit",
         *_DRAWN,
-        converted(
-            "images", to="images", convert=lambda inputs: [image.data for image in inputs], required=True, max_items=8
-        ),
+        converted("images", to="images", convert=each_image(_data), required=True, max_items=8),
         converted("mask", to="mask", convert=_data),
     ),
 )
@@ -102,9 +99,7 @@ ENLARGE = replace(
     send="POST /enlarge",
     params=complete_table(
         "upscale",
-        converted(
-            "images", to="images", convert=lambda inputs: [image.data for image in inputs], required=True, max_items=1
-        ),
+        converted("images", to="images", convert=each_image(_data), required=True, max_items=1),
         passthrough("scale_factor", low=1, high=8, default=2),
         _N,
         *ignored("mask"),
@@ -139,7 +134,12 @@ ECHO = replace(
     safe_to_resubmit=True,
     takes_extras=False,
     max_body_bytes=64 * 1024,
-    params=(converted("messages", to="messages", convert=_without_images),),
+    params=(
+        converted("messages", to="messages", convert=_without_images),
+        passthrough("response_format", one_of=("text", "json_object", "json_schema")),
+        *(passthrough(name) for name in ("max_completion_tokens", "n")),
+        *ignored("parallel_tool_calls", "store", "metadata", "reasoning_effort", "verbosity", "prompt_cache_key"),
+    ),
 )
 _NOTE = "The gateway's own price, so that costs show before another provider is set up."
 _IMAGE_PRICE = (Price(unit="image", usd="0.001", note=_NOTE),)

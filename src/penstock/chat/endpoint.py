@@ -9,17 +9,13 @@ from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
 from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
 from penstock.accounts.requests import RequestEnd
+from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
+from penstock.chat.mock import route_chat, with_replay_header
+from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
 from penstock.chat.pricing import Usage, actual_cost, cost_lines, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
-from penstock.chat.stream import (
-    CallerTooSlow,
-    ProviderTooSlow,
-    Relay,
-    StreamBroken,
-    WaitingTimes,
-    rename_finish_reasons,
-)
+from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -38,24 +34,21 @@ _IDLE_SECONDS = 60.0
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _MAX_MESSAGE_CHARS = 1000
+_CHAT_FORM = ChatForm()
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
 
 
-class _Completion(msgspec.Struct):
-    choices: list[msgspec.Raw] = []
-    usage: Usage | None = None
-    error: msgspec.Raw = msgspec.Raw(b"null")
+_decode_completion = msgspec.json.Decoder(Completion).decode
 
 
-_decode_completion = msgspec.json.Decoder(_Completion).decode
-
-
-async def complete(gateway: Gateway, call: Call) -> Response:
-    """Return the response of the first provider that answers, or a stream of it; raise the problem if none does."""
+async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM) -> Response:
+    """Return the response of the first provider that answers, or a stream of it, in this form; raise the problem if
+    none does.
+    """
     chat = read_chat_request(call, gateway.settings)
     if call.caller.models is not None:
         check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
-    route = gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy)
+    chat, route, replay = route_chat(gateway, call, chat)
     values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
     request = Request(task="chat", model=chat.model, values=values)
     route = capable_route(route, request, lambda model, _: check_supported(chat, model))
@@ -67,9 +60,9 @@ async def complete(gateway: Gateway, call: Call) -> Response:
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
-    reserved = _ReservedCall(gateway, chat, reservation)
+    reserved = _ReservedCall(gateway, chat, reservation, form)
     try:
-        return await _forward(reserved, route)
+        return with_replay_header(await _forward(reserved, route), replay)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
         raise
     except Problem as problem:
@@ -88,6 +81,7 @@ class _ReservedCall:
     gateway: Gateway
     chat: ChatRequest
     reservation: Reservation
+    form: ResponseForm
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
     losses: list[Nanos] = field(default_factory=list)  # what providers bill for responses that cannot be used
 
@@ -177,7 +171,7 @@ async def _forward(reserved: _ReservedCall, route: Route) -> Response:
         else:
             health.record_success(candidate.provider.slug, candidate.model.upstream)
             return response
-    raise error_for(failures, forced=route.forced)
+    raise error_for(failures, forced=route.forced, is_only=len(route.candidates) == 1)
 
 
 async def _forward_to(reserved: _ReservedCall, candidate: Candidate) -> Response:
@@ -229,7 +223,7 @@ def _finish_reasons(candidate: Candidate) -> Mapping[bytes, bytes]:
 
 
 async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Response:
-    """Send the call and return the provider's body unchanged, except for its own finish reasons."""
+    """Send the call and return the provider's body unchanged, unless it has not the documented shape."""
     gateway = reserved.gateway
     chat = reserved.chat
     provider = candidate.provider
@@ -250,8 +244,13 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
             reserved.losses.append(actual_cost(candidate.model, usage))
         raise AttemptFailed(provider.slug, "unreadable", f"{provider.name} returned a response without choices.")
     if usage is None:
-        usage = estimated_usage(chat, output_bytes=sum(len(bytes(choice)) for choice in completion.choices))
-    body = rename_finish_reasons(reply.body, _finish_reasons(candidate))
+        usage = estimated_usage(chat, output_bytes=len(reply.body))
+    body = reply.body
+    if not completion.is_documented:
+        body = rename_finish_reasons(body, _finish_reasons(candidate))
+        if not _decode_completion(body).is_documented:
+            body = repaired_completion(body, chat.model, usage, gateway.clock.now_ms() // 1000)
+    body = reserved.form.whole(body, usage, actual_cost(candidate.model, usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body)
 
@@ -266,7 +265,12 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
     """
     gateway = reserved.gateway
     provider = candidate.provider
-    relay = Relay(keeps_usage=reserved.chat.wants_usage, finish_reasons=_finish_reasons(candidate))
+    relay = Relay(
+        keeps_usage=reserved.chat.wants_usage,
+        model=reserved.chat.model,
+        prompt_tokens=estimated_usage(reserved.chat).input,
+        finish_reasons=_finish_reasons(candidate),
+    )
     times = WaitingTimes(gateway.clock, gateway.settings.stream_seconds)
     source = await gateway.upstream.stream_chat(
         candidate,
@@ -311,30 +315,32 @@ async def _relay_events(
     pays for what was sent.
     """
     relay = stream.relay
+    form = reserved.form
     problem: Problem | None = _caller_disconnected()
-    stored = bytearray(first) if reserved.stores_payload else None
+    sent = SentBytes(stores=reserved.stores_payload)
     try:
         try:
-            yield first
+            yield sent.count(form.feed(first))
             stream.times.end_wait_for_caller()
             with reserved.gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
                 async for data in stream.source:
                     stream.times.end_wait_for_provider()
-                    if events := relay.feed(data):
-                        if stored is not None:
-                            stored += events
-                        yield events
+                    if (events := relay.feed(data)) and (shown := form.feed(events)):
+                        yield sent.count(shown)
                         stream.times.end_wait_for_caller()
                     if relay.done:
                         break
             if not relay.done:
                 raise StreamBroken("ended its stream without [DONE]")
             problem = None
+            usage = _stream_usage(reserved.chat, relay)
+            if last := form.finish(usage, actual_cost(candidate.model, usage)):
+                yield sent.count(last)
         except (StreamBroken, MaybeSent, NotSent, ProviderTooSlow, CallerTooSlow, ProcessStopped) as error:
             problem = _stream_problem(reserved, candidate, stream, error)
-            yield b"data: " + msgspec.json.encode(problem.body()) + b"\n\n"
+            yield form.fail(problem)
     finally:
-        _settle_stream(reserved, candidate, relay, problem, bytes(stored or b""))
+        _settle_stream(reserved, candidate, relay, problem, sent)
         await stream.source.aclose()
 
 
@@ -359,7 +365,7 @@ def _stream_problem(reserved: _ReservedCall, candidate: Candidate, stream: _Stre
 
 
 def _settle_stream(
-    reserved: _ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, response: bytes
+    reserved: _ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, sent: SentBytes
 ) -> None:
     """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
     usage: Usage | None = _stream_usage(reserved.chat, relay)
@@ -374,8 +380,8 @@ def _settle_stream(
         "completed" if problem is None else "cancelled" if is_cancelled else "upstream_failure",
         candidate=candidate,
         usage=usage,
-        response_bytes=relay.size_bytes,
-        response=response,
+        response_bytes=sent.size,
+        response=bytes(sent.stored),
         problem=problem,
     )
 

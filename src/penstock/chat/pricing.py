@@ -23,6 +23,10 @@ class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
 
 
+class _CompletionDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class Usage(msgspec.Struct):
     """The usage that a provider reports for a chat call."""
 
@@ -30,6 +34,7 @@ class Usage(msgspec.Struct):
     completion_tokens: int | None = None
     total_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
     cost: float | None = None  # in dollars
     cost_in_usd_ticks: int | None = None  # reported by xAI
 
@@ -47,6 +52,12 @@ class Usage(msgspec.Struct):
         """Prompt tokens served from the provider's cache."""
         details = self.prompt_tokens_details
         return min(self.input, details.cached_tokens or 0) if details else 0
+
+    @property
+    def reasoning(self) -> int:
+        """Output tokens that the model used to think."""
+        details = self.completion_tokens_details
+        return details.reasoning_tokens or 0 if details else 0
 
     @property
     def cost_usd(self) -> Decimal | None:

@@ -25,6 +25,8 @@ _EXTRA_FIELDS = (
     Field(name="n", types=("integer",), about="Number of choices.", low=1, high=128),
 )
 _FIELDS = {**CHAT, **{row.name: row for row in _EXTRA_FIELDS}}
+# Values that OpenAI's clients send and that mean the same as no value.
+_NO_EFFECT: Mapping[str, tuple[Any, ...]] = {"service_tier": ("auto", "default"), "stop": ([],)}
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 # An upper bound of tokens, because counting them exactly needs the tokenizer of each model. A tokenizer makes at most
 # one token of each byte of a text, and of rare letters and digits it does. Providers add to that:
@@ -77,15 +79,7 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
     body = call.json
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
-    extras: dict[str, Any] = {}
-    for name, value in body.items():
-        if name not in CHAT:
-            extras[name] = value
-        if value is not None:
-            if name in _FIELDS:
-                check_field(_FIELDS[name], value)
-            if name in _RULES:
-                _RULES[name](body, value)
+    body, extras = _check_fields(body)
     for name in ("model", "messages"):
         if body.get(name) is None:
             raise InvalidRequest(f"`{name}` is required.", param=name)
@@ -103,6 +97,28 @@ def read_chat_request(call: Call, settings: Settings) -> ChatRequest:
         token_limit=min(token_limits, default=None),
         choices=body.get("n") or 1,
     )
+
+
+def _check_fields(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check each field by itself; return the body in one form, and those of its fields that the interface does not
+    name.
+    """
+    if not _NO_EFFECT.keys().isdisjoint(body):
+        body = {name: value for name, value in body.items() if name not in _NO_EFFECT or value not in _NO_EFFECT[name]}
+    extras: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
+    for name, value in body.items():
+        if name not in CHAT:
+            extras[name] = value
+        if value is not None:
+            if name in _FIELDS and (checked := check_field(_FIELDS[name], value)) is not value:
+                changed[name] = checked
+            if name in _RULES:
+                _RULES[name](body, value)
+    if changed:
+        body = {**body, **changed}
+        extras |= {name: value for name, value in changed.items() if name in extras}
+    return body, extras
 
 
 def with_images(chat: ChatRequest, images: Sequence[ChatImage]) -> ChatRequest:
@@ -129,7 +145,7 @@ def check_supported(chat: ChatRequest, model: Model) -> None:
     if model.op.max_body_bytes is not None and _json_size(provider_body(chat, model, None)) > model.op.max_body_bytes:
         raise InvalidRequest(f"A call of {model.id} may have at most {model.op.max_body_bytes} bytes of JSON.")
     if chat.extras:
-        translate.check_extras(model.op, chat.extras)
+        translate.check_extras(model, chat.extras)
     for row in model.op.params:
         value = chat.body.get(row.name)
         if value is not None and value != (CHAT[row.name].default if row.name in CHAT else None):

@@ -1,18 +1,20 @@
 """Pass a provider's stream of chat events on while it arrives, and read the usage from it."""
 
-import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
+from penstock.chat.normalise import ChunkHead, rename_finish_reasons, repaired_chunk, stream_head, usage_fields
 from penstock.chat.pricing import Usage
 from penstock.clock import Clock
 
 _MAX_EVENT_BYTES = 1024 * 1024
-# Quotes inside a JSON string are escaped, so this never matches generated text.
-_FINISH_REASON = re.compile(rb'("finish_reason":\s*")([a-z_]+)"')
 # Only events with one of these are decoded; the others are content.
+_EMPTY_REASON = b'"finish_reason":""'  # in chunks before the last one
+_NO_REASON = b'"finish_reason":null'
 _DECODED = (b'"usage":{', b'"usage": {', b'"error"', b"[DONE]")
 
 
@@ -72,18 +74,27 @@ class _Chunk(msgspec.Struct):
 
 
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
+_decode_head = msgspec.json.Decoder(ChunkHead).decode
 
 
 @dataclass(slots=True)
 class Relay:
-    """Turns the bytes of a provider's stream into complete events; holds back at most one incomplete event."""
+    """Turns the bytes of a provider's stream into complete events; holds back at most one incomplete event.
+
+    A provider whose first chunk lacks documented fields gets all its chunks repaired; other chunks stay as they are.
+    """
 
     keeps_usage: bool  # whether the caller asked for the usage chunk
+    model: str = ""  # for a provider that does not name it
+    prompt_tokens: int = 0  # an estimate, for a provider that reports no usage
     finish_reasons: Mapping[bytes, bytes] = field(default_factory=dict)  # the provider's to those of the interface
     event_count: int = 0  # events with content
     usage: Usage | None = None
     done: bool = False
     size_bytes: int = 0  # of what was passed on
+    _head: dict[str, Any] | None = None  # what all chunks have in common; None before the first one
+    _repairs: bool = False
+    _has_tool_calls: bool = False
     _rest: bytes = field(default=b"", repr=False)
 
     def feed(self, data: bytes) -> bytes:
@@ -103,11 +114,15 @@ class Relay:
             events = _without_comments(events)
         if not events:
             return b""
-        if any(marker in events for marker in _DECODED):
+        if self._head is None:
+            self._read_head(events)
+        if self._repairs or any(marker in events for marker in _DECODED):
             events = self._filter_events(events)
         else:
             self.event_count += events.count(b"data:")
         events = rename_finish_reasons(events, self.finish_reasons)
+        if _EMPTY_REASON in events:
+            events = events.replace(_EMPTY_REASON, _NO_REASON)
         self.size_bytes += len(events)
         return events
 
@@ -121,10 +136,38 @@ class Relay:
                     kept.append(event)
             elif data == b"[DONE]":
                 self.done = True
+                kept += self._missing_usage()
                 kept.append(event)
             elif self._read_chunk(data):
-                kept.append(event)
+                kept.append(self._repaired(data) if self._repairs else event)
         return b"\n\n".join([*kept, b""]) if kept else b""
+
+    def _read_head(self, events: bytes) -> None:
+        """Read what all chunks have in common from the first one, and see whether the chunks need repair."""
+        data = events.partition(b"data:")[2].partition(b"\n")[0].strip()
+        if not data or data == b"[DONE]":
+            return
+        try:
+            found = _decode_head(data)
+        except msgspec.DecodeError:
+            return  # an error, or malformed: found when the event is read
+        self._head = stream_head(found, self.model, int(time.time()))
+        self._repairs = not found.is_documented
+
+    def _repaired(self, data: bytes) -> bytes:
+        chunk = msgspec.json.decode(data)
+        deltas = [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+        self._has_tool_calls = self._has_tool_calls or any(delta.get("tool_calls") for delta in deltas)
+        fields = repaired_chunk(chunk, self._head or {}, has_tool_calls=self._has_tool_calls)
+        return b"data: " + msgspec.json.encode(fields)
+
+    def _missing_usage(self) -> list[bytes]:
+        """The usage chunk that the caller asked for, if the provider reported none: estimated, as it is charged."""
+        if not self.keeps_usage or self.usage is not None or self._head is None:
+            return []
+        usage = usage_fields(Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.event_count))
+        chunk = repaired_chunk({"choices": [], "usage": usage}, self._head, has_tool_calls=False)
+        return [b"data: " + msgspec.json.encode(chunk)]
 
     def _read_chunk(self, data: bytes) -> bool:
         """Read the usage of a chunk and return whether the chunk is passed on."""
@@ -139,13 +182,6 @@ class Relay:
             return True
         self.usage = chunk.usage
         return self.keeps_usage or bool(chunk.choices)
-
-
-def rename_finish_reasons(body: bytes, finish_reasons: Mapping[bytes, bytes]) -> bytes:
-    """Replace a provider's own finish reasons by those of the interface."""
-    if not finish_reasons:
-        return body
-    return _FINISH_REASON.sub(lambda match: match[1] + finish_reasons.get(match[2], match[2]) + b'"', body)
 
 
 def _without_comments(events: bytes) -> bytes:

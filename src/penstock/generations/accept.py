@@ -1,13 +1,14 @@
 """Accept a planned call: record, hold, idempotency key, generation and inputs in one transaction."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from penstock.accounts import transfers
 from penstock.accounts.limits import check_limits
 from penstock.accounts.requests import open_request
-from penstock.errors import nothing_sent
+from penstock.errors import InsufficientBalance, nothing_sent
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall
@@ -21,7 +22,7 @@ from penstock.generations.rows import (
     get_generation_by_key,
 )
 from penstock.jobs.running import Lease
-from penstock.schema import Call
+from penstock.schema import Call, Input
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.values import Nanos
 
@@ -41,13 +42,28 @@ class Accepted:
 async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted:
     """Accept a call. After this it is charged once or not at all, and its generation ends, also after a crash.
 
-    Raises InsufficientBalance, RateLimited when a limit of the key is reached, or StorageQuotaExceeded.
+    Raises InsufficientBalance, RateLimited when a limit of the key is reached, or StorageQuotaExceeded. Where the
+    balance does not cover the dearest candidates, the call is accepted without them.
     """
     await gateway.quota.check(call.caller.org_id, sum(len(image.data) for image in planned.inputs))
     failpoint("accept.before_tx")
+    stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
+    while True:
+        try:
+            return await _accept(gateway, call, planned, stored_inputs)
+        except InsufficientBalance:
+            dearest = max(candidate.hold for candidate in planned.plan.candidates)
+            cheaper = tuple(candidate for candidate in planned.plan.candidates if candidate.hold < dearest)
+            if not cheaper:
+                raise
+            planned = replace(planned, plan=msgspec.structs.replace(planned.plan, candidates=cheaper))
+
+
+async def _accept(
+    gateway: Gateway, call: Call, planned: PlannedCall, stored_inputs: Sequence[tuple[Input, bytes]]
+) -> Accepted:
     caller = call.caller
     validated = planned.validated
-    stored_inputs = await gateway.transfer.store_inputs(planned.inputs, call.at_ms)
     request = msgspec.structs.replace(planned.request, inputs=tuple(item for item, _ in stored_inputs))
     hold = Nanos(max(candidate.hold for candidate in planned.plan.candidates))
     now = gateway.clock.now_ms()
@@ -76,7 +92,7 @@ async def accept(gateway: Gateway, call: Call, planned: PlannedCall) -> Accepted
             retention_seconds=validated.retention_seconds,
             webhook_url=validated.webhook_url,
             idempotency_key=validated.idempotency_key,
-            body_digest=validated.body_digest if validated.idempotency_key else None,
+            body_digest=validated.canonical_digest if validated.idempotency_key else None,
             lease_token=_FIRST_TOKEN if runs_here else 0,
             lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
         )

@@ -55,7 +55,7 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
     key = (part.candidate_index, part.index)
     past = job.failures.get(key)
     if past is not None and (past.round == job.round or not past.failure.may_pass):
-        return replace(past.failure, count=part.count)
+        return past.failure
     outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
     if isinstance(outcome, Failure):
         job.failures[key] = PastFailure(job.round, outcome)
@@ -100,15 +100,15 @@ class _Attempt:
                 http_status=problem.status,
                 loss=self._loss(made) if made else nanos(problem.cost_usd or "0"),
             )
-            return replace(Failure.from_error(problem, self.part.count), accepted=self.is_accepted)
+            return replace(Failure.from_error(problem), accepted=self.is_accepted)
         except UnusableFile as problem:  # too large for this gateway: the provider is not to blame
             message = f"{self.provider.name} made the output, but this gateway cannot take it: {problem}."
             await self._record("failed", kind="unfetched", message=message, loss=self._loss(made))
-            return Failure("unfetched", message, self.part.count, accepted=self.is_accepted)
+            return Failure("unfetched", message, accepted=self.is_accepted)
         except OutcomeUnknown as problem:
             self.gateway.health.record_failure(slug, upstream, "timeout")
             await self._record("unknown", kind="timeout", message=problem.message)
-            return Failure.from_error(problem, self.part.count)
+            return Failure.from_error(problem)
         self.gateway.health.record_success(slug, upstream)
         return AttemptResult(self.part, self.id, result, outputs, self._price_lines(result, outputs))
 

@@ -8,9 +8,14 @@ from penstock.generations.rows import GenerationRow
 from penstock.schema import Call, Response
 from penstock.store.base import Transaction
 
+_OPENAI_CLIENT_HEADER = "x-stainless-lang"
+
 
 async def cancel_video(gateway: Gateway, call: Call) -> Response:
-    """Request the cancel of a video. One that was sent to a provider may be completed all the same."""
+    """Request the cancel of a video. One that was sent to a provider may be completed all the same.
+
+    The response is empty; OpenAI's own clients, which cannot read that, get the object that they expect.
+    """
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     problem = Cancelled("The generation was cancelled.")
     now = gateway.clock.now_ms()
@@ -29,4 +34,6 @@ async def cancel_video(gateway: Gateway, call: Call) -> Response:
     if await gateway.store.write(write, org_id=row.org_id):
         report_failure(gateway, row, problem)
     gateway.jobs.wake(row.id)
+    if _OPENAI_CLIENT_HEADER in call.headers:
+        return Response(json={"id": row.id, "object": "video.deleted", "deleted": row.is_unfinished})
     return Response(status=204)

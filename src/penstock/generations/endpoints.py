@@ -1,5 +1,6 @@
 """The endpoints for images and videos, step by step; start reading here."""
 
+from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import respond, validate
@@ -7,6 +8,7 @@ from penstock.generations.accept import accept
 from penstock.generations.plan import PlannedCall, estimate, make_plan
 from penstock.generations.retrieve import delayed_image_result, image_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
+from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
 
@@ -31,6 +33,8 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
     accepted = await accept(gateway, call, planned)
     assert accepted.lease is not None, "the process that accepts an image runs it"
     job = gateway.jobs.start(accepted.lease)
+    if planned.validated.stream:
+        return image_stream(gateway, call, planned, job)
     if "respond-async" in call.headers.get("prefer", ""):
         return Response(status=202, json=respond.image_status(accepted.row), headers=respond.poll_headers(accepted.row))
     try:
@@ -53,25 +57,32 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
 async def start_video(gateway: Gateway, call: Call) -> Response:
     """Accept a video, which is made after the response; see `run`."""
     org_id = call.caller.org_id
+    key = None if call.dry_run else validate.idempotency_key(call)
+    if key and (earlier := await get_generation_by_key(gateway.store, org_id, key)):
+        return await _repeated(gateway, call, earlier)
     validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
-    if validated.idempotency_key and not call.dry_run:
-        earlier = await get_generation_by_key(gateway.store, org_id, validated.idempotency_key)
-        if earlier:
-            return _repeated(gateway, earlier, validated.body_digest)
     planned = await make_plan(gateway, call.caller, validated, ("video",))
     if call.dry_run:
         return estimate(gateway, planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
-        return _repeated(gateway, accepted.row, validated.body_digest)
+        return await _repeated(gateway, call, accepted.row)
     if accepted.lease:
         gateway.jobs.start(accepted.lease)
     return video_created(gateway, accepted.row)
 
 
-def _repeated(gateway: Gateway, earlier: GenerationRow, body_digest: bytes) -> Response:
+async def _repeated(gateway: Gateway, call: Call, earlier: GenerationRow) -> Response:
     """The response to a call whose idempotency key was used before."""
-    headers = {"idempotent-replayed": "true"}
-    if earlier.body_digest != body_digest:
+    headers = {"idempotent-replayed": "true", "x-request-id": earlier.id, "x-service-request-id": earlier.id}
+    if earlier.body_digest != await run_aside(call.size_bytes, _canonical_digest, gateway, call):
         headers["idempotency-mismatch"] = "true"
     return video_created(gateway, earlier, headers)
+
+
+def _canonical_digest(gateway: Gateway, call: Call) -> bytes | None:
+    """The digest of a body that may be invalid: then it differs from every accepted one."""
+    try:
+        return validate.video(call, gateway.settings).canonical_digest
+    except InvalidRequest:
+        return None

@@ -26,6 +26,8 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
         base, steps = _parts(name)
         row = table.get(base)
         if row is not None and "file" in row.types:
+            if _is_empty(value):
+                continue
             _add_input(inputs.setdefault(base, []), name, steps, value)
         elif isinstance(value, UploadedFile):
             raise InvalidRequest(f"`{name}` is not a file field.", param=name)
@@ -39,6 +41,11 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
         # Numbered ones in their order, then the others as they came.
         fields[base] = [value for _, value in sorted(items, key=lambda item: 100 if item[0] is None else item[0])]
     return {name: _plain(value) for name, value in fields.items()}
+
+
+def _is_empty(value: str | UploadedFile) -> bool:
+    """Whether a form has no input here: browsers send an empty part for a file that was not chosen."""
+    return not value if isinstance(value, str) else not value.data and not value.filename
 
 
 def _parts(name: str) -> tuple[str, list[str]]:
@@ -133,6 +140,8 @@ def _typed(name: str, row: Field, text: str) -> Any:
         return text
     if "object" in row.types:
         return _decode(name, text)
+    if "boolean" in row.types:
+        return _LITERALS.get(text.lower(), text)
     return _number(text)
 
 

@@ -123,7 +123,6 @@ def _past_failure(attempt: AttemptRow) -> Failure:
     return Failure(
         kind,
         attempt.failure_message or "",
-        attempt.count,
         sent=kind != "unsent",
         unknown=attempt.state == "unknown",
         accepted=attempt.ref is not None,

@@ -61,7 +61,7 @@ def _stripped_columns(row: GenerationRow) -> Row:
     return {
         "id": row.id,
         "request": None if request is None else msgspec.json.encode(_without_texts(request)),
-        "plan": plan_without_texts(row),
+        "plan": msgspec.json.encode(plan_without_texts(row)),
         "result": None if result is None else msgspec.json.encode(_result_without_texts(result)),
         "error_message": MESSAGE_NOT_STORED if row.error_message else None,
     }
@@ -78,15 +78,15 @@ def _result_without_texts(result: GenerationResult) -> GenerationResult:
     return msgspec.structs.replace(result, outputs=outputs, attempts=attempts)
 
 
-def plan_without_texts(row: GenerationRow) -> bytes:
-    """The plan as JSON, without the parameters that a recording is matched by."""
+def plan_without_texts(row: GenerationRow) -> Plan:
+    """The plan without the parameters that a recording is matched by."""
     plan = row.decode_plan()
     source = plan.source
     if isinstance(source, Recording):
         plan = _with_source(plan, _without_values(source))
     elif isinstance(source, Follow):
         plan = _with_source(plan, msgspec.structs.replace(source, otherwise=_without_values(source.otherwise)))
-    return msgspec.json.encode(plan)
+    return plan
 
 
 def _with_source(plan: Plan, source: Recording | Follow) -> Plan:

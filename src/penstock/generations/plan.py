@@ -9,6 +9,7 @@ from penstock.accounts.limits import check_model
 from penstock.accounts.prices import quote, snapshot_prices
 from penstock.errors import InvalidRequest
 from penstock.event_loop import run_aside
+from penstock.fields import TABLES
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
@@ -48,6 +49,7 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     options = validated.replay
     if options is None:
         return await _plan_live(gateway, org_id, validated, tasks)
+    _check_match_fields(options, validated.request)
     sources = [(item.role, item.source) for item in validated.inputs]
     model = gateway.catalog.public_id(validated.request.model)
     size_bytes = sum(len(source) if isinstance(source, str) else len(source.data) for _, source in sources)
@@ -69,6 +71,19 @@ async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, 
     if options.mode.endswith("mock"):
         return await _plan_mock(gateway, org_id, validated, options, tasks)
     return _with_recording(gateway, await _plan_live(gateway, org_id, validated, tasks), options, fingerprint)
+
+
+def _check_match_fields(options: ReplayOptions, request: Request) -> None:
+    """Raise InvalidRequest for a field of a `specific` match that neither the endpoint nor this call has: a misspelt
+    one would be absent everywhere, and match everything.
+    """
+    known = {*TABLES[request.task], *request.extras, "image"}
+    for name in options.fields if options.match == "specific" else ():
+        if name not in known:
+            raise InvalidRequest(
+                f"X-Service-Replay-Fields names `{name}`, which is not a field of this call.",
+                param="X-Service-Replay-Fields",
+            )
 
 
 def estimate(gateway: Gateway, planned: PlannedCall) -> Response:

@@ -6,10 +6,11 @@ from penstock.accounts.records import attempts_without_messages
 from penstock.errors import Conflict, NotFound
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
+from penstock.generations import respond
 from penstock.generations.finish import failure_event_body
 from penstock.generations.payloads import plan_without_texts
 from penstock.generations.rows import GenerationRow, get_generation
-from penstock.schema import Call, Response
+from penstock.schema import Call, Measures, Response
 from penstock.store.base import Transaction
 
 
@@ -30,9 +31,12 @@ async def purge(gateway: Gateway, call: Call) -> Response:
 
     async def write(tx: Transaction) -> None:
         if row:
-            plan = plan_without_texts(row)
-            result = _result_without_files(row)
-            await tx.run("purge_generation", id=request_id, org_id=org_id, plan=plan, result=result)
+            measures = respond.measures(row) if row.task == "video" else Measures()
+            plan = msgspec.structs.replace(plan_without_texts(row), measures=measures)
+            result = _result_without_files(row, measures)
+            await tx.run(
+                "purge_generation", id=request_id, org_id=org_id, plan=msgspec.json.encode(plan), result=result
+            )
         await tx.run("purge_attempts", request_id=request_id, org_id=org_id)
         attempts = attempts_without_messages(record)
         await tx.run("mark_purged", id=request_id, org_id=org_id, at_ms=gateway.clock.now_ms(), attempts=attempts)
@@ -65,9 +69,9 @@ async def _delete_files(gateway: Gateway, org_id: str, request_id: str) -> int:
     return deleted
 
 
-def _result_without_files(row: GenerationRow) -> bytes | None:
-    """Provider and cost only, as JSON."""
+def _result_without_files(row: GenerationRow, measures: Measures) -> bytes | None:
+    """Provider, cost and measures only, as JSON."""
     result = row.decode_result()
     if result is None:
         return None
-    return msgspec.json.encode(msgspec.structs.replace(result, outputs=(), attempts=()))
+    return msgspec.json.encode(msgspec.structs.replace(result, outputs=(), attempts=(), measures=measures))

@@ -7,13 +7,14 @@ import msgspec
 
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
-from penstock.schema import GenerationResult, Output, Quote, Request, Response
+from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
 from penstock.values import dollars, micros, nanos
 
 CURRENCY = "USD"
 _POLL_AFTER_MS = "1000"
 _RESERVED_NAMES = {
     "provider_name", "provider", "upstream_id", "model", "executed_model", "cost", "cost_estimate", "cost_currency",
+    "missing",
 }  # fmt: skip
 
 
@@ -53,14 +54,26 @@ def execution(result: GenerationResult, model: str) -> dict[str, Any]:
     }
 
 
+def _missing(result: GenerationResult) -> dict[str, int]:
+    """How many of the requested outputs were not made, if any."""
+    return {"missing": result.missing} if result.missing else {}
+
+
 # -------------------------------------------------------------------------------------------------------------- images
 
 
-def images(row: GenerationRow, result: GenerationResult, data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def images(
+    row: GenerationRow,
+    result: GenerationResult,
+    data: Sequence[Mapping[str, Any]],
+    url_expires_at: int | None = None,
+) -> dict[str, Any]:
     """The result of an image request; `data` has one `image` for each output."""
     first = result.outputs[0]
     metadata = execution(result, row.model)
-    metadata |= {"cost": dollars(result.cost), "cost_currency": CURRENCY}
+    metadata |= {"cost": dollars(result.cost), "cost_currency": CURRENCY, **_missing(result)}
+    if url_expires_at is not None:
+        metadata["url_expires_at"] = url_expires_at
     if len(result.attempts) > 1:
         metadata["attempts"] = [msgspec.to_builtins(attempt) for attempt in result.attempts]
     return {
@@ -118,6 +131,7 @@ def video(
     """
     request = row.decode_request()
     result = row.decode_result()
+    measures = _measures(row, request, result)
     body: dict[str, Any] = {
         "id": row.id,
         "object": "video",
@@ -128,8 +142,8 @@ def video(
         "model": row.model,
         "progress": row.progress,
         "prompt": request.values.get("prompt", "") if request else "",
-        "seconds": _duration(request, result),
-        "size": _size(request, result),
+        "seconds": measures.seconds,
+        "size": measures.size,
         "output": None,
         "error": error(row) if row.status == "failed" else None,
         "metadata": {
@@ -155,7 +169,12 @@ def _caller_metadata(request: Request | None) -> dict[str, Any]:
 
 
 def _result_metadata(row: ShownRow, result: GenerationResult) -> dict[str, Any]:
-    return {**execution(result, row.model), "cost": dollars(result.cost), "cost_currency": CURRENCY}
+    return {
+        **execution(result, row.model),
+        "cost": dollars(result.cost),
+        "cost_currency": CURRENCY,
+        **_missing(result),
+    }
 
 
 def _planned_metadata(row: ShownRow, names: Mapping[str, str], upstream_id: str | None) -> dict[str, Any]:
@@ -172,6 +191,17 @@ def _planned_metadata(row: ShownRow, names: Mapping[str, str], upstream_id: str 
     if row.is_unfinished:
         metadata["cost_estimate"] = dollars(candidate.hold)
     return metadata
+
+
+def measures(row: GenerationRow) -> Measures:
+    """The length and the size of a video."""
+    return _measures(row, row.decode_request(), row.decode_result())
+
+
+def _measures(row: ShownRow, request: Request | None, result: GenerationResult | None) -> Measures:
+    if request is None:  # purged: they were kept with the result or, without one, with the plan
+        return result.measures if result else row.decode_plan().measures
+    return Measures(_duration(request, result), _size(request, result))
 
 
 def _seconds(at_ms: int | None) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import msgspec
 
 from penstock import errors
-from penstock.errors import Conflict, NotFound, Problem, UpstreamTimeout
+from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.rows import (
@@ -20,10 +20,13 @@ from penstock.generations.rows import (
     get_generation,
     list_last_attempts,
 )
+from penstock.imaging.workers import WorkFailed
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
+from penstock.store.base import Row
 from penstock.store.paging import Pager
 
+_PREVIEW_BYTES_MAX = 256 * 1024**2
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
 # -------------------------------------------------------------------------------------------------------------- images
@@ -57,17 +60,19 @@ async def image_result(
     now_ms = gateway.clock.now_ms()
     if request is None or row.expires_at_ms is None or row.expires_at_ms <= now_ms:
         raise NotFound("The images of this request are gone.")
+    in_base64 = request.values.get("response_format") == "b64_json"
+    until_ms = min(row.expires_at_ms, now_ms + gateway.settings.url_seconds * 1000)
     data = []
     for position, output in enumerate(result.outputs):
-        if request.values.get("response_format") == "b64_json":
+        if in_base64:
             in_memory = stored[position] if position < len(stored) else None
             data.append(respond.image(output, b64_json=await _base64(gateway, output, in_memory)))
         else:
-            until_ms = min(row.expires_at_ms, now_ms + gateway.settings.url_seconds * 1000)
             url = await gateway.media.signed_url(output.media_id, until_ms, base_url)
             data.append(respond.image(output, url=url))
-    headers = _source_headers(row.decode_plan(), result)
-    return Response(json=respond.images(row, result, data), headers=headers)
+    headers = source_headers(row.decode_plan(), result)
+    url_expires_at = None if in_base64 else until_ms // 1000
+    return Response(json=respond.images(row, result, data, url_expires_at), headers=headers)
 
 
 async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str:
@@ -113,7 +118,7 @@ async def delayed_image_result(
     clock = gateway.clock
     row = await get_generation(gateway.store, request_id, org_id)
     assert row is not None, "generations are never deleted"
-    headers = _source_headers(row.decode_plan(), row.decode_result())
+    headers = source_headers(row.decode_plan(), row.decode_result())
 
     async def chunks() -> AsyncIterator[bytes]:
         await clock.sleep(max(0.0, (first_ms - clock.steady_ms()) / 1000))
@@ -131,7 +136,7 @@ async def delayed_image_result(
 async def video(gateway: Gateway, call: Call) -> Response:
     """One video, in whatever state it is."""
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
-    headers = {**respond.poll_headers(row), **_source_headers(row.decode_plan(), row.decode_result())}
+    headers = {**respond.poll_headers(row), **source_headers(row.decode_plan(), row.decode_result())}
     return Response(json=await _video_object(gateway, call.base_url, row), headers=headers)
 
 
@@ -158,6 +163,28 @@ async def list_videos(gateway: Gateway, call: Call, limit: int, after: str | Non
 
 async def video_content(gateway: Gateway, call: Call) -> Response:
     """The first output's file, for clients that download through the gateway."""
+    file, expires_at_ms = await _first_output(gateway, call)
+    opened = gateway.media.file_response(file, call.headers.get("range"), expires_at_ms // 1000)
+    return Response(status=opened.status, chunks=opened.chunks, headers=opened.headers)
+
+
+async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
+    """An image made from the first output's file: one of its frames, or a sheet of them."""
+    file, _ = await _first_output(gateway, call)
+    if file["size_bytes"] > _PREVIEW_BYTES_MAX:
+        limit = _PREVIEW_BYTES_MAX // 1024**2
+        raise InvalidRequest(f"A `{variant}` is made of videos up to {limit} MiB.", param="variant")
+    data = await gateway.media.read(file["id"], file["size_bytes"])
+    try:
+        image = await gateway.worker_pool.run("video.preview", for_org=call.caller.org_id, data=data, variant=variant)
+    except WorkFailed as problem:
+        raise NotFound(f"The {variant} cannot be made: {problem.message}") from None
+    headers = {"cache-control": "private, max-age=3600", "x-content-type-options": "nosniff"}
+    return Response(body=image["data"], media_type=image["content_type"], headers=headers)
+
+
+async def _first_output(gateway: Gateway, call: Call) -> tuple[Row, int]:
+    """The row of the first output's file, and when it expires. Raises Conflict for an unfinished video."""
     row = await get_video_row(gateway, call.path["id"], call.caller.org_id)
     if row.status != "completed":
         raise Conflict(f"This video is {row.status}; it has no content.", should_retry=False)
@@ -165,14 +192,13 @@ async def video_content(gateway: Gateway, call: Call) -> Response:
     outputs = [file for file in files if file["role"] == "output"]
     if not outputs or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         raise NotFound("The content of this video is gone.")
-    opened = gateway.media.file_response(outputs[0], call.headers.get("range"), row.expires_at_ms // 1000)
-    return Response(status=opened.status, chunks=opened.chunks, headers=opened.headers)
+    return outputs[0], row.expires_at_ms
 
 
 def video_created(gateway: Gateway, row: GenerationRow, headers: Mapping[str, str] | None = None) -> Response:
     """The response to the call that created a video, or that repeated its idempotency key."""
     body = respond.video_created(row, gateway.catalog.names)
-    replay_headers = _source_headers(row.decode_plan(), None)
+    replay_headers = source_headers(row.decode_plan(), None)
     return Response(status=202, json=body, headers={**respond.poll_headers(row), **replay_headers, **(headers or {})})
 
 
@@ -197,7 +223,7 @@ async def _video_object(gateway: Gateway, base_url: str, row: ShownRow) -> dict[
     return respond.video(row, names, urls=urls)
 
 
-def _source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, str]:
+def source_headers(plan: Plan, result: GenerationResult | None) -> dict[str, str]:
     """The replay headers of a response, for calls with a replay mode: how the result was made, or will be."""
     source = plan.source
     if isinstance(source, Live) and not source.is_reported:

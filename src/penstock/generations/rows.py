@@ -3,7 +3,7 @@
 import msgspec
 
 from penstock.providers.spec import FailureKind
-from penstock.schema import Fingerprint, GenerationResult, PlannedCandidate, Request
+from penstock.schema import Fingerprint, GenerationResult, Measures, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import Nanos
 
@@ -46,12 +46,13 @@ class Mock(msgspec.Struct, frozen=True, tag="mock"):
 Source = Live | Recording | Follow | Replay | Mock
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """How an accepted request will be served."""
 
     candidates: tuple[PlannedCandidate, ...]  # in the order in which they are tried
     source: Source = Live()
     forced: bool = False  # the caller named the provider: no other one is tried
+    measures: Measures = Measures()  # of a purged video without a result
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows

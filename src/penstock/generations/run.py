@@ -81,7 +81,9 @@ async def _make_and_complete(gateway: Gateway, job: Job) -> None:
     else:
         made, failures = await _make_in_rounds(gateway, job)
         if not made:
-            raise error_for(failures, forced=job.plan.forced, is_video=job.request.task == "video")
+            is_only = len(job.plan.candidates) == 1
+            is_video = job.request.task == "video"
+            raise error_for(failures, forced=job.plan.forced, is_only=is_only, is_video=is_video)
         await _complete_made(gateway, job, made, source if isinstance(source, Recording) else None)
 
 
@@ -137,37 +139,63 @@ async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
 async def _make_outputs(
     gateway: Gateway, job: Job, count: int, candidate_index: int
 ) -> tuple[list[AttemptResult], list[Failure]]:
-    """Have a candidate make `count` outputs; what it fails to make is asked of the next one."""
-    planned = job.plan.candidates[candidate_index]
-    candidate = job.candidates[candidate_index]
-    outcomes: Sequence[AttemptResult | Failure]
-    if candidate is None:
-        outcomes = [_not_configured(job, count, candidate_index)]
-    else:
-        sizes = part_sizes(count, candidate.model.op.native_n)
-        parts = [Part(candidate, candidate_index, index, size) for index, size in enumerate(sizes)]
-        outcomes = await _run_attempts(gateway, job, parts)
-    made = [outcome for outcome in outcomes if isinstance(outcome, AttemptResult)]
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    name = f"{planned.provider}/{planned.upstream}"
+    """Have a candidate make `count` outputs; what it does not make is asked of the next one."""
+    made, failures = await _ask_candidate(gateway, job, count, candidate_index)
+    name = job.plan.candidates[candidate_index]
+    executed_model = f"{name.provider}/{name.upstream}"
     job.failed_attempts += [
-        AttemptSummary(planned.provider, name, failure.kind, failure.message) for failure in failures
+        AttemptSummary(name.provider, executed_model, failure.kind, failure.message) for failure in failures
     ]
-    missing = sum(failure.count for failure in failures)
+    missing = count - _output_count(made)
     has_next = candidate_index + 1 < len(job.plan.candidates)
-    if missing and has_next and all(failure.allows_failover for failure in failures):
+    if missing > 0 and has_next and all(failure.allows_failover for failure in failures):
         more, more_failures = await _make_outputs(gateway, job, missing, candidate_index + 1)
         return made + more, failures + more_failures
     return made, failures
 
 
-def _not_configured(job: Job, count: int, candidate_index: int) -> Failure:
+async def _ask_candidate(
+    gateway: Gateway, job: Job, count: int, candidate_index: int
+) -> tuple[list[AttemptResult], list[Failure]]:
+    """Ask one candidate for `count` outputs. Servers that ignore the number deliver fewer: such a server is asked once
+    more for the rest, for as many in each call as it delivers.
+    """
+    candidate = job.candidates[candidate_index]
+    if candidate is None:
+        return [], [_not_configured(job, candidate_index)]
+    sizes = part_sizes(count, candidate.model.op.native_n)
+    parts = [Part(candidate, candidate_index, index, size) for index, size in enumerate(sizes)]
+    made, failures = _split(await _run_attempts(gateway, job, parts))
+    missing = sum(attempt.part.count - len(attempt.outputs) for attempt in made)
+    if missing <= 0 or failures:
+        return made, failures
+    delivered = min(len(attempt.outputs) for attempt in made)
+    parts = [
+        Part(candidate, candidate_index, len(sizes) + index, size)
+        for index, size in enumerate(part_sizes(missing, max(1, delivered)))
+    ]
+    more, failures = _split(await _run_attempts(gateway, job, parts))
+    return made + more, failures
+
+
+def _split(outcomes: Sequence[AttemptResult | Failure]) -> tuple[list[AttemptResult], list[Failure]]:
+    return (
+        [outcome for outcome in outcomes if isinstance(outcome, AttemptResult)],
+        [outcome for outcome in outcomes if isinstance(outcome, Failure)],
+    )
+
+
+def _output_count(made: Sequence[AttemptResult]) -> int:
+    return sum(len(attempt.outputs) for attempt in made)
+
+
+def _not_configured(job: Job, candidate_index: int) -> Failure:
     """The failure of a candidate that was removed from the configuration. If something was sent to it before, its
     outcome is unknown.
     """
     is_sent = any(row.is_open for (index, _), row in job.attempts.items() if index == candidate_index)
     message = f"{job.plan.candidates[candidate_index].provider} is no longer configured."
-    return Failure("broken", message, count, sent=is_sent, unknown=is_sent)
+    return Failure("broken", message, sent=is_sent, unknown=is_sent)
 
 
 async def _run_attempts(gateway: Gateway, job: Job, parts: Sequence[Part]) -> list[AttemptResult | Failure]:
@@ -212,8 +240,20 @@ async def _complete_made(
         cost=min(cost, job.row.hold),
         outputs=tuple(stored.output for stored in outputs),
         upstream_id=first.result.upstream_id or first.attempt_id,
-        attempts=(*job.failed_attempts, AttemptSummary(candidate.provider.slug, candidate.executed_model, "made")),
+        attempts=(*job.failed_attempts, *(_summary(attempt) for attempt in made)),
+        missing=max(0, job.request.n - len(outputs)),
         origin="recorded" if recording else "live",
         recording_id=recording.recording_id if recording else None,
     )
     await complete(gateway, job, result, outputs, attempts=made, cost=cost, recording=recording)
+
+
+def _summary(attempt: AttemptResult) -> AttemptSummary:
+    candidate = attempt.part.candidate
+    return AttemptSummary(
+        candidate.provider.slug,
+        candidate.executed_model,
+        "made",
+        count=len(attempt.outputs),
+        upstream_id=attempt.result.upstream_id or attempt.attempt_id,
+    )

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InvalidRequest
-from penstock.fields import AUTO, EDIT, IMAGE, VIDEO, Table, UploadedFile, check_field
+from penstock.fields import AUTO, EDIT, IMAGE, TABLES, VIDEO, Table, UploadedFile, check_field
 from penstock.generations import forms
 from penstock.net import guard
 from penstock.net.guard import EgressRules
-from penstock.recordings.recordings import ReplayOptions, replay_options
+from penstock.recordings.recordings import ReplayOptions, input_digest, replay_options
 from penstock.schema import Call, Request
 from penstock.settings import Settings
 from penstock.upstream import translate
@@ -22,7 +22,11 @@ from penstock.values import Frame, Retention
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
 # Fields for the gateway itself, which are not part of the canonical request.
-_GATEWAY_FIELDS = ("webhook_url", "media_retention", "idempotency_key", "metadata", "model")
+_GATEWAY_FIELDS = (
+    "webhook_url", "media_retention", "idempotency_key", "metadata", "model", "stream", "partial_images",
+)  # fmt: skip
+# Extra fields that OpenAI's clients send and that mean the same as no field.
+_NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
 _METADATA_MAX = 64
 _DATA_URI_START = 256  # characters
 _SECONDS_MAX = 3600
@@ -52,7 +56,19 @@ class ValidatedCall:
     webhook_url: str | None = None
     idempotency_key: str | None = None
     replay: ReplayOptions | None = None  # None also in a dry run
-    body_digest: bytes = b""  # set with an idempotency key or with replay options
+    body_digest: bytes = b""  # of the raw body; set with replay options
+    stream: bool = False
+
+    @property
+    def canonical_digest(self) -> bytes:
+        """A digest that is equal for calls that ask for the same, however their bodies are written."""
+        request = self.request
+        table = TABLES[request.task]
+        inputs = [[item.role, input_digest(item.source)] for item in self.inputs]
+        values = {name: value for name, value in request.values.items() if value != table[name].default}
+        others = [request.metadata, self.webhook_url, self.retention_seconds]
+        asked = [request.model, values, request.extras, inputs, others]
+        return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
 def image(call: Call, settings: Settings) -> ValidatedCall:
@@ -64,6 +80,8 @@ def image(call: Call, settings: Settings) -> ValidatedCall:
 def edit(call: Call, settings: Settings) -> ValidatedCall:
     """The model decides later whether it is an edit or an upscale: only an edit needs a prompt."""
     fields = _fields(call, EDIT)
+    if not call.is_form and "images" in fields and fields.get("image") is None:  # OpenAI's name in a JSON body
+        fields["image"] = fields.pop("images")
     egress = guard.egress_rules(settings)
     inputs = [*_take_inputs(fields, "image", "image", egress), *_take_inputs(fields, "mask", "mask", egress)]
     values, extras = _check_fields(EDIT, fields)
@@ -80,7 +98,17 @@ def video(call: Call, settings: Settings) -> ValidatedCall:
     fields = _fields(call, VIDEO)
     inputs = tuple(_take_inputs(fields, "input_reference", "reference", guard.egress_rules(settings)))
     values, extras = _check_fields(VIDEO, fields)
+    if not values.get("negative_prompt"):
+        values.pop("negative_prompt", None)
     return _validated(call, settings, "video", values, extras, inputs)
+
+
+def idempotency_key(call: Call) -> str | None:
+    """The idempotency key of a call that is not validated yet; None if it has none that is valid."""
+    fields = dict(call.form) if call.is_form else call.json
+    key = fields.get("idempotency_key") if isinstance(fields, dict) else None
+    limit = VIDEO["idempotency_key"].max_length
+    return key if isinstance(key, str) and key.strip() and limit and len(key) <= limit else None
 
 
 # -------------------------------------------------------------------------------------------------------------- fields
@@ -102,9 +130,10 @@ def _check_fields(table: Table, fields: Mapping[str, Any]) -> tuple[dict[str, An
     for name, value in fields.items():
         row = table.get(name)
         if row is None:
-            extras[name] = value
+            if (name, value) not in _NO_EFFECT:
+                extras[name] = value
         elif value is not None:
-            check_field(row, value)
+            value = check_field(row, value)
             main_name = row.alias_of or name
             value = _seconds(value, name) if main_name == "seconds" else value
             if values.get(main_name, value) != value:
@@ -132,6 +161,7 @@ def _validated(
     extras: dict[str, Any],
     inputs: tuple[InputSource, ...] = (),
 ) -> ValidatedCall:
+    _add_defaults(settings, task, values)
     if values.get("size") == AUTO and task != "edit":  # there is no input image to take it from
         del values["size"]
     _check_shape(values)
@@ -153,8 +183,22 @@ def _validated(
         webhook_url=guard.check_webhook_url(webhook_url, guard.egress_rules(settings)) if webhook_url else None,
         idempotency_key=idempotency_key,
         replay=replay,
-        body_digest=_body_digest(call) if idempotency_key or replay else b"",
+        body_digest=_body_digest(call) if replay else b"",
+        stream=values.get("stream", False),
     )
+
+
+def _add_defaults(settings: Settings, task: str, values: dict[str, Any]) -> None:
+    """Add the operator's defaults where they differ from the interface's. The images of a stream are in its events."""
+    if task == "video":
+        return
+    if values.get("stream"):
+        values["response_format"] = "b64_json"
+    elif settings.image_response_format != TABLES[task]["response_format"].default:
+        values.setdefault("response_format", settings.image_response_format)
+    has_shape = any(name in values for name in ("size", "aspect_ratio", "resolution"))
+    if task == "edit" and not has_shape and settings.edit_size != TABLES[task]["size"].default:
+        values["size"] = settings.edit_size
 
 
 def _body_digest(call: Call) -> bytes:
@@ -234,6 +278,9 @@ def _take_inputs(fields: dict[str, Any], name: str, role: str, egress: EgressRul
     if len(items) > _INPUTS_MAX:
         raise InvalidRequest(f"`{name}` takes at most {_INPUTS_MAX}.", param=name)
     for item in items:
+        if isinstance(item, dict) and "file_id" in item:
+            message = f"`{name}` cannot be a `file_id`: this gateway keeps no files; send `image_url` instead."
+            raise InvalidRequest(message, param=name)
         source = item.get("image_url", item.get("url")) if isinstance(item, dict) else item
         if isinstance(source, dict):  # as in chat messages
             source = source.get("url")

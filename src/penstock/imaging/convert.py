@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from PIL import Image, ImageCms, ImageDraw, ImageOps
 
-from penstock.imaging.formats import CONTENT_TYPES, OUTPUT_FORMATS, OutputFormat
+from penstock.imaging.formats import CONTENT_TYPES, FORMATS, OUTPUT_FORMATS, OutputFormat
 from penstock.imaging.sniff import FileInfo, sniff
 
 # Everything that decodes runs in a child process (see workers.py). On the event loop only `sniff` and `unconverted` are
@@ -24,6 +24,7 @@ MAX_PIXELS = 40_000_000
 # Pixels times scans of a JPEG: 25 scans of the largest image. Encoders write 1, or about 10 in a progressive file.
 MAX_SCANNED_PIXELS = 25 * MAX_PIXELS
 INPUT_FORMATS = ("png", "jpeg", "webp")
+PROVIDER_FORMATS = (*OUTPUT_FORMATS, "bmp")
 LOSSY = frozenset({"jpeg", "webp", "avif"})
 # An image with a longer side keeps its format. AVIF is limited because encoding it is slow, the others by the format.
 MAX_SIDE = {"avif": 1600, "webp": 16_383, "jpeg": 65_500, "gif": 65_535}
@@ -71,6 +72,8 @@ def unconverted(data: bytes, output_format: OutputFormat, output_compression: in
     too_long = max(found.width, found.height) > MAX_SIDE.get(output_format, MAX_PIXELS)
     too_large = found.width * found.height > MAX_PIXELS
     same = found.content_type == CONTENT_TYPES[output_format]
+    if found.content_type not in FORMATS:
+        return None
     finished = same and (output_compression == 100 or output_format not in LOSSY)
     return found if too_long or too_large or finished else None
 
@@ -84,7 +87,10 @@ def convert(data: bytes, output_format: OutputFormat, output_compression: int = 
     found = unconverted(data, output_format, output_compression)
     if found is not None:
         return ImageFile(data, *found)
-    return encode(decode(data, OUTPUT_FORMATS), output_format, output_compression)
+    image = decode(data, PROVIDER_FORMATS)
+    if max(image.size) > MAX_SIDE.get(output_format, MAX_PIXELS):  # of a format that callers cannot get
+        output_format = "png"
+    return encode(image, output_format, output_compression)
 
 
 def normalise_input(data: bytes) -> ImageFile:

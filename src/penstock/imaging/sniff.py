@@ -20,6 +20,7 @@ class FileInfo(NamedTuple):
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
+_BMP_HEADERS = frozenset({40, 52, 56, 108, 124})  # lengths of the second header
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _VIDEO_BRANDS = frozenset({b"isom", b"mp41", b"mp42", b"avc1", b"M4V ", b"MSNV", b"dash", b"3gp4", b"3gp5", b"mmp4"})
 
@@ -38,6 +39,8 @@ def sniff(data: bytes) -> FileInfo | None:
         return FileInfo("video/webm") if b"webm" in data[:64] else None
     if data[4:8] == b"ftyp":
         return _base_media(data)
+    if data.startswith(b"BM") and _little(data, 14, 4) in _BMP_HEADERS:
+        return _image("image/bmp", _little(data, 18, 4), abs(int.from_bytes(data[22:26], "little", signed=True)))
     return None
 
 

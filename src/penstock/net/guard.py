@@ -75,7 +75,7 @@ _BLOCKED_NAMES = (
 # The only parser of URLs that others supplied. It rejects what two parsers could read differently (user info,
 # backslashes, tabs, odd ports, percent signs in hosts), and accepted URLs are rebuilt from their parts.
 _URL = re.compile(
-    r"(?P<scheme>https?)://"
+    r"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://"
     r"(?P<host>[^\x00-\x20\x7f/?#\\@:\[\]%]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]*)?"
     r"(?P<path>(?:/[^\x00-\x20\x7f?#\\]*)?)(?P<query>(?:\?[^\x00-\x20\x7f#\\]*)?)"
     r"(?P<fragment>(?:\#[^\x00-\x20\x7f\\]*)?)"
@@ -110,8 +110,10 @@ def check_webhook_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> str:
     """Return the URL to store and to deliver to; raise InvalidRequest when it breaks a rule."""
     try:
         parts = _split(text, _MAX_WEBHOOK_URL_LENGTH)
-        if parts["fragment"] or not (parts["path"] + parts["query"]).isascii():
-            raise ValueError
+        if parts["fragment"]:
+            raise InvalidRequest("`webhook_url` must not have a fragment (`#…`).", param="webhook_url")
+        if not (parts["path"] + parts["query"]).isascii():
+            raise InvalidRequest("`webhook_url` must be ASCII: escape other characters.", param="webhook_url")
         return _check_target(parts, egress).url
     except ValueError:
         raise InvalidRequest(f"webhook_url {_REQUIREMENT}", param="webhook_url") from None
@@ -122,7 +124,7 @@ def check_media_url(text: str, param: str, egress: EgressRules = NO_EXCEPTIONS) 
     try:
         return _check_target(_split(text, _MAX_MEDIA_URL_LENGTH), egress).url
     except ValueError:
-        raise InvalidRequest(f"`{param}` {_REQUIREMENT}", param=param) from None
+        raise InvalidRequest(f"`{param}` {_REQUIREMENT[:-1]}, or a base64 data URI.", param=param) from None
 
 
 def check_fetch_url(text: str, egress: EgressRules = NO_EXCEPTIONS) -> Target:
@@ -150,7 +152,7 @@ def _split(text: str, max_length: int) -> re.Match[str]:
 
 
 def _check_target(parts: re.Match[str], egress: EgressRules) -> Target:
-    scheme = parts["scheme"]
+    scheme = parts["scheme"].lower()
     host = _canonical_host(parts["host"])
     port = parts["port"]
     # The path and the query do not change where we connect to, so text outside ASCII is quoted as browsers do it.

@@ -110,7 +110,6 @@ PROVIDER = Provider(
             (PROMPT, N, ENHANCEMENT, INPUT_IMAGE, MASK),
             V3_PRICES,
             settings={"mask": "black"},
-            modes=("inpainting",),
         ),
         model("ideogram-v4", "ideogram-v4/generate", "image", V4, V4_PRICES),
     ),

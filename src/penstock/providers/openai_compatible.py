@@ -144,7 +144,7 @@ UPSCALE = replace(
     task="upscale",
     params=(
         converted("images", to="image[]", convert=each_image(form_file), required=True, max_items=1),
-        passthrough("scale_factor"),
+        passthrough("scale_factor", low=1, high=16),
         passthrough("user"),
         *_OUTPUT_FORMAT,
         emulated("n"),

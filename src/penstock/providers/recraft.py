@@ -24,7 +24,7 @@ from penstock.providers.spec import (
     fixed,
     passthrough,
     price_list,
-    refused,
+    ignored,
 )
 
 # Refusals are not documented: they have status 400, as other errors, and are recognised by their message.
@@ -114,13 +114,12 @@ INPAINT = operation(
     converted("mask", to="mask", convert=form_file, required=True),
     body="form",
     settings={"mask": "white"},
-    modes=("inpainting",),
 )
 UPSCALE = operation(
     "upscale",
     "{model}",
     converted("images", to="file", convert=first_image(form_file), required=True, max_items=1),
-    *refused("scale_factor"),
+    *ignored("scale_factor"),
     body="form",
     model_field=None,
 )

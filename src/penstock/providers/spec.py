@@ -236,7 +236,6 @@ class Operation:
     body: Literal["json", "form", "msgpack"] = "json"
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict  # applied last, before the model's name is added
     model_field: str | None = "model"  # where the model's name goes if it is not in the path
-    modes: tuple[str, ...] = ()  # empty: derived from the task
     takes_extras: bool = True  # fields without a row are sent unchanged; False: they are refused
     max_body_bytes: int | None = None  # of the JSON that is sent; a chat call with more is refused
     priced_extras: frozenset[str] = frozenset()  # fields without a row that would change the price; refused
@@ -356,6 +355,7 @@ class Model:
     created: int = 1_767_225_600  # when it was added; default: 2026-01-01
     aliases: tuple[str, ...] = ()
     enabled: bool = True
+    on_own_server: bool = False  # the operator's price, which depends on nothing but its unit
     max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
 
 

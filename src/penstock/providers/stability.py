@@ -24,8 +24,8 @@ from penstock.providers.spec import (
     fixed,
     frame,
     passthrough,
+    ignored,
     price_list,
-    refused,
 )
 
 
@@ -59,6 +59,11 @@ def failure_kind(reply: Reply) -> FailureKind | None:
 def add_default_strength(fields: dict[str, Any]) -> dict[str, Any]:
     """Add the field `strength`, which Stability requires and callers may leave out."""
     return {"strength": 0.7, **fields}
+
+
+def add_default_prompt(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add the field `prompt`, which Stability requires of every call; callers who upscale may leave it out."""
+    return {"prompt": "the same image, sharp and detailed", **fields}
 
 
 def form_operation(task: Task, path: str, *rows: Param, **fields: Any) -> Operation:
@@ -95,7 +100,14 @@ IMAGE = form_operation("image", "generate/{model}", PROMPT, RATIO)
 INPAINT = form_operation("edit", "edit/{model}", PROMPT, INPUT_IMAGE, MASK, settings={"mask": "white"})
 FAST = form_operation("upscale", "upscale/{model}", INPUT_IMAGE, emulated("scale_factor", one_of=(4,), default=4))
 # Both make about 4 megapixels, whatever the size of the input is.
-CONSERVATIVE = form_operation("upscale", "upscale/{model}", PROMPT, INPUT_IMAGE, *refused("scale_factor"))
+CONSERVATIVE = form_operation(
+    "upscale",
+    "upscale/{model}",
+    replace(PROMPT, required=False),
+    INPUT_IMAGE,
+    *ignored("scale_factor"),
+    adjust_body=add_default_prompt,
+)
 CREATIVE = replace(CONSERVATIVE, read=read_job, poll="GET /v2beta/results/{id}", poll_seconds=10.0)
 
 price = price_list("platform.stability.ai/pricing and its notice of 2025-08-01, read 2026-11-15")

@@ -1,5 +1,6 @@
 """Store recordings, and find the one that matches a call with replay headers."""
 
+import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -121,7 +122,7 @@ def fingerprint(
     """
     defaults = {row.name: row.default for row in TABLES[kind].values() if row.default is not None and not row.alias_of}
     values = {**defaults, **request.values, **request.extras}
-    digests = [[role, _input_digest(source)] for role, source in inputs]
+    digests = [[role, input_digest(source)] for role, source in inputs]
     compared = {name: value for name, value in values.items() if name not in IGNORED_FIELDS}
     text = msgspec.json.encode([kind, model, dict(sorted(compared.items())), digests], order="deterministic")
     everything = {**values, "model": model, "image": digests}
@@ -129,10 +130,22 @@ def fingerprint(
     return Fingerprint(kind, model, everything, hashlib.sha256(text).digest(), strict, by)
 
 
-def _input_digest(source: UploadedFile | str) -> str:
-    """The digest of an uploaded file's bytes or of a URL: a replay does not fetch the file behind a URL."""
-    data = source.data if isinstance(source, UploadedFile) else source.encode()
+def input_digest(source: UploadedFile | str) -> str:
+    """The digest of a file's bytes, whether it was uploaded or is a data URI, or of a URL: a replay does not fetch the
+    file behind it.
+    """
+    data = source.data if isinstance(source, UploadedFile) else _data_uri_bytes(source) or source.encode()
     return hashlib.sha256(data).hexdigest()
+
+
+def _data_uri_bytes(source: str) -> bytes | None:
+    """The bytes in a data URI; None for a URL, and for a data URI that will be refused."""
+    if source[:5].lower() != "data:":
+        return None
+    try:
+        return base64.b64decode(source.partition(",")[2])
+    except ValueError:
+        return None
 
 
 def replay_times(latency: str, recorded_ms: int, now_ms: int, *, is_video: bool = False) -> tuple[int, int]:

@@ -2,9 +2,9 @@
 
 import difflib
 import random
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
@@ -12,7 +12,7 @@ from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Price, Provider
 from penstock.schema import PlannedCandidate, Request
 from penstock.settings import Settings
-from penstock.upstream import configured, model_schema
+from penstock.upstream import configured, credentials, model_schema
 
 MODES = {
     "image": ("text-to-image",),
@@ -70,7 +70,7 @@ class Catalog:
         self._inactive = {
             provider.slug: reason
             for provider in everything
-            if (reason := _inactive_reason(provider, settings.disabled_providers, environ))
+            if (reason := credentials.inactive_reason(provider, settings.disabled_providers, environ))
         }
         self._variables = {provider.slug: _variables(provider, environ) for provider in everything}
         self.active = {slug: provider for slug, provider in self.known.items() if slug not in self._inactive}
@@ -97,6 +97,7 @@ class Catalog:
             candidate.provider.slug: candidate for candidate in self._candidates if candidate.model.upstream == ANY
         }
         self._retired = {old: new for provider in everything for old, new in provider.retired.items()}
+        self._needs = partial(credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive)
         self._cached_route = lru_cache(_ROUTES_MAX)(self._find_route)  # one cache per catalog
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
@@ -225,16 +226,26 @@ class Catalog:
             raise InvalidRequest(
                 f"`{model}` does not support {task}; it supports {', '.join(supported)}.", param="model"
             )
-        raise self.not_found(model)
+        raise self.not_found(model, tasks)
 
-    def not_found(self, model: str) -> NotFound:
-        """The error for a model without candidates: it is retired, has no price, or is unknown."""
-        if model in self._retired:
-            return ModelNotFound(f"The model `{model}` was retired; use `{self._retired[model]}`.", param="model")
+    def not_found(self, model: str, tasks: Sequence[str] = ()) -> NotFound:
+        """The error for a model without candidates: it is retired, has no price, lacks a credential, or is unknown.
+
+        A model that is proposed instead can do one of the tasks; without tasks, any model is proposed.
+        """
+        if successor := self._retired.get(model):
+            known = f"; use `{successor}`" if successor in self._by_id else ""
+            needs = "" if known else self._needs(successor)
+            return ModelNotFound(f"The model `{model}` was retired{known}.{needs}", param="model")
         if model in self._unpriced:
             return ModelDisabled(f"The model `{model}` is switched off: no price is configured for it.", param="model")
-        near = difflib.get_close_matches(model[:_ID_LENGTH_MAX], self._listed_ids(), n=1, cutoff=0.4)
+        if needs := self._needs(model):
+            return ModelNotFound(f"The model `{model}` cannot be used here.{needs}", param="model")
+        listed = self.listed_ids(tasks)
+        near = difflib.get_close_matches(model[:_ID_LENGTH_MAX], listed, n=1, cutoff=0.4)
         hint = f" Did you mean `{near[0]}`?" if near else ""
+        if "chat" in tasks and "/" in model and self._router not in self._any_model:
+            hint += self._needs(f"{self._router}/")
         return ModelNotFound(f"The model `{model}` does not exist.{hint}", param="model")
 
     # ------------------------------------------------------------------------------------------------------ describing
@@ -256,12 +267,14 @@ class Catalog:
             for slug, provider in sorted(self.known.items())
         ]
 
-    def _listed_ids(self) -> "list[str]":
-        """The ids of all models that callers can use."""
+    def listed_ids(self, tasks: Sequence[str] = ()) -> "list[str]":
+        """The ids of all models that callers can use, or of those that can do one of the tasks."""
         enabled = [
             candidate.model
             for candidate in self._candidates
-            if candidate.model.enabled and candidate.model.upstream != ANY
+            if candidate.model.enabled
+            and candidate.model.upstream != ANY
+            and (not tasks or candidate.model.op.task in tasks)
         ]
         return list(dict.fromkeys(model.id for model in enabled))
 
@@ -285,7 +298,7 @@ class Catalog:
 
     def list(self, schema: bool = False) -> "list[dict[str, Any]]":
         """All models that callers can use, as the model list shows them."""
-        return [self.describe(model, schema) for model in self._listed_ids()]
+        return [self.describe(model, schema) for model in self.listed_ids()]
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
@@ -294,6 +307,18 @@ class Catalog:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
+        return self._describe(candidates, schema)
+
+    def any_model_servers(self) -> tuple[Candidate, ...]:
+        """Servers of the operator's own that take any model, whose models are not in the catalog."""
+        return tuple(candidate for candidate in self._any_model.values() if candidate.provider.self_hosted)
+
+    def describe_server_model(self, server: Candidate, name: str, schema: bool = False) -> dict[str, Any]:
+        """One model of a server that takes any, as the model list shows it."""
+        model = replace(server.model, id=f"{server.provider.slug}/{name}", upstream=name, name=name)
+        return self._describe([replace(server, model=model)], schema)
+
+    def _describe(self, candidates: Sequence[Candidate], schema: bool) -> dict[str, Any]:
         first = candidates[0]
         described = {
             "id": first.model.id,
@@ -335,21 +360,10 @@ def _variables(provider: Provider, environ: Mapping[str, str]) -> "list[dict[str
     ]
 
 
-def _inactive_reason(provider: Provider, disabled: Container[str], environ: Mapping[str, str]) -> str | None:
-    """Why a provider cannot be used; None if it can."""
-    if provider.slug in disabled:
-        return "switched off in the settings"
-    if provider.base_url_env and provider.base_url_env not in environ:
-        return f"{provider.base_url_env} is not set"
-    if provider.key_env is not None and not environ.get(provider.key_env):
-        return f"{provider.key_env} is not set"
-    return None
-
-
 def modes(model: Model) -> tuple[str, ...]:
     """What a model does, as the model list names it."""
-    if model.op.modes or model.op.task != "video":
-        return model.op.modes or MODES[model.op.task]
+    if model.op.task != "video":
+        return MODES[model.op.task]
     row = model.op.param("input_reference")
     if row is None or row.handling == "refused":
         return ("text-to-video",)

@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _ERROR_BYTES_MAX = 64 * 1024
 _POLL_TIMEOUT_SECONDS = 60
+_LIST_TIMEOUT_SECONDS = 3
 _CANCEL_TIMEOUT_SECONDS = 30
 # Statuses of a proxy that got no response from the provider behind it: the provider may have accepted the job.
 _PROXY_STATUSES = frozenset({408, 502, 504, 520, 524})
@@ -259,6 +260,16 @@ class Upstream:
             code = reply.json["error"]["code"]
             return self._http_failure(target, replace(reply, status=code if code in range(400, 600) else 500))
         return self._http_failure(target, replace(reply, status=500))
+
+    async def list_models(self, target: Target) -> list[str]:
+        """The names of the models that an OpenAI-compatible server has. Raises AttemptFailed."""
+        try:
+            reply = await self._send(target, self._follow_up(target, "GET /v1/models", {}), _LIST_TIMEOUT_SECONDS)
+        except (NotSent, MaybeSent) as problem:
+            message = f"{target.provider.name} did not list its models."
+            raise AttemptFailed(target.provider.slug, "unsent", message, sent=False) from problem
+        names = self._read(target, reply, lambda reply: [model["id"] for model in reply.json["data"]])
+        return [name for name in names if isinstance(name, str)]
 
     # -------------------------------------------------------------------------------------------- sending and reading
 

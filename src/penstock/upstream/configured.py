@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
-from penstock.providers.spec import Model, Price, Provider, Task, Unit, bearer
+from penstock.providers.spec import Model, Operation, Price, Provider, Task, Unit, bearer, emulated
 from penstock.typed_config import Dollars, Misconfigured, Text, convert
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -29,6 +29,7 @@ Url = Annotated[
 ]
 Whole = Annotated[int, Meta(ge=0)]
 _NAMES_MAX = 8  # in a message
+_MAX_N = 10
 
 
 class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +86,9 @@ class AddedModel(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     name: Annotated[Text, Meta(description="The name that people see.")] = ""
     description: Annotated[Text, Meta(description="One sentence for the model list.")] = ""
+    n: Annotated[
+        int, Meta(ge=1, le=_MAX_N, description="Images: how many one call to the server makes; 1 where it ignores `n`.")
+    ] = _MAX_N
 
 
 class ModelTable(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,7 +251,14 @@ def _models(
                 f'{where}.models["{table.id}"]',
                 slug,
                 table,
-                Model(id="", upstream="", op=OPERATIONS[table.task], prices=(), priority=priority),
+                Model(
+                    id="",
+                    upstream="",
+                    op=_operation(where, table),
+                    prices=(),
+                    priority=priority,
+                    on_own_server=True,
+                ),
             )
             for table in tables
         ],
@@ -273,6 +284,16 @@ def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> 
         description=table.description,
         **changes,
     )
+
+
+def _operation(where: str, table: ModelTable) -> Operation:
+    op = OPERATIONS[table.task]
+    if table.n == _MAX_N:
+        return op
+    if op.native_n == 1:
+        raise Misconfigured(f"{where}.n is for models that make or edit images")
+    row = emulated("n", to="n", high=table.n) if table.n > 1 else emulated("n")
+    return replace(op, params=tuple(row if param.name == "n" else param for param in op.params))
 
 
 # --------------------------------------------------------------------------------------------------------------- models

@@ -1,12 +1,16 @@
 """Choose the error for a request that no candidate could serve."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import (
     AllProvidersExhausted,
     ContentPolicyViolation,
+    InvalidRequest,
+    ModelNotFound,
     Problem,
+    RateLimited,
+    UnprocessableRequest,
     UpstreamError,
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
@@ -14,6 +18,13 @@ from penstock.errors import (
 from penstock.providers.spec import FailureKind
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 
+# What a provider says about a request with these statuses; with others it says nothing that the caller could mend.
+_STATUS_ERRORS: Mapping[int, type[Problem]] = {
+    400: InvalidRequest,
+    404: ModelNotFound,
+    413: InvalidRequest,
+    422: UnprocessableRequest,
+}
 _PASSING_KINDS = frozenset({"unsent", "busy", "down"})
 
 
@@ -23,7 +34,7 @@ class Failure:
 
     kind: FailureKind
     message: str
-    count: int = 1  # how many outputs the attempt was for
+    status: int | None = None  # of the HTTP response, if that was the failure
     sent: bool = True
     unknown: bool = False  # the provider may have made the outputs
     timeout: bool = False
@@ -31,10 +42,16 @@ class Failure:
     accepted: bool = False  # the provider had accepted the job and failed it later
 
     @classmethod
-    def from_error(cls, problem: AttemptFailed | OutcomeUnknown, count: int = 1) -> "Failure":
+    def from_error(cls, problem: AttemptFailed | OutcomeUnknown) -> "Failure":
         if isinstance(problem, OutcomeUnknown):
-            return cls("timeout", problem.message, count, unknown=True, timeout=problem.timeout)
-        return cls(problem.kind, problem.message, count, problem.sent, retry_after_seconds=problem.retry_after_seconds)
+            return cls("timeout", problem.message, unknown=True, timeout=problem.timeout)
+        return cls(
+            problem.kind,
+            problem.message,
+            status=problem.status,
+            sent=problem.sent,
+            retry_after_seconds=problem.retry_after_seconds,
+        )
 
     @property
     def may_pass(self) -> bool:
@@ -49,10 +66,11 @@ class Failure:
         return not self.unknown and self.kind not in ("refused", "unfetched")
 
 
-def error_for(failures: Sequence[Failure], *, forced: bool, is_video: bool = False) -> Problem:
+def error_for(failures: Sequence[Failure], *, forced: bool, is_only: bool = False, is_video: bool = False) -> Problem:
     """Choose one error for several failures: content refusal, unknown outcome, lost output, else the last failure.
 
-    `forced`: the caller named the provider, so its own message is the whole error.
+    `forced`: the caller named the provider, so its own message is the whole error. `is_only`: there was no other
+    candidate, so what it said about the request is said to the caller. A video fails later, with other codes.
     """
     if refusal := next((failure for failure in failures if failure.kind == "refused"), None):
         return ContentPolicyViolation(refusal.message, should_retry=False)
@@ -67,10 +85,19 @@ def error_for(failures: Sequence[Failure], *, forced: bool, is_video: bool = Fal
     if all(failure.kind == "busy" for failure in failures):
         seconds = max(failure.retry_after_seconds or 1 for failure in failures)
         headers["retry-after"] = str(max(1, round(seconds)))
+    if (forced or is_only) and not is_video and (own := _own_error(last)):
+        return own(last.message, headers=headers, should_retry=should_retry)
     if forced:
         return UpstreamError(last.message, headers=headers, should_retry=should_retry)
     message = f"No provider could serve this request. The last error was: {last.message}"
     return AllProvidersExhausted(message, headers=headers, should_retry=should_retry)
+
+
+def _own_error(failure: Failure) -> type[Problem] | None:
+    """The error for what the only provider said about the request: that it is at fault, or comes too early."""
+    if failure.kind == "busy":
+        return RateLimited
+    return _STATUS_ERRORS.get(failure.status or 0) if failure.kind == "rejected" else None
 
 
 def _unknown_outcome(failure: Failure, is_video: bool) -> Problem:

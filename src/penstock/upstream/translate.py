@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from penstock.errors import InvalidRequest
+from penstock.fields import number_text
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.values import Frame, InputImage
@@ -39,6 +40,19 @@ _PRICED_CHAT_CLASS = re.compile(
     r".*(search|plugin|tier|priority|modalit|audio|ground|retriev|brows|interpreter|mcp|connector|servertool).*"
     r"|prediction|speed|fastmode"
 )
+# On a server of the operator's own the price depends on what its unit counts, and on nothing else. By unit: names of
+# fields that change nothing about the price.
+_SIZE_NAMES = frozenset(
+    "width height image_size output_size megapixels fps frames_per_second generate_audio".replace("_", "").split()
+)
+_LENGTH_NAMES = frozenset(
+    "num_frames frames frame_count duration duration_seconds seconds video_length".replace("_", "").split()
+)
+_FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
+    "image": _SIZE_NAMES | _LENGTH_NAMES,
+    "call": _SIZE_NAMES | _LENGTH_NAMES,
+    "second": _SIZE_NAMES,
+}
 _EXTRAS_BYTES_MAX = 64 * 1024
 _EXTRAS_DEPTH_MAX = 16
 _PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
@@ -49,7 +63,7 @@ _INTERNAL = ("frame", "images", "random_seed")  # names in provider tables that 
 
 def check(model: Model, request: Request) -> None:
     """Raise InvalidRequest if the model's table does not allow the request. Input images are for `check_inputs`."""
-    check_extras(model.op, request.extras)
+    check_extras(model, request.extras)
     values = table_values(request, 1, {})
     for row in model.op.params:
         check_row(model, row, values.get(row.name))
@@ -75,15 +89,23 @@ def check_row(model: Model, row: Param, value: Any) -> None:
 
 
 def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
-    if row.one_of and value not in row.one_of:
+    if row.one_of and value not in row.one_of and _kind(value) not in row.one_of:
         allowed = ", ".join(f"`{_text(choice)}`" for choice in row.one_of)
         raise InvalidRequest(f"`{name}` of {model.id} must be one of {allowed}.", param=name)
     if row.name == "n":  # `high` is the limit of one call to the provider; the gateway makes several calls
         return
-    if (row.low is not None or row.high is not None) and not (_is_number(value) and _inside(row, value)):
-        raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
+    if row.low is not None or row.high is not None:
+        if not _is_number(value):
+            raise InvalidRequest(f"`{name}` of {model.id} must be a number.", param=name)
+        if not _inside(row, value):
+            raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
     if row.max_length is not None and not (isinstance(value, str) and len(value) <= row.max_length):
         raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.max_length} characters.", param=name)
+
+
+def _kind(value: Any) -> Any:
+    """The `type` of an object, by which a table may allow it."""
+    return value.get("type") if isinstance(value, Mapping) else value
 
 
 def _check_convertible(model: Model, row: Param, value: Any) -> None:
@@ -104,9 +126,11 @@ def _inside(row: Param, value: float) -> bool:
 
 
 def _range(row: Param) -> str:
+    low = number_text(row.low)
+    high = number_text(row.high)
     if row.low is None:
-        return f"at most {row.high}"
-    return f"at least {row.low}" if row.high is None else f"from {row.low} to {row.high}"
+        return f"at most {high}"
+    return f"at least {low}" if row.high is None else f"from {low} to {high}"
 
 
 def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
@@ -126,12 +150,13 @@ def check_inputs(model: Model, counts: Mapping[str, int]) -> None:
             raise InvalidRequest(f"`{param}` of {model.id} takes at most {row.max_items}.", param=param)
 
 
-def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
+def check_extras(model: Model, extras: Mapping[str, Any]) -> None:
     """Raise InvalidRequest for extra fields that must not be sent to the provider, or that are too large.
 
     A field with a row in the provider's table is allowed under any name: the row says what happens to it.
     """
     check_extras_size(extras)
+    op = model.op
     for name, value in extras.items():
         row = op.param(name)
         if name in _INTERNAL and row is not None:
@@ -139,10 +164,10 @@ def check_extras(op: Operation, extras: Mapping[str, Any]) -> None:
         if row is None and not op.takes_extras:
             raise InvalidRequest(f"`{name}` is not a parameter of this model.", param=name)
         if row is None:
-            _check_extra(op, name, name, is_top=True)
+            _check_extra(model, name, name, is_top=True)
         if op.task != "chat":  # there, nested objects are JSON Schemas with names that the caller chooses
             for inner in _names(value):
-                _check_extra(op, name, inner, is_top=False)
+                _check_extra(model, name, inner, is_top=False)
 
 
 def check_extras_size(extras: Mapping[str, Any]) -> None:
@@ -155,17 +180,24 @@ def check_extras_size(extras: Mapping[str, Any]) -> None:
         raise InvalidRequest(f"Extra parameters may have {_EXTRAS_BYTES_MAX} bytes at most.")
 
 
-def _check_extra(op: Operation, name: str, inner: str, *, is_top: bool) -> None:
+def _check_extra(model: Model, name: str, inner: str, *, is_top: bool) -> None:
     plain = re.sub(r"[^a-z0-9]", "", inner.lower())
     shown = f"`{inner}`" if is_top else f"`{inner}` in `{name}`"
     if plain in _NEVER_SENT or (is_top and plain in _NOT_SENT_AT_TOP_LEVEL):
         raise InvalidRequest(f"{shown} cannot be passed through to a provider.", param=name)
-    if op.task == "chat":
-        is_priced = _PRICED_CHAT_CLASS.fullmatch(plain) is not None
-    else:
-        is_priced = plain in _PRICED or _PRICED_CLASS.fullmatch(plain) is not None
-    if is_priced or inner in op.priced_extras:
+    if inner in model.op.priced_extras or _is_priced(model, plain):
         raise InvalidRequest(f"{shown} would change the price; use the documented parameters.", param=name)
+
+
+def _is_priced(model: Model, plain: str) -> bool:
+    """Whether an extra field of this name may change what a call of the model costs."""
+    if model.op.task == "chat":
+        return _PRICED_CHAT_CLASS.fullmatch(plain) is not None
+    units = {price.unit for price in model.prices}
+    has_one_price = model.on_own_server and len(units) == 1 and not any(price.when for price in model.prices)
+    if has_one_price and plain in _FREE_ON_OWN_SERVER.get(units.pop(), ()):
+        return False
+    return plain in _PRICED or _PRICED_CLASS.fullmatch(plain) is not None
 
 
 def _names(value: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from penstock import errors
 from penstock.accounts.requests import Filters
 from penstock.api.asgi import AsgiApp
 from penstock.api.generations import DRY_RUN
-from penstock.api.route import Endpoint, Route
+from penstock.api.route import Endpoint, Query, Route
 from penstock.fields import UploadedFile
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
@@ -70,7 +70,8 @@ async def records(gateway: Gateway, account: Account) -> list[dict[str, Any]]:
 
 async def test_an_endpoint_gets_every_part_of_a_call(tmp_path: Path) -> None:
     collector = CallCollector()
-    row = Route("POST", "/of/{id}/{rest:path}", collector, "Of", takes="json")
+    query = (Query(name="x", about="X."), Query(name="y", about="Y."))
+    row = Route("POST", "/of/{id}/{rest:path}", collector, "Of", takes="json", query=query)
     async with running(tmp_path, row) as (served, account, gateway, _):
         before = gateway.clock.now_ms()
         response = await served.call(
@@ -261,7 +262,8 @@ async def test_an_internal_error_is_a_500_without_details(tmp_path: Path) -> Non
     async def unencodable(gateway: Gateway, call: Call) -> Response:
         return Response(json={"x": object()})
 
-    routes = (make(broken), Route("GET", "/other", unencodable, "Other"))
+    secret = Query(name="secret", about="Not to be logged.")
+    routes = (make(broken, query=(secret,)), Route("GET", "/other", unencodable, "Other"))
     async with running(tmp_path, *routes) as (served, account, gateway, _):
         with structlog.testing.capture_logs() as logs:
             response = await served.call(

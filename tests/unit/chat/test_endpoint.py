@@ -13,6 +13,7 @@ from penstock.errors import (
     InsufficientBalance,
     InvalidRequest,
     Problem,
+    RateLimited,
     UpstreamError,
     UpstreamTimeout,
 )
@@ -83,9 +84,9 @@ async def test_a_call_with_images_has_the_modality_vision(open_gateway: OpenGate
 @pytest.mark.parametrize(
     ("act", "kind", "retry"),
     [
-        (faults.error(400, "Bad.", "invalid_value"), UpstreamError, False),
+        (faults.error(400, "Bad.", "invalid_value"), InvalidRequest, False),
         (faults.error(400, "No.", "content_policy_violation"), ContentPolicyViolation, False),
-        (faults.busy(3), UpstreamError, True),
+        (faults.busy(3), RateLimited, True),
         (faults.error(500, "Oops."), UpstreamError, False),
         (faults.unauthorized, UpstreamError, False),
         (faults.dropped, UpstreamError, False),

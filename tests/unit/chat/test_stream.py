@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.chat.stream import Relay, StreamBroken, rename_finish_reasons
+from penstock.chat.normalise import rename_finish_reasons
+from penstock.chat.stream import Relay, StreamBroken
 
-ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}\n\n'
-WORD = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}],"usage":null}\n\n'
-LAST = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}\n\n'
-USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,"cost":0.25}}\n\n'
+HEAD = b'"id":"c1","object":"chat.completion.chunk","created":1,"model":"m",'
+ROLE = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":null}\n\n'
+WORD = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"hi"}}],"usage":null}\n\n'
+LAST = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}\n\n'
+USAGE = (
+    b"data: {"
+    + HEAD
+    + b'"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,"cost":0.25}}\n\n'
+)
 DONE = b"data: [DONE]\n\n"
 STREAM = ROLE + WORD + LAST + USAGE + DONE
 
@@ -33,7 +39,9 @@ def test_the_usage_chunk_reaches_only_callers_who_asked(keeps: bool, expected: b
 
 
 def test_usage_in_a_chunk_with_choices_is_passed_on() -> None:
-    both = b'data: {"choices":[{"delta":{}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+    both = (
+        b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+    )
     relay = Relay(keeps_usage=False)
     assert relay.feed(both) == both
     assert relay.usage is not None
@@ -86,7 +94,7 @@ def test_the_exception_carries_the_providers_error() -> None:
 
 
 def test_an_error_of_null_is_no_error() -> None:
-    event = b'data: {"choices":[{"delta":{"content":"x"}}],"error":null}\n\n'
+    event = b"data: {" + HEAD + b'"choices":[{"index":0,"delta":{"content":"x"}}],"error":null}\n\n'
     assert Relay(keeps_usage=False).feed(event) == event
 
 
@@ -105,8 +113,11 @@ def test_the_size_counts_what_was_passed_on() -> None:
 
 def test_a_providers_own_finish_reasons_are_renamed() -> None:
     """But not inside generated text, where quotes are escaped."""
-    event = rb'data: {"choices":[{"delta":{"content":"\"finish_reason\":\"eos\""},"finish_reason": "eos"}]}' + b"\n\n"
+    text = rb'"choices":[{"index":0,"delta":{"content":"\"finish_reason\":\"eos\""},"finish_reason": "eos"}]}'
+    event = b"data: {" + HEAD + text + b"\n\n"
     relay = Relay(keeps_usage=False, finish_reasons={b"eos": b"stop"})
     assert relay.feed(event) == event.replace(b'"finish_reason": "eos"', b'"finish_reason": "stop"')
     assert relay.feed(LAST) == LAST
-    assert rename_finish_reasons(event, {}) is event
+    assert rename_finish_reasons(LAST, {}) is LAST
+    assert rename_finish_reasons(b'{"finish_reason":"max_tokens"}', {}) == b'{"finish_reason":"length"}'
+    assert Relay(keeps_usage=False).feed(WORD.replace(b"}}]", b'},"finish_reason":""}]')).count(b":null") == 2

@@ -165,7 +165,6 @@ def test_names_of_no_model(name: str) -> None:
     ("name", "words"),
     [
         ("foxx", "The model `foxx` does not exist. Did you mean `fox`?"),
-        ("vido-1", "The model `vido-1` does not exist. Did you mean `video-1`?"),
         ("zzzzzzzz", "The model `zzzzzzzz` does not exist."),
         ("old-fox", "The model `old-fox` was retired; use `fox`."),
     ],
@@ -177,6 +176,11 @@ def test_the_error_proposes_the_nearest_model(name: str, words: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
         catalog().describe(name)
     assert caught.value.message == words
+
+
+def test_the_error_proposes_a_model_of_the_same_task() -> None:
+    assert "`video-1`" in catalog().not_found("vido-1", ("video",)).message
+    assert "Did you mean" not in catalog().not_found("vido-1", ("chat",)).message
 
 
 def test_the_error_proposes_no_model_that_cannot_be_used() -> None:

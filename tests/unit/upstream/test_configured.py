@@ -66,6 +66,7 @@ def test_a_provider_of_the_operators_own() -> None:
     assert one.auth("s3cr3t") == {"authorization": "Bearer s3cr3t"}
     assert one.models == (
         Model(
+            on_own_server=True,
             id="lab/brush",
             upstream="brush",
             op=openai_compatible.IMAGE,
@@ -73,6 +74,7 @@ def test_a_provider_of_the_operators_own() -> None:
             priority=3,
         ),
         Model(
+            on_own_server=True,
             id="video-1",
             upstream="reel-2",
             op=openai_compatible.VIDEO,

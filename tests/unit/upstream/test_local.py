@@ -13,6 +13,7 @@ from penstock import providers
 from penstock.atelier.table import PROVIDER
 from penstock.chat.endpoint import complete
 from penstock.errors import InvalidRequest, UpstreamError
+from penstock.generations.retrieve import video_preview
 from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
 from penstock.providers.spec import LocalService, Provider
 from penstock.settings import Settings
@@ -152,6 +153,7 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await running.image(headers={"x-service-replay": "mock"})
         video = await running.video(model="atelier/clip", seconds=1, size="64x64", input_reference=image)
         await running.wait_for_request(video.json["id"])
+        await video_preview(running.gateway, running.call(id=video.json["id"]), "thumbnail")
         words = {"model": "atelier/echo", "messages": [{"role": "user", "content": "word"}], "logprobs": True}
         await complete(running.gateway, running.call(words))
         await complete(running.gateway, running.call({**words, "stream": True}))

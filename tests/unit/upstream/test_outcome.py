@@ -5,7 +5,11 @@ import pytest
 from penstock.errors import (
     AllProvidersExhausted,
     ContentPolicyViolation,
+    InvalidRequest,
+    ModelNotFound,
     Problem,
+    RateLimited,
+    UnprocessableRequest,
     UpstreamError,
     UpstreamOutcomeUnknown,
     UpstreamTimeout,
@@ -28,7 +32,14 @@ LATE = Failure("timeout", "took too long", unknown=True, timeout=True)
         ([UNREACHABLE, BUSY], False, False, AllProvidersExhausted, True),
         ([UNREACHABLE, BROKEN], False, False, AllProvidersExhausted, False),
         ([BROKEN], True, False, UpstreamError, False),
-        ([BUSY], True, False, UpstreamError, True),
+        ([BUSY], True, False, RateLimited, True),
+        ([BUSY], True, True, UpstreamError, True),
+        ([Failure("rejected", "no", status=404)], True, False, ModelNotFound, False),
+        ([Failure("rejected", "no", status=422)], True, False, UnprocessableRequest, False),
+        ([Failure("rejected", "no", status=400)], True, False, InvalidRequest, False),
+        ([Failure("rejected", "no")], True, False, UpstreamError, False),
+        ([Failure("rejected", "no", status=405)], True, False, UpstreamError, False),
+        ([Failure("rejected", "no")], False, False, AllProvidersExhausted, False),
         ([BROKEN, REFUSED], False, False, ContentPolicyViolation, False),
         ([BROKEN, DROPPED], False, False, UpstreamError, False),
         ([LATE], False, False, UpstreamTimeout, False),
@@ -54,8 +65,8 @@ def test_retry_after_if_all_providers_are_busy() -> None:
 
 
 def test_failures_are_made_from_errors() -> None:
-    failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3), 2)
-    assert (failed.kind, failed.count, failed.retry_after_seconds, failed.allows_failover) == ("busy", 2, 3, True)
+    failed = Failure.from_error(AttemptFailed("lab", "busy", "no", sent=True, retry_after_seconds=3, status=429))
+    assert (failed.kind, failed.status, failed.retry_after_seconds, failed.allows_failover) == ("busy", 429, 3, True)
     unknown = Failure.from_error(OutcomeUnknown("lab", "gone", timeout=True))
     assert (unknown.unknown, unknown.timeout, unknown.allows_failover) == (True, True, False)
     assert not REFUSED.allows_failover

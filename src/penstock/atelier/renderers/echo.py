@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -43,17 +44,28 @@ def answer_in_child(body: bytes, stream: bool) -> dict[str, list[bytes]]:
 def completion(body: Mapping[str, Any]) -> dict[str, Any]:
     """The whole response at once."""
     pieces, message, reason = _reply(body)
-    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": _logprobs(body, pieces)}
-    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(body, pieces)}
+    choice = {"message": message, "finish_reason": reason, "logprobs": _logprobs(body, pieces)}
+    choices = [{"index": index, **choice} for index in range(_choice_count(body))]
+    return {**_head("chat.completion"), "choices": choices, "usage": _usage(body, pieces)}
 
 
 def chunks(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The same response, one token at a time."""
-    head = _head(body, "chat.completion.chunk")
-    pieces, message, reason = _reply(body)
+    """The same response, one token at a time and one choice after the other."""
+    head = _head("chat.completion.chunk")
+    reply = _reply(body)
+    for index in range(_choice_count(body)):
+        yield from _choice_chunks(body, head, index, reply)
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield {**head, "choices": [], "usage": _usage(body, reply[0])}
+
+
+def _choice_chunks(
+    body: Mapping[str, Any], head: Mapping[str, Any], index: int, reply: tuple[list[str], dict[str, Any], str]
+) -> Iterator[dict[str, Any]]:
+    pieces, message, reason = reply
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None, spoken: Sequence[str] = ()) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        choice = {"index": index, "delta": delta, "finish_reason": finish}
         if spoken and (logprobs := _logprobs(body, spoken)):
             choice["logprobs"] = logprobs
         return {**head, "choices": [choice]}
@@ -68,12 +80,14 @@ def chunks(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for piece in pieces:
             yield chunk({"content": piece}, spoken=[piece])
     yield chunk({}, reason)
-    if (body.get("stream_options") or {}).get("include_usage"):
-        yield {**head, "choices": [], "usage": _usage(body, pieces)}
 
 
-def _head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    mark = hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=12).hexdigest()
+def _choice_count(body: Mapping[str, Any]) -> int:
+    return body.get("n") or 1
+
+
+def _head(kind: str) -> dict[str, Any]:
+    mark = secrets.token_hex(12)
     return {"id": f"chatcmpl-{mark}", "object": kind, "created": int(time.time()), "model": "atelier/echo"}
 
 
@@ -175,7 +189,7 @@ def _cut_at_stops(text: str, stops: Any) -> str:
 
 def _usage(body: Mapping[str, Any], pieces: Sequence[str]) -> dict[str, int]:
     prompt_tokens = sum(len(_TOKEN.findall(_text(message))) + 3 for message in body["messages"])
-    completion_tokens = len(pieces)
+    completion_tokens = len(pieces) * _choice_count(body)
     return {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,

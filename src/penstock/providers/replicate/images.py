@@ -2,7 +2,7 @@
 
 from penstock.providers.convert import both, closest, each_image, first_image, on_off, pixels
 from penstock.providers.replicate.predictions import PROMPT, model, other_price, transcribed_price, uploaded_url
-from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, refused
+from penstock.providers.spec import Model, Param, Price, converted, emulated, fixed, frame, ignored
 from penstock.values import Frame
 
 PNG = fixed("output_format", "png")
@@ -131,7 +131,7 @@ MODELS = (
         "recraft-crisp-upscale",
         "recraft-ai/recraft-crisp-upscale",
         "upscale",
-        (ONE_IMAGE, *refused("scale_factor")),
+        (ONE_IMAGE, *ignored("scale_factor")),
         other_price("0.006", "image"),
     ),
 )

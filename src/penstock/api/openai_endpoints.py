@@ -1,0 +1,125 @@
+"""Which of OpenAI's endpoints the gateway serves, and why not the others: for the documentation and for 404s."""
+
+from typing import Literal, NamedTuple
+
+PREFIX = "/compat/v1"
+
+
+class OpenAiEndpoint(NamedTuple):
+    """One endpoint of OpenAI's API, or a group of them."""
+
+    method: str  # empty: all
+    path: str  # without the prefix; everything below it is meant too, if it has no entry of its own
+    served: Literal["yes", "partly", "no"]
+    remark: str
+
+
+_NO_STATE = "the gateway stores no conversations, files or jobs of OpenAI's kind"
+_NO_AUDIO = "the gateway makes images, videos and chat"
+
+ENDPOINTS: tuple[OpenAiEndpoint, ...] = (
+    OpenAiEndpoint(
+        "POST",
+        "/chat/completions",
+        "yes",
+        "whole and streamed, with tools, images and structured outputs; not stored, so stored "
+        "completions cannot be listed",
+    ),
+    OpenAiEndpoint("GET", "/chat/completions", "no", _NO_STATE),
+    OpenAiEndpoint(
+        "POST",
+        "/responses",
+        "yes",
+        "text, images, function tools, structured outputs, reasoning, streams, and the `image_generation` tool; "
+        "stateless: nothing is stored, so `previous_response_id` and `background` are refused",
+    ),
+    OpenAiEndpoint("GET", "/responses", "no", _NO_STATE),
+    OpenAiEndpoint(
+        "GET",
+        "/models",
+        "yes",
+        "list and retrieve, with prices and parameters; models cannot be deleted",
+    ),
+    OpenAiEndpoint(
+        "POST",
+        "/images/generations",
+        "yes",
+        "`response_format` is `url` unless the setting `image_response_format` says otherwise; a "
+        "stream has no partial images",
+    ),
+    OpenAiEndpoint(
+        "POST",
+        "/images/edits",
+        "yes",
+        "also upscaling; `size` is 1024x1024 unless the setting `edit_size` is `auto`; no `file_id`",
+    ),
+    OpenAiEndpoint("POST", "/images/variations", "no", "OpenAI retired its only model for it"),
+    OpenAiEndpoint("POST", "/videos", "yes", "with references, webhooks and idempotency keys"),
+    OpenAiEndpoint(
+        "GET",
+        "/videos",
+        "yes",
+        "list, retrieve, and download as `video`, `thumbnail` or `spritesheet`",
+    ),
+    OpenAiEndpoint(
+        "DELETE",
+        "/videos",
+        "partly",
+        "cancels an unfinished video; a finished one stays, as the interface says: purge it with "
+        "`DELETE /v1/requests/{id}/payloads`",
+    ),
+    OpenAiEndpoint("POST", "/videos/remix", "no", "no other provider has it"),
+    OpenAiEndpoint("POST", "/completions", "no", "the old text completions; use chat"),
+    OpenAiEndpoint("", "/embeddings", "no", "a chat and media gateway"),
+    OpenAiEndpoint(
+        "",
+        "/moderations",
+        "no",
+        "providers moderate themselves; a refusal is the error CONTENT_POLICY_VIOLATION",
+    ),
+    OpenAiEndpoint("", "/audio", "no", _NO_AUDIO),
+    OpenAiEndpoint("", "/realtime", "no", _NO_AUDIO),
+    OpenAiEndpoint("", "/live", "no", _NO_AUDIO),
+    OpenAiEndpoint("", "/files", "no", _NO_STATE),
+    OpenAiEndpoint("", "/uploads", "no", _NO_STATE),
+    OpenAiEndpoint("", "/batches", "no", _NO_STATE),
+    OpenAiEndpoint("", "/fine_tuning", "no", _NO_STATE),
+    OpenAiEndpoint("", "/vector_stores", "no", _NO_STATE),
+    OpenAiEndpoint("", "/conversations", "no", _NO_STATE),
+    OpenAiEndpoint("", "/assistants", "no", "OpenAI replaced it by responses"),
+    OpenAiEndpoint("", "/threads", "no", "OpenAI replaced it by responses"),
+    OpenAiEndpoint("", "/evals", "no", _NO_STATE),
+    OpenAiEndpoint("", "/containers", "no", _NO_STATE),
+    OpenAiEndpoint("", "/skills", "no", _NO_STATE),
+    OpenAiEndpoint("", "/organization", "no", "the native API under `/v1` has keys, requests and the balance"),
+)
+
+_NOT_SERVED = {
+    endpoint.path: endpoint.remark for endpoint in ENDPOINTS if endpoint.served == "no" and not endpoint.method
+}
+_NOT_SERVED |= {"/images/variations": "OpenAI retired its only model for it", "/completions": "use `/chat/completions`"}
+
+
+def is_known_and_not_served(path: str) -> bool:
+    """Whether a path is one of OpenAI's, under the compatible API, that no route may claim."""
+    return path.startswith(PREFIX) and path.removeprefix(PREFIX) in _NOT_SERVED
+
+
+def explain_missing(path: str, base_url: str) -> str:
+    """The message for a path that does not exist, with the path that was probably meant."""
+    bare = path.rstrip("/")
+    for prefix in ("/v1", "/openai/v1", "/api/v1", "", "/compat"):
+        resource = bare.removeprefix(prefix) if bare.startswith(prefix) else ""
+        if not path.startswith(PREFIX) and any(_is_below(resource, endpoint.path) for endpoint in ENDPOINTS):
+            return f"There is nothing at this path. The OpenAI-compatible API has the base URL {base_url}{PREFIX}."
+    if bare != path and bare:
+        return "There is nothing at this path. Leave out the slash at its end."
+    resource = path.removeprefix(PREFIX)
+    for name, remark in _NOT_SERVED.items():
+        if path.startswith(PREFIX) and _is_below(resource, name):
+            return f"This gateway does not serve `{name.removeprefix('/')}`: {remark}."
+    return "There is nothing at this path."
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")

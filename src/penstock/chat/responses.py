@@ -1,0 +1,166 @@
+"""Handle a call of OpenAI's Responses API: as a chat call, and with images where the model asks for them."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.chat.endpoint import complete
+from penstock.chat.form import KeptForm
+from penstock.chat.pricing import Usage
+from penstock.chat.responses_output import ResponsesForm
+from penstock.chat.responses_request import IMAGE_TOOL, ResponsesRequest, read_responses_request
+from penstock.errors import InvalidRequest, Problem
+from penstock.gateway import Gateway
+from penstock.generations import endpoints
+from penstock.schema import Call, Response
+from penstock.values import ZERO, Nanos, nanos, new_id
+
+_MAX_ROUNDS = 8  # how often the model may be asked again after it asked for images
+_IMAGE_OPTIONS = ("size", "quality", "output_format", "output_compression", "background", "moderation")
+_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+async def create_response(gateway: Gateway, call: Call) -> Response:
+    """Answer as OpenAI's Responses API does. Nothing is stored, so each call has the whole conversation."""
+    request = read_responses_request(call)
+    form = ResponsesForm(request, call.id, call.at_ms // 1000)
+    chat_call = msgspec.structs.replace(call, json=request.chat)
+    if request.image_tool is None or call.dry_run:
+        return await complete(gateway, chat_call, form)
+    turn = _Turn(gateway, chat_call, request, form)
+    first = await turn.ask()  # an error of the first step is an HTTP error, not an event
+    if not request.stream:
+        await turn.go_on(first)
+        return Response(body=_encode(form.response(turn.usage, turn.cost)))
+    return Response(chunks=turn.events(first), headers=_STREAM_HEADERS, media_type="text/event-stream")
+
+
+class _Turn:
+    """One response in which the model may ask for images: chat calls and image calls, each with a record of its own."""
+
+    def __init__(self, gateway: Gateway, call: Call, request: ResponsesRequest, form: ResponsesForm) -> None:
+        self._gateway = gateway
+        self._call = call
+        self._tool: Mapping[str, Any] = request.image_tool or {}
+        self._form = form
+        self._chat = {**request.chat, "stream": False}
+        self._model = self._tool.get("model") or default_image_model(gateway)
+        self._asked = False
+        self.usage = Usage(prompt_tokens=0, completion_tokens=0)
+        self.cost: Nanos = ZERO
+
+    async def ask(self) -> Mapping[str, Any]:
+        """Ask the model; return its message after adding it to the output, except for its calls of the image tool."""
+        kept = KeptForm()
+        call = self._next_call(self._call.endpoint, self._chat)
+        completion = msgspec.json.decode((await complete(self._gateway, call, kept)).body or b"{}")
+        self._count(kept.usage, kept.cost)
+        message: Mapping[str, Any] = completion["choices"][0]["message"]
+        functions = [call for call in message.get("tool_calls") or () if not _is_image_call(call)]
+        shown = {**message, "tool_calls": functions}
+        self._form.add_completion({**completion, "choices": [{**completion["choices"][0], "message": shown}]})
+        return message
+
+    async def go_on(self, message: Mapping[str, Any]) -> None:
+        """Make the images that the model asked for and ask it again, until it asks for none.
+
+        A model that also calls the caller's own functions has to wait for their results, which the caller sends.
+        """
+        for _ in range(_MAX_ROUNDS):
+            calls = message.get("tool_calls") or []
+            image_calls = [call for call in calls if _is_image_call(call)]
+            if not image_calls:
+                return
+            results = [await self._make_image(call) for call in image_calls]
+            if len(image_calls) < len(calls):
+                return
+            answered = [
+                {"role": "tool", "tool_call_id": call["id"], "content": result}
+                for call, result in zip(image_calls, results, strict=True)
+            ]
+            said = {"role": "assistant", "content": message.get("content"), "tool_calls": image_calls}
+            self._chat = {**self._chat, "messages": [*self._chat["messages"], said, *answered], "tool_choice": "auto"}
+            message = await self.ask()
+
+    async def events(self, message: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        """The events of a stream: those of the items follow when all of them are made."""
+        done, self._form.output = self._form.output, []
+        yield self._form.begin()
+        self._form.output = done
+        try:
+            await self.go_on(message)
+        except Problem as problem:
+            yield self._form.items_as_events() + self._form.fail(problem)
+            return
+        yield self._form.items_as_events() + self._form.finish(self.usage, self.cost)
+
+    async def _make_image(self, call: Mapping[str, Any]) -> str:
+        """Make one image; return what the model is told about it."""
+        options = {name: self._tool[name] for name in _IMAGE_OPTIONS if self._tool.get(name) not in (None, "auto")}
+        try:
+            prompt = _prompt(call)
+            body = {**options, "model": self._model, "prompt": prompt, "response_format": "b64_json"}
+            image_call = self._next_call("/compat/v1/images/generations", body)
+            result = (await endpoints.make_images(self._gateway, image_call)).json
+        except Problem as problem:
+            self._form.add_image_call(status="failed", result=None, error=problem.body()["error"])
+            return f"The image could not be generated: {problem.message}"
+        cost = nanos(result["metadata"]["cost"])
+        self._count(Usage(prompt_tokens=0, completion_tokens=0), cost)
+        image = result["data"][0]
+        self._form.add_image_call(
+            result=image["b64_json"],
+            revised_prompt=image.get("revised_prompt", prompt),
+            size=result["size"],
+            output_format=result["output_format"],
+            metadata=result["metadata"],
+        )
+        return "The image was generated and is shown to the user."
+
+    def _next_call(self, endpoint: str, body: dict[str, Any]) -> Call:
+        """The call of one step. The first one has the id of the caller's call; each has a request of its own."""
+        if not self._asked:
+            self._asked = True
+            return msgspec.structs.replace(self._call, json=body)
+        now = self._gateway.clock.now_ms()
+        encoded = msgspec.json.encode(body)
+        return msgspec.structs.replace(
+            self._call,
+            id=new_id("req", now),
+            at_ms=now,
+            started=self._gateway.clock.monotonic(),
+            endpoint=endpoint,
+            json=body,
+            body=encoded,
+            size_bytes=len(encoded),
+        )
+
+    def _count(self, usage: Usage, cost: Nanos) -> None:
+        self.usage = Usage(
+            prompt_tokens=self.usage.input + usage.input, completion_tokens=self.usage.output + usage.output
+        )
+        self.cost = Nanos(self.cost + cost)
+
+
+def default_image_model(gateway: Gateway) -> str:
+    """The model of the image tool where the caller names none: OpenAI's if it is here, else the first in the list."""
+    models = gateway.catalog.listed_ids(("image",))
+    if not models:
+        raise InvalidRequest("This gateway has no image model for the image tool.", param="tools")
+    return next((model for model in models if model.startswith("gpt-image")), models[0])
+
+
+def _is_image_call(call: Mapping[str, Any]) -> bool:
+    return bool(call["function"]["name"] == IMAGE_TOOL)
+
+
+def _prompt(call: Mapping[str, Any]) -> str:
+    try:
+        prompt = msgspec.json.decode(call["function"]["arguments"])["prompt"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        prompt = None
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise InvalidRequest("The model called the image tool without a prompt.")
+    return prompt

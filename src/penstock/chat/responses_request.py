@@ -1,0 +1,248 @@
+"""Translate a call of OpenAI's Responses API into a chat call."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from penstock.errors import InvalidRequest
+from penstock.fields import RESPONSES, check_field
+from penstock.schema import Call
+
+IMAGE_TOOL = "image_generation"
+# Fields with an effect that needs something stored between two calls, or something that runs after a call.
+_STATEFUL = {
+    "previous_response_id": "send the whole conversation in `input` instead",
+    "conversation": "send the whole conversation in `input` instead",
+    "prompt": "send `instructions` and `input` instead of a stored prompt",
+    "background": "use `stream`, or wait for the response",
+}
+# Fields that change nothing about a chat call, or that are translated; all others are passed on unchanged.
+_NOT_PASSED_ON = frozenset(
+    """input instructions tools tool_choice text reasoning max_output_tokens metadata store include truncation
+    stream_options max_tool_calls prompt_cache_key prompt_cache_retention safety_identifier parallel_tool_calls
+    top_logprobs previous_response_id conversation prompt background""".split()
+)
+_ROLES = ("user", "assistant", "system", "developer")
+_IMAGE_FUNCTION = {
+    "name": IMAGE_TOOL,
+    "description": "Generate an image from a description. The image is shown to the user.",
+    "parameters": {
+        "type": "object",
+        "properties": {"prompt": {"type": "string", "description": "What the image shows, in detail."}},
+        "required": ["prompt"],
+        "additionalProperties": False,
+    },
+}
+
+
+class ResponsesRequest(msgspec.Struct, frozen=True):
+    """A call of the Responses API: as the caller sent it, and as a chat call."""
+
+    body: dict[str, Any]
+    chat: dict[str, Any]
+    image_tool: dict[str, Any] | None  # the caller's options for images, if it offers the model this tool
+
+    @property
+    def stream(self) -> bool:
+        return bool(self.body.get("stream"))
+
+
+def read_responses_request(call: Call) -> ResponsesRequest:
+    """Translate the body of a call; raise InvalidRequest for what has no translation."""
+    body = call.json
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    body = {name: value for name, value in body.items() if value is not None}
+    for name, value in body.items():
+        if name in RESPONSES:
+            check_field(RESPONSES[name], value)
+        if name in _STATEFUL and value:
+            message = f"`{name}` is not supported, because this gateway stores no responses: {_STATEFUL[name]}."
+            raise InvalidRequest(message, param=name)
+    for name in ("model", "input"):
+        if name not in body:
+            raise InvalidRequest(f"`{name}` is required.", param=name)
+    if body.get("truncation", "disabled") != "disabled":
+        _refuse("truncation", "must be `disabled`: the gateway does not shorten conversations")
+    chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
+    chat["messages"] = _messages(body)
+    functions, image_tool = _tools(body.get("tools") or [])
+    chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
+    return ResponsesRequest(body, chat, image_tool)
+
+
+def _refuse(param: str, rule: str) -> NoReturn:
+    raise InvalidRequest(f"`{param}` {rule}.", param=param)
+
+
+def _other_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if "max_output_tokens" in body:
+        fields["max_tokens"] = body["max_output_tokens"]
+    if effort := body.get("reasoning", {}).get("effort"):
+        fields["reasoning_effort"] = effort
+    if "safety_identifier" in body and "user" not in body:
+        fields["user"] = body["safety_identifier"]
+    if "message.output_text.logprobs" in body.get("include", ()):
+        fields["logprobs"] = True
+        fields["top_logprobs"] = body.get("top_logprobs", 0)
+    return fields
+
+
+# ------------------------------------------------------------------------------------------------------------ messages
+
+
+def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    if instructions := body.get("instructions"):
+        messages.append({"role": "system", "content": instructions})
+    given = body["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    for number, item in enumerate(items):
+        where = f"input[{number}]"
+        if not isinstance(item, dict):
+            _refuse(where, "must be an object")
+        kind = item.get("type", "message")
+        if kind not in _ITEMS:
+            known = ", ".join(f"`{name}`" for name in _ITEMS)
+            _refuse(f"{where}.type", f"must be one of {known}")
+        _ITEMS[kind](messages, item, where)
+    if not messages:
+        _refuse("input", "must have at least one item")
+    return messages
+
+
+def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    role = item.get("role")
+    if role not in _ROLES:
+        _refuse(f"{where}.role", f"must be one of {', '.join(f'`{name}`' for name in _ROLES)}")
+    content = item.get("content")
+    if isinstance(content, list):
+        content = _parts(content, f"{where}.content")
+        if role == "assistant" or all(part["type"] == "text" for part in content):
+            content = "".join(part.get("text", "") for part in content)
+    elif not isinstance(content, str):
+        _refuse(f"{where}.content", "must be a string or an array of parts")
+    messages.append({"role": role, "content": content})
+
+
+def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
+    translated: list[dict[str, Any]] = []
+    for number, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("input_text", "output_text", "text") and isinstance(part.get("text"), str):
+            translated.append({"type": "text", "text": part["text"]})
+        elif kind == "refusal" and isinstance(part.get("refusal"), str):
+            translated.append({"type": "text", "text": part["refusal"]})
+        elif kind == "input_image" and isinstance(part.get("image_url"), str):
+            detail = {"detail": part["detail"]} if part.get("detail") else {}
+            translated.append({"type": "image_url", "image_url": {"url": part["image_url"], **detail}})
+        else:
+            rule = "must be `input_text`, `output_text`, `refusal`, or `input_image` with an `image_url`; no files"
+            _refuse(f"{where}[{number}]", rule)
+    return translated
+
+
+def _add_function_call(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    """A call of a function belongs to the assistant's message before it, as in chat."""
+    for name in ("call_id", "name", "arguments"):
+        if not isinstance(item.get(name), str):
+            _refuse(f"{where}.{name}", "must be a string")
+    call = {
+        "id": item["call_id"],
+        "type": "function",
+        "function": {"name": item["name"], "arguments": item["arguments"]},
+    }
+    if messages and messages[-1]["role"] == "assistant":
+        messages[-1].setdefault("tool_calls", []).append(call)
+    else:
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+
+
+def _add_function_output(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    output = item.get("output")
+    if not isinstance(item.get("call_id"), str):
+        _refuse(f"{where}.call_id", "must be a string")
+    if isinstance(output, list):
+        parts = _parts(output, f"{where}.output")
+        output = parts if any(part["type"] != "text" for part in parts) else "".join(part["text"] for part in parts)
+    elif not isinstance(output, str):
+        _refuse(f"{where}.output", "must be a string or an array of parts")
+    messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": output})
+
+
+def _add_image_call(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    """An image that was made in an earlier turn; the model is only told that there is one."""
+    messages.append({"role": "assistant", "content": "[An image was generated and shown to the user.]"})
+
+
+def _skip(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:
+    """Reasoning of earlier turns has no place in a chat call."""
+
+
+_ITEMS: Mapping[str, Callable[[list[dict[str, Any]], Mapping[str, Any], str], None]] = {
+    "message": _add_message,
+    "function_call": _add_function_call,
+    "function_call_output": _add_function_output,
+    "image_generation_call": _add_image_call,
+    "reasoning": _skip,
+}
+
+# --------------------------------------------------------------------------------------------------------------- tools
+
+
+def _tools(tools: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """The tools of the chat call, and the caller's options for the image tool."""
+    functions: list[dict[str, Any]] = []
+    image_tool: dict[str, Any] | None = None
+    for number, tool in enumerate(tools):
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if kind == "function":
+            if not isinstance(tool.get("name"), str):
+                _refuse(f"tools[{number}].name", "must be a string")
+            named = {name: tool[name] for name in ("name", "description", "parameters", "strict")
+                     if tool.get(name) is not None}  # fmt: skip
+            functions.append({"type": "function", "function": named})
+        elif kind == IMAGE_TOOL:
+            image_tool = tool
+            functions.append({"type": "function", "function": _IMAGE_FUNCTION})
+        else:
+            _refuse(f"tools[{number}].type", f"must be `function` or `{IMAGE_TOOL}`: the gateway has no other tools")
+    return functions, image_tool
+
+
+def _tool_fields(body: Mapping[str, Any], functions: list[dict[str, Any]]) -> dict[str, Any]:
+    if not functions:
+        return {}
+    choice = body.get("tool_choice", "auto")
+    fields: dict[str, Any] = {"tools": functions}
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        allowed = {tool.get("name", tool.get("type")) for tool in choice.get("tools", ()) if isinstance(tool, dict)}
+        fields["tools"] = [tool for tool in functions if tool["function"]["name"] in allowed]
+        choice = choice.get("mode", "auto")
+    elif isinstance(choice, dict):
+        name = choice.get("name") if choice.get("type") == "function" else choice.get("type")
+        if name not in [tool["function"]["name"] for tool in functions]:
+            _refuse("tool_choice", "must be `none`, `auto`, `required`, or name one of `tools`")
+        choice = {"type": "function", "function": {"name": name}}
+    fields["tool_choice"] = choice
+    if "parallel_tool_calls" in body:
+        fields["parallel_tool_calls"] = body["parallel_tool_calls"]
+    return fields
+
+
+def _text_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The format of the text, and how long it is to be."""
+    text = body.get("text", {})
+    fields: dict[str, Any] = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
+    written = text.get("format") or {"type": "text"}
+    if not isinstance(written, dict) or written.get("type") not in ("text", "json_object", "json_schema"):
+        _refuse("text.format.type", "must be one of `text`, `json_object`, `json_schema`")
+    if written["type"] == "json_schema":
+        named = {name: written[name] for name in ("name", "description", "schema", "strict")
+                 if written.get(name) is not None}  # fmt: skip
+        fields["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif written["type"] == "json_object":
+        fields["response_format"] = {"type": "json_object"}
+    return fields

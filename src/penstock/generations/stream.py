@@ -1,0 +1,82 @@
+"""Respond to an image call with server-sent events, as OpenAI's clients expect them."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.errors import Problem
+from penstock.gateway import Gateway
+from penstock.generations.plan import PlannedCall
+from penstock.generations.retrieve import image_result, mark_recorded, source_headers, unfinished
+from penstock.interrupts import CallerLine, ProcessStopped
+from penstock.jobs.running import RunningJob
+from penstock.schema import Call, Response
+
+# Proxies close a connection on which nothing is sent. A comment is no event, and clients skip it.
+_COMMENT = b": the images are being made\n\n"
+_COMMENT_SECONDS = 15.0
+_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_EVENT_NAMES = {"image": "image_generation", "edit": "image_edit", "upscale": "image_edit"}
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def image_stream(gateway: Gateway, call: Call, planned: PlannedCall, job: RunningJob) -> Response:
+    """A stream that ends with one `completed` event for each image, or with an `error` event."""
+    headers = {**_HEADERS, **source_headers(planned.plan, None)}
+    events = _events(gateway, call, planned, job)
+    return Response(chunks=events, headers=headers, media_type="text/event-stream")
+
+
+def event_bytes(name: str, fields: Mapping[str, Any]) -> bytes:
+    """One server-sent event; its name is also the `type` in its data."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode({"type": name, **fields}))
+
+
+async def _events(gateway: Gateway, call: Call, planned: PlannedCall, job: RunningJob) -> AsyncIterator[bytes]:
+    yield _COMMENT
+    deadline = gateway.clock.monotonic() + gateway.settings.image_wait_seconds
+    size_bytes = 0
+    try:
+        while not await _wait(gateway, job, min(_COMMENT_SECONDS, max(0.0, deadline - gateway.clock.monotonic()))):
+            if gateway.clock.monotonic() >= deadline or gateway.interrupts.is_stopped:
+                raise unfinished(call.id)
+            yield _COMMENT
+        if job.problem:
+            raise mark_recorded(job.problem)
+        org_id = call.caller.org_id
+        result = (await image_result(gateway, org_id, call.id, call.base_url, job.outputs)).json
+        await gateway.clock.sleep(max(0.0, (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000))
+        for event in _completed_events(planned, result):
+            size_bytes += len(event)
+            yield event
+    except Problem as problem:
+        event = event_bytes("error", problem.body())
+        size_bytes += len(event)
+        yield event
+    finally:
+        gateway.chat_settlement.set_response_size(call.caller.org_id, call.id, size_bytes)
+
+
+async def _wait(gateway: Gateway, job: RunningJob, seconds: float) -> bool:
+    """Wait for the job; return False when it is not finished in time, or when the process stops."""
+    try:
+        with gateway.interrupts.allowed(CallerLine()):  # the server notices when the caller disconnects
+            return await job.wait(seconds)
+    except ProcessStopped:
+        return False
+
+
+def _completed_events(planned: PlannedCall, result: Mapping[str, Any]) -> list[bytes]:
+    request = planned.request
+    common = {
+        "id": result["id"],
+        "created_at": result["created"],
+        "size": result["size"],
+        "output_format": result["output_format"],
+        "quality": request.values.get("quality", "auto"),
+        "background": request.extras.get("background", "auto"),
+        "metadata": result["metadata"],
+    }
+    name = f"{_EVENT_NAMES[request.task]}.completed"
+    return [event_bytes(name, {**image, **common}) for image in result["data"]]

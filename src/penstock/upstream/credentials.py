@@ -1,0 +1,37 @@
+"""Say why a provider cannot be used, and which credentials a model lacks."""
+
+from collections.abc import Container, Iterable, Mapping
+
+from penstock.providers.spec import Provider
+
+_NOT_SET = " is not set"
+
+
+def inactive_reason(provider: Provider, disabled: Container[str], environ: Mapping[str, str]) -> str | None:
+    """Why a provider cannot be used; None if it can."""
+    if provider.slug in disabled:
+        return "switched off in the settings"
+    if provider.base_url_env and provider.base_url_env not in environ:
+        return f"{provider.base_url_env}{_NOT_SET}"
+    if provider.key_env is not None and not environ.get(provider.key_env):
+        return f"{provider.key_env}{_NOT_SET}"
+    return None
+
+
+def missing_credentials(model: str, providers: Iterable[Provider], inactive: Mapping[str, str]) -> str:
+    """A sentence about what the inactive providers of a model lack; empty if none of them has it. `inactive` has the
+    reasons by slug.
+    """
+    slug, slash, _ = model.partition("/")
+    reasons = [
+        inactive[provider.slug]
+        for provider in providers
+        if provider.slug in inactive
+        if (slash and slug == provider.slug) or any(model in (each.id, *each.aliases) for each in provider.models)
+    ]
+    variables = sorted({reason.removesuffix(_NOT_SET) for reason in reasons if reason.endswith(_NOT_SET)})
+    if variables:
+        *others, last = variables
+        listed = f"{', '.join(others)} or {last}" if others else last
+        return f" `{model.rstrip('/')}` needs {listed}, which the gateway's environment does not have."
+    return " Its provider is switched off in the settings." if reasons else ""

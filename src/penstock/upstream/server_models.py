@@ -1,0 +1,62 @@
+"""The chat models of self-hosted servers that take any model: asked of the server, and remembered for a while."""
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from penstock.clock import Clock
+from penstock.errors import NotFound
+from penstock.upstream.catalog import Candidate, Catalog
+from penstock.upstream.client import AttemptFailed, Upstream
+
+log = structlog.get_logger()
+_FRESH_SECONDS = 60.0
+_FAILED_SECONDS = 10.0  # how long a server that did not answer is not asked again
+
+
+class ServerModels:
+    """The models of vLLM, llama.cpp and Ollama, as far as these servers are configured and answer."""
+
+    def __init__(self, catalog: Catalog, upstream: Upstream, clock: Clock) -> None:
+        self._catalog = catalog
+        self._upstream = upstream
+        self._clock = clock
+        self._names: dict[str, list[str]] = {}
+        self._ask_at: dict[str, float] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def describe_all(self, schema: bool = False) -> list[dict[str, Any]]:
+        """All models of these servers, as the model list shows them; those of a server that is down are missing."""
+        servers = self._catalog.any_model_servers()
+        names = await asyncio.gather(*(self._names_of(server) for server in servers))
+        return [
+            self._catalog.describe_server_model(server, name, schema)
+            for server, found in zip(servers, names, strict=True)
+            for name in found
+        ]
+
+    async def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
+        """One model, of the catalog or of a server. Raises NotFound."""
+        try:
+            return self._catalog.describe(model, schema)
+        except NotFound:
+            slug, _, name = model.partition("/")
+            for server in self._catalog.any_model_servers():
+                if server.provider.slug == slug and name in await self._names_of(server):
+                    return self._catalog.describe_server_model(server, name, schema)
+            raise
+
+    async def _names_of(self, server: Candidate) -> list[str]:
+        slug = server.provider.slug
+        async with self._locks.setdefault(slug, asyncio.Lock()):
+            if self._clock.monotonic() >= self._ask_at.get(slug, 0.0):
+                try:
+                    self._names[slug] = await self._upstream.list_models(server)
+                    pause = _FRESH_SECONDS
+                except AttemptFailed as problem:
+                    log.info("models not listed", provider=slug, reason=problem.message)
+                    self._names[slug] = []
+                    pause = _FAILED_SECONDS
+                self._ask_at[slug] = self._clock.monotonic() + pause
+            return self._names[slug]

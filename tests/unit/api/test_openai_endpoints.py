@@ -1,0 +1,38 @@
+"""The table of OpenAI's endpoints says what the routes do, and a 404 names the path that was meant."""
+
+from penstock.api.openai_endpoints import ENDPOINTS, PREFIX, explain_missing, is_known_and_not_served
+from penstock.api.routes import ROUTES
+
+BASE = "http://gateway.test"
+
+
+def has_route(method: str, path: str) -> bool:
+    return any(
+        route.path.startswith(PREFIX + path) and (not method or route.method == method)
+        for route in ROUTES
+        if route.path.removeprefix(PREFIX + path)[:1] in ("", "/")
+    )
+
+
+def test_every_endpoint_that_is_said_to_be_served_has_a_route_and_no_other_has() -> None:
+    wrong = [row for row in ENDPOINTS if has_route(row.method, row.path) == (row.served == "no")]
+    assert wrong == []
+
+
+def test_every_compatible_route_is_in_the_table() -> None:
+    paths = {route.path.removeprefix(PREFIX).partition("/{")[0] for route in ROUTES if route.path.startswith(PREFIX)}
+    assert paths - {row.path for row in ENDPOINTS} == {"/images"}  # the state of an asynchronous image is our own
+
+
+def test_paths_without_the_prefix_are_told_the_base_url() -> None:
+    for path in ("/v1/models", "/v1/models/x", "/models", "/openai/v1/responses", "/api/v1/embeddings", "/v1/models/"):
+        assert f"{BASE}/compat/v1" in explain_missing(path, BASE), path
+    for path in ("/v1/nothing", "/nothing", "/", "", "/v1"):
+        assert explain_missing(path, BASE) == "There is nothing at this path.", path
+
+
+def test_paths_of_openai_that_are_not_served_say_why() -> None:
+    assert "image" not in explain_missing("/compat/v1/nothing", BASE)
+    assert "`audio`" in explain_missing("/compat/v1/audio/speech", BASE)
+    assert is_known_and_not_served("/compat/v1/images/variations")
+    assert not is_known_and_not_served("/compat/v1/images/req_1")

@@ -1,0 +1,96 @@
+"""A call of the Responses API becomes a chat call; what has no translation is refused by its name."""
+
+from typing import Any
+
+import pytest
+
+from penstock.chat.responses_request import ResponsesRequest, read_responses_request
+from penstock.errors import InvalidRequest
+from penstock.schema import Call, Caller
+
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}
+
+
+def read(**body: Any) -> ResponsesRequest:
+    call = Call(
+        id="req_1",
+        caller=Caller("org_1", "key_1"),
+        endpoint="/",
+        at_ms=0,
+        started=0.0,
+        json={"model": "m", "input": "hi", **body},
+    )
+    return read_responses_request(call)
+
+
+@pytest.mark.parametrize(
+    ("body", "chat"),
+    [
+        ({}, {}),
+        ({"stream": True, "temperature": 0.5, "top_p": 1}, {"stream": True, "temperature": 0.5, "top_p": 1}),
+        ({"max_output_tokens": 9}, {"max_tokens": 9}),
+        ({"reasoning": {"effort": "high", "summary": "auto"}}, {"reasoning_effort": "high"}),
+        ({"safety_identifier": "u"}, {"user": "u"}),
+        ({"safety_identifier": "u", "user": "v"}, {"user": "v"}),
+        ({"include": ["message.output_text.logprobs"], "top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
+        ({"include": ["reasoning.encrypted_content"], "store": True, "metadata": {"a": "b"}}, {}),
+        ({"text": {"format": {"type": "json_object"}}}, {"response_format": {"type": "json_object"}}),
+        ({"text": {"verbosity": "low"}}, {"verbosity": "low"}),
+        ({"seed": 7, "service_tier": "auto"}, {"seed": 7, "service_tier": "auto"}),
+        ({"background": False, "previous_response_id": None, "truncation": "disabled"}, {}),
+    ],
+)
+def test_fields_are_translated(body: dict[str, Any], chat: dict[str, Any]) -> None:
+    assert read(**body).chat == {"model": "m", "messages": [{"role": "user", "content": "hi"}], **chat}
+
+
+def test_a_schema_moves_to_where_chat_has_it() -> None:
+    schema = {"name": "s", "schema": {"type": "object"}, "strict": True}
+    translated = read(text={"format": {"type": "json_schema", **schema}}).chat["response_format"]
+    assert translated == {"type": "json_schema", "json_schema": schema}
+
+
+def test_tools_and_choices_are_translated() -> None:
+    function = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}, "strict": True}}
+    chat = read(tools=[TOOL], tool_choice={"type": "function", "name": "f"}, parallel_tool_calls=False).chat
+    assert (chat["tools"], chat["parallel_tool_calls"]) == ([function], False)
+    assert chat["tool_choice"] == {"type": "function", "function": {"name": "f"}}
+    both = [TOOL, {"type": "image_generation", "size": "64x64"}]
+    request = read(tools=both, tool_choice={"type": "image_generation"})
+    assert request.image_tool == both[1]
+    assert request.chat["tool_choice"]["function"]["name"] == "image_generation"
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
+    chosen = read(tools=both, tool_choice=allowed).chat
+    assert (chosen["tools"], chosen["tool_choice"]) == ([function], "required")
+    assert "tool_choice" not in read(tool_choice="auto").chat
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"input": [7]}, "input[0]"),
+        ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"role": "user", "content": 7}]}, "input[0].content"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}, "input[0].content[0]"),
+        ({"input": [{"type": "function_call", "call_id": "c", "name": "f"}]}, "input[0].arguments"),
+        ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
+        ({"input": [{"type": "function_call_output", "call_id": "c", "output": 7}]}, "input[0].output"),
+        ({"tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"tools": ["f"]}, "tools[0].type"),
+        ({"tools": [TOOL], "tool_choice": {"type": "web_search"}}, "tool_choice"),
+        ({"model": None}, "model"),
+        ({"stream": "yes"}, "stream"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_by_its_name(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read(**body)
+    assert caught.value.param == param
+
+
+def test_a_body_must_be_an_object() -> None:
+    with pytest.raises(InvalidRequest):
+        read_responses_request(
+            Call(id="req_1", caller=Caller("o", "k"), endpoint="/", at_ms=0, started=0.0, json=["x"])
+        )
