@@ -200,7 +200,8 @@ def measures(row: GenerationRow) -> Measures:
 
 def _measures(row: ShownRow, request: Request | None, result: GenerationResult | None) -> Measures:
     if request is None:  # purged: they were kept with the result or, without one, with the plan
-        return result.measures if result else row.decode_plan().measures
+        kept = result.measures if result else row.decode_plan().measures
+        return Measures(_duration(None, result) or kept.seconds, _size(None, result) or kept.size)
     return Measures(_duration(request, result), _size(request, result))
 
 

@@ -41,6 +41,7 @@ async def test_an_image(open_gateway: OpenGateway) -> None:
             "executed_model": "lab/easel-1",
             "cost": Decimal("0.04"),
             "cost_currency": "USD",
+            "url_expires_at": running.clock.now_ms() // 1000 + 3600,
         }
         record = await running.record(made["id"])
         assert (record["status"], record["cost"], record["modality"]) == ("completed", Decimal("0.04"), "image")
