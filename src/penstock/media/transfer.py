@@ -123,12 +123,11 @@ class Transfer:
                 max_redirects=_MAX_REDIRECTS,
                 share=for_org,
             )
-        except ResponseTooLarge:
-            raise InvalidRequest(f"`{param}` has more than {self._settings.image_bytes} bytes.", param=param) from None
         except (NotSent, MaybeSent) as error:
             if isinstance(error, NotSent) and error.local:
                 raise Unavailable(f"The URL of `{param}` cannot be fetched now: {error}.") from None
-            raise InvalidRequest(f"`{param}` has a URL that could not be fetched.", param=param) from None
+            size = f" in {self._settings.image_bytes} bytes" if isinstance(error, ResponseTooLarge) else ""
+            raise InvalidRequest(f"`{param}` has a URL that could not be fetched{size}.", param=param) from None
         if response.status != 200:
             raise InvalidRequest(f"`{param}` has a URL that was answered with HTTP {response.status}.", param=param)
         return response.body
