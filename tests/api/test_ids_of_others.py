@@ -21,7 +21,8 @@ from tests.gateway import ENDED
 CURSORS = ("starting_after", "ending_before", "after")
 PREFIXES = ("req", "key", "rec", "med")
 CALLS = 3  # that the victim makes
-BODIES = {"/v1/keys/{key_id}": {"name": "another name"}}  # what a route accepts that takes an id and a body
+# What a route accepts that takes an id and a body.
+BODIES = {"/v1/keys/{key_id}": {"name": "another name"}, "/v1/orgs/{org_id}/credits": {"usd": 1}}
 
 
 def paths_with_an_id(route: Route, known_id: str) -> Iterator[str]:

@@ -103,8 +103,6 @@ def _query_schema(row: Query) -> Schema:
     if row.type == "time":
         return {"type": "string", "format": "date-time"}
     schema: Schema = {"type": row.type}
-    if row.type == "string" and not row.one_of:
-        schema["minLength"] = 1
     limits = {"enum": list(row.one_of) or None, "minimum": row.low, "maximum": row.high, "default": row.default}
     return schema | {name: value for name, value in limits.items() if value is not None}
 

@@ -9,6 +9,7 @@ from penstock.accounts import transfers
 from penstock.accounts.limits import check_limits
 from penstock.accounts.requests import open_request
 from penstock.errors import InsufficientBalance, nothing_sent
+from penstock.event_loop import run_aside
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall
@@ -21,6 +22,7 @@ from penstock.generations.rows import (
     get_generation,
     get_generation_by_key,
 )
+from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.schema import Call, Input
 from penstock.store.base import ConstraintViolated, Transaction
@@ -70,6 +72,10 @@ async def _accept(
     job_ms = int(gateway.settings.job_deadline_seconds * 1000)
     runs_here = gateway.jobs.runs_here(request.task)
 
+    digest = None
+    if validated.idempotency_key:
+        digest = await run_aside(call.size_bytes, canonical_digest, validated)
+
     async def write(tx: Transaction) -> GenerationRow:
         key = validated.idempotency_key
         if key and (earlier := await get_generation_by_key(tx, caller.org_id, key)):
@@ -92,7 +98,7 @@ async def _accept(
             retention_seconds=validated.retention_seconds,
             webhook_url=validated.webhook_url,
             idempotency_key=validated.idempotency_key,
-            body_digest=validated.canonical_digest if validated.idempotency_key else None,
+            body_digest=digest,
             lease_token=_FIRST_TOKEN if runs_here else 0,
             lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
         )

@@ -83,6 +83,6 @@ async def _repeated(gateway: Gateway, call: Call, earlier: GenerationRow) -> Res
 def _canonical_digest(gateway: Gateway, call: Call) -> bytes | None:
     """The digest of a body that may be invalid: then it differs from every accepted one."""
     try:
-        return validate.video(call, gateway.settings).canonical_digest
+        return validate.canonical_digest(validate.video(call, gateway.settings))
     except InvalidRequest:
         return None

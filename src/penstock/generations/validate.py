@@ -59,16 +59,16 @@ class ValidatedCall:
     body_digest: bytes = b""  # of the raw body; set with replay options
     stream: bool = False
 
-    @property
-    def canonical_digest(self) -> bytes:
-        """A digest that is equal for calls that ask for the same, however their bodies are written."""
-        request = self.request
-        table = TABLES[request.task]
-        inputs = [[item.role, input_digest(item.source)] for item in self.inputs]
-        values = {name: value for name, value in request.values.items() if value != table[name].default}
-        others = [request.metadata, self.webhook_url, self.retention_seconds]
-        asked = [request.model, values, request.extras, inputs, others]
-        return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
+
+def canonical_digest(validated: ValidatedCall) -> bytes:
+    """A digest that is equal for calls that ask for the same, however their bodies are written."""
+    request = validated.request
+    table = TABLES[request.task]
+    inputs = [[item.role, input_digest(item.source)] for item in validated.inputs]
+    values = {name: value for name, value in request.values.items() if value != table[name].default}
+    others = [request.metadata, validated.webhook_url, validated.retention_seconds]
+    asked = [request.model, values, request.extras, inputs, others]
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
 def image(call: Call, settings: Settings) -> ValidatedCall:

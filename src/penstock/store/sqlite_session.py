@@ -1,6 +1,7 @@
 """One connection to a SQLite file: open it, check its settings, run named queries."""
 
 import os
+import time
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -25,6 +26,8 @@ SETTINGS: Final = {
 # These only affect speed and size.
 _TUNING: Final = {"cache_size": -32 * 1024, "journal_size_limit": 64 * 1024**2, "trusted_schema": 0}
 _OPEN_BUSY_MS: Final = 10_000
+_PRAGMA_TRIES: Final = 200
+_PRAGMA_PAUSE_SECONDS: Final = 0.02
 _READ_BUSY_MS: Final = 250
 _STATEMENTS: Final = 500
 
@@ -99,6 +102,19 @@ class Session:
         self.cursor.execute(query.sql, values)
 
 
+def _set_pragma(connection: apsw.Connection, name: str, value: Any) -> None:
+    """Set a pragma, and try again while another process does the same: SQLite does not wait by itself when several
+    processes switch a new database to the write-ahead log at once.
+    """
+    for _ in range(_PRAGMA_TRIES - 1):
+        try:
+            connection.pragma(name, value)
+            return
+        except apsw.BusyError:
+            time.sleep(_PRAGMA_PAUSE_SECONDS)
+    connection.pragma(name, value)
+
+
 def open_session(path: Path, queries: Queries, *, read_only: bool = False) -> Session:
     """Open the file, which is created unless `read_only`. Raises StorageMisconfigured if it cannot be used."""
     check_version(apsw.sqlite_lib_version())
@@ -116,7 +132,7 @@ def open_session(path: Path, queries: Queries, *, read_only: bool = False) -> Se
     try:
         connection.set_busy_timeout(_OPEN_BUSY_MS)
         for name, value in {**SETTINGS, **_TUNING}.items():
-            connection.pragma(name, value)
+            _set_pragma(connection, name, value)
         check_settings(connection)
         if read_only:
             connection.pragma("query_only", True)

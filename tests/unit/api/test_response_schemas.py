@@ -10,8 +10,14 @@ from penstock.api.response_schemas import SCHEMAS
 
 EXAMPLES: dict[str, Any] = {
     "Error": {"error": {"message": "m", "type": "api_error", "code": "INTERNAL_ERROR", "param": "n"}},
-    "Balance": {"object": "balance", "billing_type": "postpaid", "available": {"amount": None, "currency": "usd"}},
-    "WebhookSecret": {"key": "whsec_x"},
+    "Balance": {
+        "object": "balance",
+        "billing_type": "postpaid",
+        "available": {"amount": None, "currency": "usd"},
+        "held": 0,
+        "pace": {"days": 7, "spent": 1.5, "per_day": 0.2, "days_left": None},
+    },
+    "WebhookSecret": {"key": "whsec_x", "previous_expires_at": None},
     "Purged": {"id": "req_1", "purged": True, "already_purged": False, "media_deleted": 2},
     "Key": {
         "id": "key_1",
@@ -21,6 +27,17 @@ EXAMPLES: dict[str, Any] = {
         "status": "active",
         "created_at": "2026-01-31T12:00:00Z",
         "revoked_at": None,
+        "scopes": ["admin"],
+        "requests_per_minute": 60,
+        "concurrent_requests": None,
+        "usd_per_day": 2.5,
+        "usd_per_month": None,
+        "models": ["atelier/*"],
+        "replay_mode": None,
+        "expires_at": None,
+        "last_used_at": "2026-01-31T12:00:00Z",
+        "spent_today": 0,
+        "spent_this_month": 0.5,
     },
     "KeyList": {"object": "list", "data": [], "next_page_url": None, "previous_page_url": "/v1/keys?limit=1"},
     "RequestList": {

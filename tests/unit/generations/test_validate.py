@@ -110,7 +110,8 @@ REFUSED: list[tuple[tuple[Stage, ...], str, list[Any], str]] = [
     (ALL, "prompt", [5, ["a"], True], "must be a string."),
     (IMAGES, "n", [0, -1, 11, 10**400, -(10**400)], "must be from 1 to 10."),
     ((validate.video,), "n", [0, 5, 10**400], "must be from 1 to 4."),
-    (ALL, "n", ["2", 2.0, True, [1], 1e300], "must be an integer."),
+    (ALL, "n", ["2", 2.5, True, [1]], "must be an integer."),
+    (ALL, "n", [1e300], "must be from 1 to "),
     (ALL, "size", ["big", "1024", "1024×768", "Auto", "1024X768", "１０２４x７６８"],
      "must be WIDTHxHEIGHT or a proportion such as `16:9`."),
     (ALL, "size", ["", " "], MUST_NOT_BE_EMPTY),
@@ -317,7 +318,7 @@ def test_input_references_in_json(fields: Any, sources: list[str]) -> None:
     [
         (5, "`input_reference` must be a file, `{image_url}` with an HTTPS URL, or a base64 data URI."),
         ([None], "`input_reference` must be a file"),
-        ({"file_id": "file-1"}, "`input_reference` must be a file"),
+        ({"file_id": "file-1"}, "`input_reference` cannot be a `file_id`"),
         ({"image_url": None}, "`input_reference` must be a file"),
         ({"image_url": ["x"]}, "`input_reference` must be a file"),
         ("data:image/png,notbase64", "`input_reference` must be a file"),

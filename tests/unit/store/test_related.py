@@ -23,6 +23,9 @@ async def test_rows_are_read_by_ids_of_one_organization(tmp_path: Path) -> None:
                 "requests_per_minute": None,
                 "concurrent_requests": None,
                 "nanos_per_day": None,
+                "nanos_per_month": None,
+                "models": None,
+                "expires_at_ms": None,
                 "replay_mode": None,
                 "created_at_ms": 1,
             }

@@ -16,9 +16,11 @@ from penstock.errors import InvalidRequest, UpstreamError
 from penstock.generations.retrieve import video_preview
 from penstock.imaging.workers import TASKS, ChildTask, WorkerPool, WorkFailed
 from penstock.providers.spec import LocalService, Provider
+from penstock.schema import Request
 from penstock.settings import Settings
 from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
+from penstock.values import InputImage
 from tests.fake_providers.scripted import mask, png
 from tests.gateway import OpenGateway, sqlite_only
 
@@ -158,6 +160,10 @@ async def test_every_task_of_a_call_runs_in_the_share_of_the_callers_organizatio
         await complete(running.gateway, running.call(words))
         await complete(running.gateway, running.call({**words, "stream": True}))
         org_id = running.caller.org_id
+        transfer = running.gateway.transfer
+        stored = await transfer.store_inputs([InputImage(png(512, 512), "image/png", 512, 512, "image")], 1)
+        request = Request(task="edit", model="m", values={}, inputs=tuple(record for record, _ in stored))
+        await transfer.read_inputs(request, max_bytes=1000, for_org=org_id)
     assert {owner for _, owner in seen} == {org_id}
     assert {name for name, _ in seen} == {*TASKS, *local.child_tasks([PROVIDER])}
 
