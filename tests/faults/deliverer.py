@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.clock import Clock
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
@@ -48,7 +50,9 @@ def starve(spare_files: int) -> None:
 async def main(database: str, ca_file: str, settings: dict[str, Any], later_seconds: float, spare_files: int) -> None:
     store = await open_sqlite(Path(database), read_queries(), read_migrations())
     wire = HttpClient(ca_file=Path(ca_file), resolver=at_home)
-    deliveries = Deliveries(store, wire, Vault("v" * 43), LaterClock(later_seconds), Settings(**settings))
+    deliveries = Deliveries(
+        store, wire, Vault("v" * 43), LaterClock(later_seconds), msgspec.convert(settings, Settings)
+    )
     if spare_files:
         starve(spare_files)
     await deliveries.run()
