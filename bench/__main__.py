@@ -2,14 +2,14 @@
 
     python -m bench [--short]
 
-The short form takes a few minutes and only shows that they all still run; its figures mean little.
+The short form takes a few minutes and only shows that nearly all of them still run; its figures mean little.
 """
 
 import argparse
 import subprocess
 import sys
 
-SHORT_OPTIONS = {
+SHORT_OPTIONS: dict[str, list[str] | None] = {
     "store": ["--seconds", "0.3"],
     "http_client": ["--rounds", "1"],
     "http_server": ["--short"],
@@ -21,7 +21,7 @@ SHORT_OPTIONS = {
     "videos": ["--short"],
     "streams": ["--short"],
     "neighbours": ["--short"],
-    "mixed": ["--short"],
+    "mixed": None,  # takes a minute in its shortest form
 }
 
 
@@ -30,12 +30,16 @@ def main() -> int:
     parser.add_argument("--short", action="store_true")
     short = parser.parse_args().short
     failed = []
+    run = 0
     for name, options in SHORT_OPTIONS.items():
+        if short and options is None:
+            continue
         print(f"\n=== bench.{name}", flush=True)
-        command = [sys.executable, "-m", f"bench.{name}", *(options if short else [])]
+        run += 1
+        command = [sys.executable, "-m", f"bench.{name}", *(options if short and options else [])]
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
-    print(f"\n{len(SHORT_OPTIONS) - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
+    print(f"\n{run - len(failed)} passed, {len(failed)} failed {' '.join(failed)}")
     return len(failed)
 
 
