@@ -9,13 +9,14 @@ import pytest
 
 from penstock.accounts.limits import month_start_ms
 from penstock.accounts.records import OPEN_STATUSES
+from penstock.accounts.requests import Filters
 from penstock.api.models import list_models
 from penstock.chat.endpoint import complete
 from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
 from tests.fake_providers import faults
-from tests.gateway import OpenGateway, RunningGateway, postgres_only, two_providers
+from tests.gateway import ENDED, OpenGateway, RunningGateway, postgres_only, two_providers
 
 DAY_MS = 86_400_000
 IMAGE = "https://images.example.com/a.png"
@@ -30,6 +31,16 @@ async def try_video(running: RunningGateway, caller: Caller, **body: Any) -> str
         await running.gateway.requests.reject(call, problem, "video-1", "video")
         return problem.code
     return "accepted"
+
+
+async def wait_until_ended(running: RunningGateway, caller: Caller) -> None:
+    """Wait until every request has ended, also those that no worker has taken yet."""
+
+    async def met() -> bool:
+        records = (await running.gateway.requests.list_records(caller.org_id, Filters())).data
+        return all(record["status"] in ENDED for record in records)
+
+    await running.wait_until(met)
 
 
 async def test_requests_per_minute(open_gateway: OpenGateway) -> None:
@@ -95,15 +106,15 @@ async def test_dollars_per_month(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         caller = await running.create_caller(usd_per_month="1.00", usd_per_day="0.90")
         assert [await try_video(running, caller) for _ in range(3)] == ["accepted", "accepted", "RATE_LIMITED"]
-        await running.wait_until_idle()
+        await wait_until_ended(running, caller)
         running.clock.advance(DAY_MS / 1000)
         with pytest.raises(RateLimited, match="1 USD per month"):
             await running.video(caller=caller)
         assert await try_video(running, caller, seconds=2) == "accepted", "exactly the limit"
-        await running.wait_until_idle()
+        await wait_until_ended(running, caller)
         running.clock.advance(16 * DAY_MS / 1000)  # it was the 15th of November
         assert await try_video(running, caller) == "accepted"
-        await running.wait_until_idle()
+        await wait_until_ended(running, caller)
 
 
 def test_months_begin_on_their_first_day_in_utc() -> None:
