@@ -7,10 +7,12 @@ image.
 import asyncio
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 
 from penstock import __version__
@@ -44,8 +46,21 @@ def build_server(gateway: GatewayClient, *, reads_files: bool) -> MCPServer:
         tools.make_video,
         tools.get_request,
     ):
-        server.tool(structured_output=False)(tool)
+        server.tool(structured_output=False)(_explaining(tool))
     return server
+
+
+def _explaining(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The tool, whose refusals the agent can read: the library hides the text of any other error."""
+
+    @wraps(tool)
+    async def run(*arguments: Any, **fields: Any) -> Any:
+        try:
+            return await tool(*arguments, **fields)
+        except (CallFailed, OSError) as problem:
+            raise ToolError(str(problem)) from None
+
+    return run
 
 
 class _Tools:

@@ -70,3 +70,4 @@ async def _journey(served: Serving, folder: Path) -> None:
         assert progress, "the agent was told how far the video is"
         refused = await client.call_tool("generate_image", {"prompt": "a fox", "model": "nonesuch"})
         assert refused.is_error
+        assert "MODEL_NOT_FOUND" in refused.content[0].text
