@@ -14,7 +14,9 @@ ENV PATH=/opt/penstock/bin:$PATH
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes --only-binary :all: --requirement requirements.lock
 
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md Dockerfile compose.yaml ./
+COPY docs ./docs
+COPY deploy ./deploy
 COPY src ./src
 RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
     && python -m compileall -q /opt/penstock/lib

@@ -177,7 +177,7 @@ def test_each_runtime_dependency_has_a_reason() -> None:
 
 
 # Distributions whose import name is not their own name with underscores.
-IMPORT_NAMES = {"pillow": "PIL"}
+IMPORT_NAMES = {"pillow": "PIL", "markdown-it-py": "markdown_it"}
 
 
 def imported_libraries() -> set[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
+from penstock.web.manual import manual_paths
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,10 +54,17 @@ def test_locks_contain_every_dependency() -> None:
     assert named(groups["dev"]) <= pinned("requirements-dev.lock").keys()
 
 
+def is_ours(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".pyc"
+
+
 def test_wheel_contains_every_file(tmp_path: Path) -> None:
     """Built from a copy, because building leaves folders behind."""
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
+    for path in manual_paths(ROOT):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     build = "from setuptools import build_meta; build_meta.build_wheel('wheels')"
     made = subprocess.run(
@@ -65,7 +73,9 @@ def test_wheel_contains_every_file(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
 
     source = tmp_path / "src"
-    expected = {path.relative_to(source).as_posix() for path in (source / "penstock").rglob("*") if path.is_file()}
+    manual = {f"penstock/web/manual/{path}" for path in manual_paths(ROOT)}
+    assert "penstock/web/manual/docs/README.md" in manual
+    expected = {path.relative_to(source).as_posix() for path in (source / "penstock").rglob("*") if is_ours(path)}
     with zipfile.ZipFile(tmp_path / "wheels" / f"penstock-{__version__}-py3-none-any.whl") as wheel:
         held = {name for name in wheel.namelist() if name.startswith("penstock/")}
-    assert held == expected
+    assert held == expected | manual

@@ -1,4 +1,6 @@
-"""Serve the pages of the dashboard."""
+"""Serve the pages of the dashboard and of the documentation."""
+
+import asyncio
 
 from penstock import web
 from penstock.errors import NotFound
@@ -20,18 +22,56 @@ _PAGE = "index.html"
 
 
 async def page(gateway: Gateway, call: Call) -> Response:
-    return _file_response(_PAGE, call)
+    return _file_response(web.asset(_PAGE), call)
 
 
 async def page_part(gateway: Gateway, call: Call) -> Response:
     name = call.path["file"]
     if name == _PAGE or name not in web.asset_names():
         raise NotFound(f"There is no file {name[:64]} on the pages.")
-    return _file_response(name, call)
+    return _file_response(web.asset(name), call)
 
 
-def _file_response(name: str, call: Call) -> Response:
-    asset = web.asset(name)
+async def manual_home(gateway: Gateway, call: Call) -> Response:
+    return await _manual_response("", call)
+
+
+async def manual_page(gateway: Gateway, call: Call) -> Response:
+    return await _manual_response(call.path["page"], call)
+
+
+async def llms_txt(gateway: Gateway, call: Call) -> Response:
+    return _file_response(await asyncio.to_thread(_llms_txt, call.base_url), call)
+
+
+async def llms_full_txt(gateway: Gateway, call: Call) -> Response:
+    return await _manual_response("llms-full.txt", call)
+
+
+async def _manual_response(name: str, call: Call) -> Response:
+    """Respond with a page, rendered in a thread: the longest takes a third of a second, once in a process."""
+    asset = await asyncio.to_thread(_manual_asset, name)
+    if asset is None:
+        raise NotFound(f"There is no page {name[:64]} in the documentation; /docs lists all pages.")
+    return _file_response(asset, call)
+
+
+# The renderer is imported when it is first needed: that takes longer than everything else that a start imports.
+
+
+def _manual_asset(name: str) -> web.Asset | None:
+    from penstock.web import manual_pages
+
+    return manual_pages.manual_asset(name)
+
+
+def _llms_txt(base_url: str) -> web.Asset:
+    from penstock.web import manual_pages
+
+    return manual_pages.llms_txt(base_url)
+
+
+def _file_response(asset: web.Asset, call: Call) -> Response:
     headers = {**_HEADERS, "etag": asset.etag}
     if call.headers.get("if-none-match") == asset.etag:
         return Response(status=304, headers=headers)

@@ -148,6 +148,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),
     Route("GET", "/dashboard/{file:path}", pages.page_part, "Styles and scripts of the dashboard", access="open", gives="page"),
 
+    # The documentation
+    Route("GET", "/docs", pages.manual_home, "The documentation", access="open", gives="page"),
+    Route("GET", "/docs/{page:path}", pages.manual_page, "A page of the documentation, or a file of it", access="open", gives="page"),
+    Route("GET", "/llms.txt", pages.llms_txt, "The pages of the documentation, for language models", access="open", gives="page"),
+    Route("GET", "/llms-full.txt", pages.llms_full_txt, "The whole documentation in one text", access="open", gives="page"),
+
     # The process itself
     Route("GET", "/healthz", health.alive, "Whether the process runs", access="open", gives="Health"),
     Route("GET", "/readyz", health.ready, "Whether it can take calls", access="open", gives="Health"),

@@ -1,4 +1,7 @@
-"""The files of the dashboard, whose pages use the same HTTP API as any other client."""
+"""The pages that browsers get: the dashboard, which uses the same HTTP API as any other client, and the documentation.
+
+`manual` finds the files of the documentation, `markdown` renders them, `manual_pages` puts pages together from them.
+"""
 
 import gzip
 from dataclasses import dataclass
@@ -25,6 +28,16 @@ class Asset:
     media_type: str
     etag: str
 
+    @classmethod
+    def of(cls, body: bytes, media_type: str, *, compress: bool) -> "Asset":
+        gzipped = gzip.compress(body, mtime=0) if compress else None
+        return cls(body, gzipped, media_type, f'"{sha256(body).hexdigest()[:32]}"')
+
+
+def text_asset(text: str, media_type: str) -> Asset:
+    """Return a text as a file."""
+    return Asset.of(text.encode(), media_type, compress=True)
+
 
 @cache
 def asset_names() -> frozenset[str]:
@@ -39,5 +52,4 @@ def asset(name: str) -> Asset:
     """Return a file of the folder `static`."""
     body = files(__name__).joinpath("static", *name.split("/")).read_bytes()
     ending = name.rpartition(".")[2]
-    gzipped = None if ending in _COMPRESSED_ALREADY else gzip.compress(body, mtime=0)
-    return Asset(body, gzipped, _TYPES[ending], f'"{sha256(body).hexdigest()[:32]}"')
+    return Asset.of(body, _TYPES[ending], compress=ending not in _COMPRESSED_ALREADY)

@@ -11,7 +11,17 @@ from penstock.api.routes import ROUTES
 from tests.api.accounts import another_account, first_account, opened
 from tests.api.raw_http import serving
 
-OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/dashboard/{file:path}"}
+OPEN = {
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+    "/",
+    "/dashboard/{file:path}",
+    "/docs",
+    "/docs/{page:path}",
+    "/llms.txt",
+    "/llms-full.txt",
+}
 SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}"}
 
 

@@ -74,6 +74,7 @@ function Frame({ own }) {
           <${Navigation} here=${page.name} scopes=${own.scopes} />
           <div class="account">
             <div class="who"><strong>${own.name || `Key …${own.last_four}`}</strong><${Balance} /></div>
+            <a class="soft small" href="/docs">Documentation</a>
             <div class="row ends"><${ThemeSwitch} />
               <button type="button" id="sign-out" class="button plain small" onClick=${() => endSession()}>Sign out</button></div>
           </div>

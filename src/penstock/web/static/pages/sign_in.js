@@ -41,6 +41,7 @@ export function SignIn() {
       ${refusal && html`<div class="notice bad" id="refusal" role="alert"><${Icon} name="alert" /><div>${refusal}</div></div>`}
       <button class="button main" disabled=${busy || !key.trim()}>Sign in</button>
     </form>
-    <p>The gateway prints its first key once, at its first start.<br />To make another one: <code>penstock keys create --admin</code></p>
+    <p>The gateway prints its first key once, at its first start.<br />To make another one: <code>penstock keys create --scope admin</code><br />
+      <a href="/docs">Documentation</a></p>
   </div></main>`;
 }

@@ -1,0 +1,5 @@
+// The reference of the API.
+
+import { startFrame } from "./frame.js";
+
+startFrame();

@@ -1,0 +1,83 @@
+// Search in all pages of the documentation, by an index that is loaded when the search is first opened.
+
+import { Icon } from "../parts/icons.js";
+import { html, useEffect, useRef, useState } from "../view.js";
+
+const MOST = 20;
+const AROUND = 60;  // characters before the word that was found
+
+let loading = null;
+function loadIndex() {
+  loading ??= fetch("/docs/search.json").then((response) => response.json())
+    .then((rows) => rows.map(([url, page, heading, text]) => ({ url, page, heading, text, lower: text.toLowerCase() })));
+  return loading;
+}
+
+function score(row, words) {
+  let sum = 0;
+  for (const word of words) {
+    const places = [row.heading.toLowerCase().includes(word) && 8, row.page.toLowerCase().includes(word) && 4, row.lower.includes(word) && 1];
+    const points = places.reduce((total, point) => total + (point || 0), 0);
+    if (!points) return 0;
+    sum += points;
+  }
+  return sum;
+}
+
+function find(rows, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return [];
+  const scored = rows.map((row) => ({ row, points: score(row, words) })).filter(({ points }) => points);
+  return scored.sort((a, b) => b.points - a.points).slice(0, MOST).map(({ row }) => ({ row, word: words.find((each) => row.lower.includes(each)) }));
+}
+
+function Extract({ row, word }) {
+  const place = word ? row.lower.indexOf(word) : 0;
+  const start = Math.max(0, place - AROUND);
+  if (!word) return html`<span>${row.text.slice(0, 160)}</span>`;
+  return html`<span>${start ? "… " : ""}${row.text.slice(start, place)}<mark>${row.text.slice(place, place + word.length)}</mark>${row.text.slice(place + word.length, place + 160)}</span>`;
+}
+
+export function Search() {
+  const dialog = useRef(null);
+  const [rows, setRows] = useState([]);
+  const [text, setText] = useState("");
+  const found = find(rows, text);
+  function open() {
+    loadIndex().then(setRows);
+    dialog.current.showModal();
+    dialog.current.querySelector("input").select();
+  }
+  useEffect(() => {
+    function press(event) {
+      const typing = event.target.closest?.("input, textarea, select");
+      if ((event.key === "/" && !typing) || (event.key === "k" && (event.ctrlKey || event.metaKey))) {
+        event.preventDefault();
+        open();
+      }
+    }
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  function move(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const stops = [...dialog.current.querySelectorAll("input, li a")];
+    stops[Math.min(stops.length - 1, Math.max(0, stops.indexOf(document.activeElement) + step))].focus();
+  }
+  function enter(event) {
+    if (event.key === "Enter" && found.length) location.assign(found[0].row.url);
+  }
+  return html`
+    <button type="button" class="button find" id="find" aria-label="Search" onClick=${open}><${Icon} name="search" /><span>Search</span><kbd>/</kbd></button>
+    <dialog class="search" ref=${dialog} aria-label="Search" onKeyDown=${move}
+      onClick=${(event) => { if (event.target === dialog.current || event.target.closest("a")) dialog.current.close(); }}>
+      <input type="search" aria-label="Search the documentation" placeholder="Search the documentation" value=${text}
+        onInput=${(event) => setText(event.target.value)} onKeyDown=${enter} />
+      ${found.length > 0 && html`<ul>${found.map(({ row, word }) => html`<li key=${row.url}>
+        <a href=${row.url}><strong>${row.heading}${row.heading !== row.page && html` <small class="soft">${row.page}</small>`}</strong>
+          <${Extract} row=${row} word=${word} /></a></li>`)}</ul>`}
+      ${text.trim() && rows.length > 0 && !found.length && html`<p role="status">Nothing found.</p>`}
+    </dialog>`;
+}
