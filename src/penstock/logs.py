@@ -1,9 +1,10 @@
-"""Write logs as lines of JSON, without anything that looks like a credential."""
+"""Write logs as lines of JSON, or as lines to read, without anything that looks like a credential."""
 
 import logging
+import os
 import re
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
@@ -14,21 +15,38 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _HANDLER = "penstock"
 
 
-def configure_logs(level: str) -> None:
-    """Write each event as one line of JSON to stderr: from structlog, and from the logging of libraries.
+Style = Literal["json", "text", "colour"]
+DIM = "\033[2m"
+RESET = "\033[0m"
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def log_style(log_format: str) -> Style:
+    """How to write lines to stderr: `auto` is text on a terminal, otherwise JSON. NO_COLOR takes the colours away."""
+    is_terminal = sys.stderr.isatty()
+    if log_format == "json" or (log_format == "auto" and not is_terminal):
+        return "json"
+    return "colour" if is_terminal and not os.environ.get("NO_COLOR") else "text"
+
+
+def configure_logs(level: str, log_format: str = "json") -> None:
+    """Write each event as one line to stderr: from structlog, and from the logging of libraries.
 
     Raises ValueError for an unknown level.
     """
     if level not in _LEVELS:
         raise ValueError(f"log_level must be one of {', '.join(_LEVELS)}")
-    collect: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        # Not the local variables of a frame: they may be prompts or credentials.
-        structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-    ]
-    render: list[structlog.typing.Processor] = [structlog.processors.JSONRenderer(), redact_credentials]
+    style = log_style(log_format)
+    collect = _json_fields() if style == "json" else _text_fields()
+    # Text is made by structlog's own renderer, but with plain tracebacks: the others show local variables.
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if style == "json"
+        else structlog.dev.ConsoleRenderer(
+            colors=style == "colour", exception_formatter=structlog.dev.plain_traceback, pad_event_to=0
+        )
+    )
+    render: list[structlog.typing.Processor] = [renderer, redact_credentials]
     structlog.configure(
         processors=[*collect, *render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -49,6 +67,43 @@ def configure_logs(level: str) -> None:
     logging.root.setLevel(_LEVELS[level])
 
 
+def _json_fields() -> list[structlog.typing.Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # Not the local variables of a frame: they may be prompts or credentials.
+        structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
+    ]
+
+
+def _text_fields() -> list[structlog.typing.Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        _escape_fields,
+    ]
+
+
+def _escape_fields(logger: Any, method: str, fields: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """No text from elsewhere may move the cursor of a terminal or begin a line of its own."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = escape_controls(value)
+    return fields
+
+
+def escape_controls(text: str) -> str:
+    """The text with control characters written as in Python, such as `\\n`."""
+    return _CONTROLS.sub(lambda found: repr(found.group())[1:-1], text)
+
+
+def redact(text: str) -> str:
+    """The text with `[secret]` in place of everything that looks like a credential."""
+    return _SECRETS.sub("[secret]", text)
+
+
 def redact_credentials(logger: Any, method: str, line: Any) -> str:
-    """The finished line with `[secret]` in place of everything that looks like a credential."""
-    return _SECRETS.sub("[secret]", str(line))
+    """The finished line without credentials."""
+    return redact(str(line))

@@ -208,6 +208,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["debug", "info", "warning", "error"],
         Meta(description="The least severe level to log: debug, info, warning or error."),
     ] = "info"
+    log_format: Annotated[
+        Literal["auto", "text", "json"],
+        Meta(
+            description="How log lines are written: `text` to read, `json` for programs, `auto`: text on a terminal, "
+            "otherwise JSON."
+        ),
+    ] = "auto"
+    access_log: Annotated[bool, Meta(description="Log a line for each call, except health checks that succeed.")] = True
     metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the operator scope.")] = True
 
     # Checked by upstream/configured.py, which knows the providers.

@@ -59,13 +59,13 @@ Nanos = NewType("Nanos", int)
 """An amount of money in billionths of a US dollar. Never a float."""
 
 ZERO = Nanos(0)
-_NANOS_PER_USD = 1_000_000_000
+NANOS_PER_USD = 1_000_000_000
 
 
 def nanos(usd: Decimal | str | int) -> Nanos:
     """Dollars to nano-dollars, rounded half up. Raises ValueError for a text that is not an amount."""
     try:
-        amount = Decimal(usd) * _NANOS_PER_USD
+        amount = Decimal(usd) * NANOS_PER_USD
         return Nanos(int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP)))
     except (InvalidOperation, ValueError) as problem:
         raise ValueError(f"not an amount of money: {usd!r}") from problem
@@ -73,7 +73,7 @@ def nanos(usd: Decimal | str | int) -> Nanos:
 
 def dollars(amount: Nanos) -> Decimal:
     """Nano-dollars to dollars, exactly and without trailing zeros."""
-    exact = Decimal(amount) / _NANOS_PER_USD
+    exact = Decimal(amount) / NANOS_PER_USD
     return Decimal(0) if not exact else Decimal(f"{exact.normalize():f}")
 
 

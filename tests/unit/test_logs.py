@@ -1,6 +1,7 @@
-"""Each log event is one line of JSON, from every logger, without credentials."""
+"""Each log event is one line, of JSON or to read, from every logger and without credentials."""
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -13,17 +14,34 @@ START = """
 import logging
 import structlog
 from penstock.logs import configure_logs
-configure_logs({level!r})
+configure_logs({level!r}, {log_format!r})
 log, plain = structlog.get_logger(), logging.getLogger("a.library")
 """
 
 
 def log_lines(code: str, level: str = "info") -> list[dict[str, Any]]:
     """Run code in a process and return the lines it writes to stderr, each of which must be JSON."""
-    command = [sys.executable, "-c", START.format(level=level) + code]
+    return [json.loads(line) for line in written(code, level).splitlines()]
+
+
+def written(code: str, level: str = "info", log_format: str = "auto") -> str:
+    command = [sys.executable, "-c", START.format(level=level, log_format=log_format) + code]
     process = subprocess.run(command, capture_output=True, text=True, check=True)
     assert process.stdout == ""
-    return [json.loads(line) for line in process.stderr.splitlines()]
+    return process.stderr
+
+
+def written_to_terminal(code: str, log_format: str, **environ: str) -> str:
+    """What a process writes whose stderr is a terminal."""
+    main, other = os.openpty()
+    command = [sys.executable, "-c", START.format(level="info", log_format=log_format) + code]
+    variables = {**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, **environ}
+    try:
+        subprocess.run(command, stderr=other, check=True, env=variables)
+    finally:
+        os.close(other)
+    with os.fdopen(main, "rb", buffering=0) as terminal:
+        return terminal.read(65536).decode()
 
 
 def test_an_event_is_one_line_with_its_fields() -> None:
@@ -114,3 +132,38 @@ except RuntimeError:
     assert (exception["exc_type"], exception["exc_value"]) == ("RuntimeError", "no paint")
     assert exception["frames"][-1]["name"] == "paint"
     assert "canary" not in json.dumps(line)
+
+
+# -------------------------------------------------------------------------------------------------------- lines to read
+
+
+def test_a_terminal_gets_coloured_lines_and_everything_else_json() -> None:
+    code = "log.warning('disk full', request_id='req_1')"
+    coloured = written_to_terminal(code, "auto")
+    assert "\033[" in coloured
+    assert "disk full" in coloured
+    assert "{" not in coloured
+    assert "\033[" not in written_to_terminal(code, "text", NO_COLOR="1")
+    assert written_to_terminal(code, "json").startswith("{")
+    assert written(code, log_format="auto").startswith("{")
+    text = written(code, log_format="text")
+    assert text[8:] == " [warning  ] disk full request_id=req_1\n"
+
+
+def test_lines_to_read_hide_what_lines_of_json_hide() -> None:
+    code = """
+SECRET = 'sk-canary' + '-0123456789'
+def paint(prompt):
+    raise RuntimeError(SECRET)
+try:
+    paint("a prompt")
+except RuntimeError:
+    log.exception("failed", value=SECRET)
+    plain.exception("failed")
+log.info("two" + chr(10) + "lines", value=chr(27) + "[2J" + chr(10) + "forged")
+"""
+    text = written(code, log_format="text")
+    assert text.count("RuntimeError: [secret]") == 2
+    assert "canary" not in text
+    assert "a prompt" not in text.replace('paint("a prompt")', "")
+    assert text.splitlines()[-1][8:] == " [info     ] two\\nlines value=\\x1b[2J\\nforged"

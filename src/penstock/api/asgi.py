@@ -10,6 +10,7 @@ import structlog
 
 from penstock.accounts.key_records import SCOPES
 from penstock.api import problems, query, responses
+from penstock.api.access_log import DISCONNECTED, AccessLine, AccessLog
 from penstock.api.addresses import address_group
 from penstock.api.body import (
     BODY_ARRIVED,
@@ -30,11 +31,12 @@ from penstock.api.receiving import BodyBudget
 from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import HEALTH_PATHS, ROUTES
+from penstock.call_report import open_report
 from penstock.errors import AuthenticationFailed, InternalError, InvalidRequest, PermissionDenied, Problem, Unavailable
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
-from penstock.values import new_id
+from penstock.values import NANOS_PER_USD, new_id
 
 Scope = MutableMapping[str, Any]
 
@@ -51,13 +53,13 @@ class CallState:
     """What is known about a call so far, so that an error at any point can be answered and recorded."""
 
     __slots__ = (
-        "at_ms", "call", "caller", "headers", "headers_out", "id", "query", "reached", "route", "started", "unread",
-        "values",
+        "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
+        "route", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
         self.at_ms: int = gateway.clock.now_ms()
-        self.started: float = gateway.clock.monotonic()
+        self.report = open_report(gateway.clock)
         self.id = new_id("req", self.at_ms)
         self.route = route
         self.values = values
@@ -68,6 +70,12 @@ class CallState:
         self.caller: Caller | None = None
         self.call: Call | None = None
         self.reached = False  # the endpoint was called
+        self.code: str | None = None  # of the error that is the response
+        self.overhead_ms: float | None = None  # until the head of the response was sent; only of generations
+
+    @property
+    def started(self) -> float:
+        return self.report.started
 
 
 class AsgiApp:
@@ -81,6 +89,7 @@ class AsgiApp:
         self._rates = CallRates(gateway.clock)
         self._hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
         self._cors = Cors(gateway.settings.cors_origins) if gateway.settings.cors_origins else None
+        self._access_log = AccessLog.of(gateway.settings)
         self._public_url: str = gateway.settings.public_url.rstrip("/")
 
     @property
@@ -103,29 +112,68 @@ class AsgiApp:
         route, values = self._router.find(scope["method"], scope["raw_path"])
         state = CallState(self._gateway, route, values, decode_headers(scope["headers"]))
         try:
-            response = await self._respond(state, scope, receive)
-            body = responses.encode_body(response)
-            if route.modality and body and state.caller and state.call and not state.call.dry_run:
-                self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
+            response, body = await self._answer(state, scope, receive)
         except (Disconnected, CallerGone):
+            self._log_call(state, DISCONNECTED)
             return
-        except Problem as problem:
-            response = await self._refuse(state, problem)
-            body = responses.encode_body(response)
-        except Exception as failure:
-            response = self._fail(state, failure)
-            body = responses.encode_body(response)
-        is_head = scope["method"] == "HEAD"
-        response = self._with_headers(state, response)
+        if route.generation:
+            state.overhead_ms = state.report.overhead_ms
         try:
             await responses.send_response(
-                state.id, response, body, is_head=is_head, unread=state.unread, receive=receive, send=send
+                state.id,
+                response,
+                body,
+                is_head=scope["method"] == "HEAD",
+                unread=state.unread,
+                receive=receive,
+                send=send,
+                overhead_ms=state.overhead_ms,
             )
         except Exception as failure:  # part of the response was sent, so the server can only close the connection
             log.error("response broke off", request_id=state.id, route=route.path, trail=problems.trail(failure))
         finally:
             seconds = self._gateway.clock.monotonic() - state.started
             self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
+            self._log_call(state, response.status)
+
+    async def _answer(self, state: CallState, scope: Scope, receive: Receive) -> tuple[Response, bytes]:
+        """The response to a call, and its body. Raises Disconnected or CallerGone if nobody waits for it."""
+        try:
+            response = await self._respond(state, scope, receive)
+            body = responses.encode_body(response)
+            if state.route.modality and body and state.caller and state.call and not state.call.dry_run:
+                self._gateway.chat_settlement.set_response_size(state.caller.org_id, state.id, len(body))
+        except (Disconnected, CallerGone):
+            raise
+        except Problem as problem:
+            response = await self._refuse(state, problem)
+            body = responses.encode_body(response)
+        except Exception as failure:
+            response = self._fail(state, failure)
+            body = responses.encode_body(response)
+        return self._with_headers(state, response), body
+
+    def _log_call(self, state: CallState, status: int) -> None:
+        """Write the access line, unless it is a health check that succeeded: there are very many of those."""
+        if self._access_log is None or (state.route.path in HEALTH_PATHS and status < 400):
+            return
+        caller = state.caller
+        report = state.report
+        line = AccessLine(
+            method=state.route.method,
+            route=state.route.path,
+            status=status,
+            ms=round((self._gateway.clock.monotonic() - state.started) * 1000, 2),
+            overhead_ms=None if state.overhead_ms is None else round(state.overhead_ms, 2),
+            code=state.code,
+            request_id=state.id,
+            org_id=caller.org_id or None if caller else None,
+            key_id=caller.key_id or None if caller else None,
+            model=_model(state.call) if state.call and state.route.generation else None,
+            provider=report.provider,
+            cost_usd=None if report.cost is None else report.cost / NANOS_PER_USD,
+        )
+        self._access_log.write(line)
 
     def _with_headers(self, state: CallState, response: Response) -> Response:
         """The response with what every response to this caller has: what is left of its limit, and leave for its page
@@ -201,6 +249,7 @@ class AsgiApp:
 
     async def _refuse(self, state: CallState, problem: Problem) -> Response:
         route = state.route
+        state.code = problem.code
         if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
         response = problems.problem_response(problem, generation=route.generation, reached=state.reached)
@@ -226,6 +275,7 @@ class AsgiApp:
             log.error("refusal not recorded", request_id=state.id, trail=problems.trail(failure))
 
     def _fail(self, state: CallState, failure: Exception) -> Response:
+        state.code = InternalError.code
         log.error(
             "call failed",
             request_id=state.id,

@@ -28,10 +28,23 @@ _STALL_SECONDS = 60.0
 
 
 async def send_response(
-    request_id: str, response: Response, body: bytes, *, is_head: bool, unread: bool, receive: Receive, send: Send
+    request_id: str,
+    response: Response,
+    body: bytes,
+    *,
+    is_head: bool,
+    unread: bool,
+    receive: Receive,
+    send: Send,
+    overhead_ms: float | None = None,
 ) -> None:
-    """Send a response; if `unread`, the caller may still be sending, and the connection is closed afterwards."""
+    """Send a response; if `unread`, the caller may still be sending, and the connection is closed afterwards.
+
+    `overhead_ms` is what the gateway itself took until now; it is told in a header.
+    """
     headers = _headers(request_id, response)
+    if overhead_ms is not None:
+        headers.append((b"x-service-overhead-ms", b"%.2f" % overhead_ms))
     if response.chunks is None and response.status not in _BODILESS:
         headers.append((b"content-length", b"%d" % len(body)))
     if unread:

@@ -1,39 +1,36 @@
 """Handle a chat call: check it, reserve its cost, forward it, pass the response on, settle."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
-from penstock.accounts.chat_reservations import Reservation
 from penstock.accounts.limits import check_model
-from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
-from penstock.accounts.requests import RequestEnd
+from penstock.call_report import provider_wait
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import route_chat, with_replay_header
 from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
-from penstock.chat.pricing import Usage, actual_cost, cost_lines, estimated_usage, max_cost, quote
+from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
 from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
+from penstock.chat.reserved import ReservedCall
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import respond
 from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
-from penstock.metrics import NO_PROVIDER
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
-from penstock.schema import Call, FailedAttempt, Request, Response
+from penstock.schema import Call, Request, Response
 from penstock.upstream.catalog import Candidate, Route, capable_route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
-from penstock.values import ZERO, Nanos
+from penstock.values import Nanos
 
 _IDLE_SECONDS = 60.0
 _EXTRA_SECONDS = 120.0  # longer than a single wait for a provider or for a caller can be
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-_MAX_MESSAGE_CHARS = 1000
 _CHAT_FORM = ChatForm()
 _NO_FINISH_REASONS: Mapping[bytes, bytes] = {}
 
@@ -60,7 +57,7 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
     reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
-    reserved = _ReservedCall(gateway, chat, reservation, form)
+    reserved = ReservedCall(gateway, chat, reservation, form)
     try:
         return with_replay_header(await _forward(reserved, route), replay)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
@@ -74,88 +71,7 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _ReservedCall:
-    """A chat call whose money is reserved; it is settled exactly once."""
-
-    gateway: Gateway
-    chat: ChatRequest
-    reservation: Reservation
-    form: ResponseForm
-    failed_attempts: list[FailedAttempt] = field(default_factory=list)
-    losses: list[Nanos] = field(default_factory=list)  # what providers bill for responses that cannot be used
-
-    def settle(
-        self,
-        status: str,
-        *,
-        candidate: Candidate | None = None,
-        usage: Usage | None = None,
-        response_bytes: int = 0,
-        response: bytes = b"",
-        problem: Problem | None = None,
-    ) -> None:
-        """Record how the call ended and charge the usage of the candidate that served it; what exceeds the reserved
-        amount is a loss, and so are the `losses`. The `response` is stored together with the request where the settings
-        ask for it.
-        """
-        duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
-        model = candidate.model if candidate else None
-        cost = actual_cost(model, usage) if model and usage else ZERO
-        last = self.failed_attempts[-1] if self.failed_attempts else None
-        provider = candidate.provider.slug if candidate else None
-        end = RequestEnd(
-            status,
-            cost,
-            duration_ms,
-            response_bytes,
-            problem.code if problem else None,
-            self._stored_message(problem.message) if problem else None,
-            provider=provider or (last.provider if last else None),
-            upstream_model=model.upstream if model else last.upstream_model if last else None,
-            input_tokens=usage.input if usage else None,
-            cached_tokens=usage.cached if usage else None,
-            output_tokens=usage.output if usage else None,
-            cost_lines=cost_lines(model, usage) if model and usage else (),
-            attempts=self.failed_attempts,
-        )
-        payload = self._payload(response)
-        self.gateway.chat_settlement.settle_later(self.reservation, end, payload, loss=Nanos(sum(self.losses)))
-        charged = min(cost, self.reservation.amount)
-        self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
-
-    def add_failure(self, candidate: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
-        """Note a failed attempt for the record, and return the failure."""
-        failure = Failure.from_error(problem)
-        attempts = self.failed_attempts
-        attempt = FailedAttempt(
-            candidate.provider.slug,
-            candidate.model.upstream,
-            attempts[-1].ended_at_ms if attempts else self.reservation.call.at_ms,
-            self.gateway.clock.now_ms(),
-            failure.kind,
-            self._stored_message(problem.message)[:_MAX_MESSAGE_CHARS],
-            problem.status if isinstance(problem, AttemptFailed) else None,
-        )
-        attempts.append(attempt)
-        return failure
-
-    @property
-    def stores_payload(self) -> bool:
-        return self.gateway.settings.payloads == "all"
-
-    def _payload(self, response: bytes) -> Payload | None:
-        if not self.stores_payload:
-            return None
-        expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
-        return Payload(self.reservation.call.body, response, expires_at_ms)
-
-    def _stored_message(self, message: str) -> str:
-        """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
-        return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else message
-
-
-async def _forward(reserved: _ReservedCall, route: Route) -> Response:
+async def _forward(reserved: ReservedCall, route: Route) -> Response:
     """Send the call to the candidates in order until one responds."""
     health = reserved.gateway.health
     failures: list[Failure] = []
@@ -174,7 +90,7 @@ async def _forward(reserved: _ReservedCall, route: Route) -> Response:
     raise error_for(failures, forced=route.forced, is_only=len(route.candidates) == 1)
 
 
-async def _forward_to(reserved: _ReservedCall, candidate: Candidate) -> Response:
+async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
     """Send the call to one candidate, until the process stops or, for a stream, the caller disconnects.
 
     A call that is not streamed goes on without its caller: the provider makes the whole response before it begins to
@@ -222,7 +138,7 @@ def _finish_reasons(candidate: Candidate) -> Mapping[bytes, bytes]:
 # ------------------------------------------------------------------------------------------------------ whole responses
 
 
-async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Response:
+async def _forward_whole(reserved: ReservedCall, candidate: Candidate) -> Response:
     """Send the call and return the provider's body unchanged, unless it has not the documented shape."""
     gateway = reserved.gateway
     chat = reserved.chat
@@ -258,7 +174,7 @@ async def _forward_whole(reserved: _ReservedCall, candidate: Candidate) -> Respo
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Response:
+async def _forward_stream(reserved: ReservedCall, candidate: Candidate) -> Response:
     """Send the call and return a response that streams.
 
     This waits for the first event, because until then the call can still go to another provider.
@@ -282,7 +198,9 @@ async def _forward_stream(reserved: _ReservedCall, candidate: Candidate) -> Resp
     try:
         first = b""
         while not first and not relay.done:
-            first = relay.feed(await anext(source))
+            with provider_wait():
+                data = await anext(source)
+            first = relay.feed(data)
             times.end_wait_for_provider()
     except (StopAsyncIteration, StreamBroken, MaybeSent, NotSent, ProviderTooSlow) as problem:
         await source.aclose()
@@ -306,7 +224,7 @@ class _Stream:
 
 
 async def _relay_events(
-    reserved: _ReservedCall, candidate: Candidate, stream: _Stream, first: bytes
+    reserved: ReservedCall, candidate: Candidate, stream: _Stream, first: bytes
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream; settle the call and close the connection however the stream ends.
 
@@ -344,7 +262,7 @@ async def _relay_events(
         await stream.source.aclose()
 
 
-def _stream_problem(reserved: _ReservedCall, candidate: Candidate, stream: _Stream, error: Exception) -> Problem:
+def _stream_problem(reserved: ReservedCall, candidate: Candidate, stream: _Stream, error: Exception) -> Problem:
     """Return why a stream was not passed on as a whole; a failure of the provider is counted against it."""
     provider = candidate.provider
     seconds = f"{stream.times.max_seconds:g} seconds"
@@ -365,7 +283,7 @@ def _stream_problem(reserved: _ReservedCall, candidate: Candidate, stream: _Stre
 
 
 def _settle_stream(
-    reserved: _ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, sent: SentBytes
+    reserved: ReservedCall, candidate: Candidate, relay: Relay, problem: Problem | None, sent: SentBytes
 ) -> None:
     """Charge what was sent of a stream, or record it as a loss if its caller is not to blame for the problem."""
     usage: Usage | None = _stream_usage(reserved.chat, relay)

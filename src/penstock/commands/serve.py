@@ -32,7 +32,7 @@ def serve(
 ) -> None:
     """Run the gateway."""
     settings = load_settings(host=host, port=port, data=data, config=config)
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     _check_exposure(settings)
     # Processes that share a Postgres database may share the data folder; a SQLite database has one process.
     lock = nullcontext() if settings.database else lock_data_folder(settings.data)
@@ -143,7 +143,7 @@ def worker(data: Data = None, config: Config = None) -> None:
         raise ValueError(
             "a worker needs the Postgres database of its gateways: set PENSTOCK_DATABASE to postgresql://…"
         )
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(settings))
 

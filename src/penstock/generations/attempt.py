@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.accounts.prices import Line, actual_lines, reported_line
+from penstock.call_report import provider_wait
 from penstock.errors import Cancelled, UpstreamTimeout
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -246,7 +247,8 @@ class _Attempt:
                 await confirm_survival(self.gateway, self.job)
             rounds += 1
             seconds = max(result.poll_after_seconds or pause, backoff, _PAUSE_SECONDS_MIN)
-            await clock.wait(wakeup, self._pause_seconds(rounds, seconds))
+            with provider_wait():
+                await clock.wait(wakeup, self._pause_seconds(rounds, seconds))
             wakeup.clear()
             await self._cancel_if_requested(result)
             await self._stop_at_deadline(result)

@@ -9,6 +9,7 @@ from penstock.accounts import transfers
 from penstock.accounts.payloads import expiry_ms
 from penstock.accounts.prices import cost_lines
 from penstock.accounts.requests import RequestEnd, count_usage, end_request
+from penstock.call_report import report_result
 from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
@@ -97,6 +98,7 @@ async def complete(
     failpoint("settle.after_commit")
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
+    report_result(made_by, min(cost, job.row.hold))
     job.running.outputs = outputs
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)

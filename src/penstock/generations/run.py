@@ -8,6 +8,7 @@ from functools import partial
 
 import structlog
 
+from penstock.call_report import provider_wait
 from penstock.errors import Cancelled, InternalError, Problem, StorageUnavailable, UpstreamTimeout
 from penstock.gateway import Gateway
 from penstock.generations import playback
@@ -130,7 +131,7 @@ def _pause_seconds(rounds: int, failures: Sequence[Failure], is_video: bool) -> 
 async def _wait(gateway: Gateway, job: Job, seconds: float) -> None:
     """Wait between two rounds; raise Cancelled at once when a cancel is requested."""
     await confirm_survival(gateway, job)
-    with job.running.wakeup() as wakeup:
+    with job.running.wakeup() as wakeup, provider_wait():
         await gateway.clock.wait(wakeup, seconds)
     if await is_cancel_requested(gateway.store, job):
         raise Cancelled("The generation was cancelled.")

@@ -1,5 +1,6 @@
-"""Check that a video file is whole, by the structure of its container and without decoding."""
+"""Measure a video file, and check that it is whole by the structure of its container, without decoding."""
 
+import hashlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -7,6 +8,7 @@ _BOX_TYPES = frozenset({"video/mp4", "video/quicktime"})
 _BOXES_MAX = 100_000  # a fragmented video has two for each second or so
 _NO_LENGTH = 0
 _LONG_LENGTH = 1
+_READ_BYTES = 1024 * 1024
 
 
 def is_complete_file(path: Path, size_bytes: int, content_type: str) -> bool:
@@ -40,3 +42,14 @@ def is_complete(file: BinaryIO, size_bytes: int, content_type: str) -> bool:
         if length < 8 or position > size_bytes:
             return False
     return False
+
+
+def inspect_file(path: Path) -> tuple[int, bytes, bytes]:
+    """Return the size, the SHA-256 and the first megabyte of a file."""
+    digest = hashlib.sha256()
+    head = b""
+    with path.open("rb") as source:
+        while chunk := source.read(_READ_BYTES):
+            head = head or chunk
+            digest.update(chunk)
+    return path.stat().st_size, digest.digest(), head

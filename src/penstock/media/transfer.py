@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from penstock.call_report import provider_wait
 from penstock.errors import InvalidRequest, StorageUnavailable, Unavailable
 from penstock.event_loop import LoopTurns, run_aside
 from penstock.failpoints import failpoint
@@ -20,7 +21,7 @@ from penstock.imaging import convert
 from penstock.imaging.convert import Polarity
 from penstock.imaging.sniff import sniff
 from penstock.imaging.workers import WorkerPool, WorkFailed
-from penstock.media.container import is_complete_file
+from penstock.media.container import inspect_file, is_complete_file
 from penstock.media.storage import Storage, storage_key
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent, ResponseTooLarge, UrlBlocked
@@ -41,7 +42,6 @@ _VIDEO_READ_SECONDS = 60.0
 _MAX_IMAGE_BYTES = 64 * 1024 * 1024
 _MAX_REDIRECTS = 3
 _BASE64_STEP = 1024 * 1024  # characters; takes a millisecond or two
-_READ_BYTES = 1024 * 1024
 _PARAMETER_OF_ROLE = {"image": "images", "mask": "mask", "reference": "input_reference"}
 
 BytesOrText = TypeVar("BytesOrText", bytes, str)
@@ -260,7 +260,8 @@ class Transfer:
         if data is not None:
             return data, None
         assert source is not None, "a file has bytes or a URL"
-        return await self._download_image(source), None
+        with provider_wait():
+            return await self._download_image(source), None
 
     async def _download_image(self, source: DownloadSource) -> bytes:
         try:
@@ -292,10 +293,10 @@ class Transfer:
         handle, name = mkstemp(dir=self._scratch)
         path = Path(name)
         try:
-            with os.fdopen(handle, "wb") as writer:
+            with os.fdopen(handle, "wb") as writer, provider_wait():
                 await self._download_video(media_id, source, writer)
             failpoint("fetch.mid")
-            size_bytes, sha256, head = await asyncio.to_thread(_inspect_file, path)
+            size_bytes, sha256, head = await asyncio.to_thread(inspect_file, path)
             found = sniff(head)
             if found is None or not found.content_type.startswith("video/"):
                 raise UnusableFile("the file is not a video", may_change=found is None)
@@ -387,14 +388,3 @@ def _delete(path: Path) -> None:
 
 def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def _inspect_file(path: Path) -> tuple[int, bytes, bytes]:
-    """Return the size, the SHA-256 and the first megabyte of a file."""
-    digest = hashlib.sha256()
-    head = b""
-    with path.open("rb") as source:
-        while chunk := source.read(_READ_BYTES):
-            head = head or chunk
-            digest.update(chunk)
-    return path.stat().st_size, digest.digest(), head

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from penstock.call_report import provider_wait
 from penstock.event_loop import LoopTurns
 from penstock.net.client import HttpClient
 from penstock.net.errors import MaybeSent, NotSent
@@ -244,7 +245,8 @@ class Upstream:
             return local.stream(server, outgoing, for_org)
         try:
             stream = self._http.stream(outgoing, read_timeout_seconds=idle_seconds, timeout_seconds=total_seconds)
-            response = await stream.__aenter__()
+            with provider_wait():
+                response = await stream.__aenter__()
         except (NotSent, MaybeSent) as problem:
             raise self._connection_error(target.provider, problem) from None
         if response.status == 200:
@@ -275,9 +277,10 @@ class Upstream:
 
     async def _send(self, target: Target, outgoing: HttpRequest, seconds: float, for_org: str = "") -> Reply:
         """Send a request; `for_org` is for requests that start work, which a local server shares out."""
-        if server := self._local_servers.get(target.provider.slug):
-            return await local.send(server, outgoing, for_org)
-        reply = await self._http.send(outgoing, timeout_seconds=seconds)
+        with provider_wait():
+            if server := self._local_servers.get(target.provider.slug):
+                return await local.send(server, outgoing, for_org)
+            reply = await self._http.send(outgoing, timeout_seconds=seconds)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
 

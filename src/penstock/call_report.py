@@ -1,0 +1,76 @@
+"""What is noted about a call while it is served, for its access line and its header with the gateway's own time."""
+
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+
+from penstock.clock import Clock
+from penstock.values import Nanos
+
+
+class ProviderWaits:
+    """Measures the time in which a call waits for providers; waits that overlap count once. Entered for each wait."""
+
+    __slots__ = ("_clock", "_running", "_seconds", "_since")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._running = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    def __enter__(self) -> None:
+        if not self._running:
+            self._since = self._clock.monotonic()
+        self._running += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self._running -= 1
+        if not self._running:
+            self._seconds += self._clock.monotonic() - self._since
+
+    @property
+    def seconds(self) -> float:
+        """All waits so far, also a part of one that goes on."""
+        return self._seconds + (self._clock.monotonic() - self._since if self._running else 0.0)
+
+
+class CallReport:
+    """Facts about one call. The jobs that it starts in this process report here too."""
+
+    __slots__ = ("_clock", "cost", "provider", "started", "waits")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.started: float = clock.monotonic()
+        self.waits = ProviderWaits(clock)
+        self.provider: str | None = None  # that served it, or failed last
+        self.cost: Nanos | None = None  # charged to the caller
+
+    @property
+    def overhead_ms(self) -> float:
+        """What the gateway itself has taken so far: all of the time but the waits for providers."""
+        return max(0.0, self._clock.monotonic() - self.started - self.waits.seconds) * 1000
+
+
+_current: ContextVar[CallReport | None] = ContextVar("call_report", default=None)
+_NO_CALL = nullcontext()
+
+
+def open_report(clock: Clock) -> CallReport:
+    """Begin the report of a call: in this task, and in the tasks that it starts."""
+    report = CallReport(clock)
+    _current.set(report)
+    return report
+
+
+def provider_wait() -> AbstractContextManager[None]:
+    """Count the time inside as waiting for a provider. Does nothing for a job whose call was made elsewhere."""
+    report = _current.get()
+    return _NO_CALL if report is None else report.waits
+
+
+def report_result(provider: str | None, cost: Nanos | None) -> None:
+    """Note who served the current call and what it cost, for the access line."""
+    if report := _current.get():
+        report.provider = provider
+        report.cost = cost

@@ -1,0 +1,103 @@
+"""A chat call whose money is reserved: its failed attempts, its losses and how it is settled."""
+
+from dataclasses import dataclass, field
+
+from penstock.accounts.chat_reservations import Reservation
+from penstock.accounts.payloads import MESSAGE_NOT_STORED, Payload, expiry_ms
+from penstock.accounts.requests import RequestEnd
+from penstock.call_report import report_result
+from penstock.chat.form import ResponseForm
+from penstock.chat.pricing import Usage, actual_cost, cost_lines
+from penstock.chat.request import ChatRequest
+from penstock.errors import Problem
+from penstock.gateway import Gateway
+from penstock.metrics import NO_PROVIDER
+from penstock.schema import FailedAttempt
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.outcome import Failure
+from penstock.values import ZERO, Nanos
+
+_MAX_MESSAGE_CHARS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedCall:
+    """A chat call whose money is reserved; it is settled exactly once."""
+
+    gateway: Gateway
+    chat: ChatRequest
+    reservation: Reservation
+    form: ResponseForm
+    failed_attempts: list[FailedAttempt] = field(default_factory=list)
+    losses: list[Nanos] = field(default_factory=list)  # what providers bill for responses that cannot be used
+
+    def settle(
+        self,
+        status: str,
+        *,
+        candidate: Candidate | None = None,
+        usage: Usage | None = None,
+        response_bytes: int = 0,
+        response: bytes = b"",
+        problem: Problem | None = None,
+    ) -> None:
+        """Record how the call ended and charge the usage of the candidate that served it; what exceeds the reserved
+        amount is a loss, and so are the `losses`. The `response` is stored together with the request where the settings
+        ask for it.
+        """
+        duration_ms = int((self.gateway.clock.monotonic() - self.reservation.call.started) * 1000)
+        model = candidate.model if candidate else None
+        cost = actual_cost(model, usage) if model and usage else ZERO
+        last = self.failed_attempts[-1] if self.failed_attempts else None
+        provider = candidate.provider.slug if candidate else None
+        end = RequestEnd(
+            status,
+            cost,
+            duration_ms,
+            response_bytes,
+            problem.code if problem else None,
+            self._stored_message(problem.message) if problem else None,
+            provider=provider or (last.provider if last else None),
+            upstream_model=model.upstream if model else last.upstream_model if last else None,
+            input_tokens=usage.input if usage else None,
+            cached_tokens=usage.cached if usage else None,
+            output_tokens=usage.output if usage else None,
+            cost_lines=cost_lines(model, usage) if model and usage else (),
+            attempts=self.failed_attempts,
+        )
+        payload = self._payload(response)
+        self.gateway.chat_settlement.settle_later(self.reservation, end, payload, loss=Nanos(sum(self.losses)))
+        charged = min(cost, self.reservation.amount)
+        self.gateway.metrics.count_generation(provider or NO_PROVIDER, "chat", status, charged)
+        report_result(end.provider, charged)
+
+    def add_failure(self, candidate: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
+        """Note a failed attempt for the record, and return the failure."""
+        failure = Failure.from_error(problem)
+        attempts = self.failed_attempts
+        attempt = FailedAttempt(
+            candidate.provider.slug,
+            candidate.model.upstream,
+            attempts[-1].ended_at_ms if attempts else self.reservation.call.at_ms,
+            self.gateway.clock.now_ms(),
+            failure.kind,
+            self._stored_message(problem.message)[:_MAX_MESSAGE_CHARS],
+            problem.status if isinstance(problem, AttemptFailed) else None,
+        )
+        attempts.append(attempt)
+        return failure
+
+    @property
+    def stores_payload(self) -> bool:
+        return self.gateway.settings.payloads == "all"
+
+    def _payload(self, response: bytes) -> Payload | None:
+        if not self.stores_payload:
+            return None
+        expires_at_ms = expiry_ms(self.gateway.settings, self.gateway.clock.now_ms())
+        return Payload(self.reservation.call.body, response, expires_at_ms)
+
+    def _stored_message(self, message: str) -> str:
+        """The message of a failed call. A provider's may quote the prompt, so it is not stored if no prompt may be."""
+        return MESSAGE_NOT_STORED if self.gateway.settings.payloads == "none" else message

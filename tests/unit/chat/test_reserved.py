@@ -1,0 +1,41 @@
+"""A chat call whose money is reserved: what its end tells the record and the access line."""
+
+import pytest
+
+from penstock.call_report import open_report
+from penstock.chat.endpoint import complete
+from penstock.errors import Problem
+from tests.fake_providers import faults
+from tests.gateway import ENDED, OpenGateway, RunningGateway, sqlite_only
+
+pytestmark = sqlite_only
+ASK = {"model": "lab/chat", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 20}
+
+
+async def last_record(running: RunningGateway) -> dict[str, object]:
+    async def met() -> bool:
+        return [record["status"] in ENDED for record in await running.records()] == [True]
+
+    await running.wait_until(met, 0)
+    (record,) = await running.records()
+    return record
+
+
+async def test_a_completed_call_reports_its_provider_and_its_cost(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        report = open_report(running.clock)
+        await complete(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
+        assert (report.provider, report.cost) == ("lab", 9000)
+        record = await last_record(running)
+        assert (record["provider"], record["cost"]) == ("lab", 9000)
+
+
+async def test_a_failed_call_reports_the_provider_that_failed_last_and_no_cost(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        running.lab.chats.always(faults.broken)
+        report = open_report(running.clock)
+        with pytest.raises(Problem):
+            await complete(running.gateway, running.call(ASK, endpoint="/compat/v1/chat/completions"))
+        assert (report.provider, report.cost) == ("lab", 0)
+        record = await last_record(running)
+        assert (record["provider"], record["cost"], record["status"]) == ("lab", 0, "upstream_failure")
