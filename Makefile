@@ -31,8 +31,11 @@ setup: .venv/.ready-to-test ## Install everything for running and testing into .
 .venv/.ready-to-serve: requirements.lock pyproject.toml | $(BIN)/python
 	$(call install,requirements.lock)
 
-.venv/.ready-to-test: requirements-dev.lock pyproject.toml | $(BIN)/python
+.venv/.ready-to-test: requirements-dev.lock tests/providers/descriptions.txt pyproject.toml | $(BIN)/python
 	$(call install,requirements-dev.lock)
+	@$(RUN) pip install --quiet --upgrade $(LOCKED) --no-deps --target .venv/descriptions \
+		-r tests/providers/descriptions.txt \
+		|| echo "Could not install them; requests are then not compared with descriptions by others"
 	@touch .venv/.ready-to-serve
 
 # Installs wheels only, and only those whose hashes are in the lock. pip installs uv, also from the lock, because uv is much
@@ -110,7 +113,6 @@ test-node: setup ## Run the tests with Node clients; needs node and npm
 .PHONY: test-clients
 test-clients: setup ## Run the tests with vendors' clients that make test does not install
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
-	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients --no-deps comfy-cli==1.23.0
 	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers tests/unit/commands $(ARGS)
 
 .PHONY: test-browser

@@ -1,7 +1,9 @@
 """Build the page about providers from their tables; `docs/generate.py` writes it."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from penstock.providers import discover
@@ -12,6 +14,7 @@ NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
 UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens"}
 MILLION = Decimal(1_000_000)
+COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
 
 INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
 `penstock providers` shows which are on and what is missing for the others, and `penstock providers check NAME` makes
@@ -27,13 +30,36 @@ gateway.
 Prices are in US dollars, with their source. The first price that applies counts; `penstock.toml` can set others.
 """
 
+PROOF = """## What proves the requests
+
+The tests build every kind of request that the tables below allow, for each model, number of input images, shape,
+duration, quality and choice, and compare it with a description that nobody here wrote: the types in the provider's own
+client library, or the OpenAPI document that comes with Comfy's command line. Unknown fields, wrong values and missing
+fields fail the test. What no description covers is in the last column: its requests follow the provider's
+documentation, and nothing else confirms them; [a recording](add-a-provider.md#try-it-with-the-real-provider) of a real
+call would. Chat is not in this list: its requests are OpenAI's.
+"""
+
 
 def page(note: str) -> str:
     known = sorted(discover(), key=lambda provider: provider.name.lower())
     index = "\n".join(line(provider) for provider in known)
     chapters = "\n\n".join(chapter(provider) for provider in known)
     heading = "| provider | switched on by | models | does |\n| --- | --- | --- | --- |"
-    return f"# Providers\n\n{note}\n\n{INTRODUCTION}\n{heading}\n{index}\n\n{chapters}\n"
+    return f"# Providers\n\n{note}\n\n{INTRODUCTION}\n{heading}\n{index}\n\n{proof(known)}\n\n{chapters}\n"
+
+
+def proof(known: Sequence[Provider]) -> str:
+    """What the requests of each provider are compared with in the tests."""
+    record = json.loads(COMPARED.read_text())
+    lines = ["| provider | compared with | not described |", "| --- | --- | --- |"]
+    for provider in known:
+        if found := record.get(provider.slug):
+            sources = ", ".join(found["compared_with"]) or "nothing"
+            missing = ", ".join(f"`{model_id}`" for model_id in found["not_described"])
+            is_all = not found["compared_with"]
+            lines.append(f"| {provider.name} | {sources} | {'all models' if is_all else missing} |")
+    return f"{PROOF}\n" + "\n".join(lines)
 
 
 def line(provider: Provider) -> str:

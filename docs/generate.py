@@ -1,6 +1,7 @@
 """Write the pages of docs/ that say what the code says; `make docs` runs this, and tests/test_docs.py compares."""
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from docs import catalogue, toml_schema
 from penstock import errors, settings
 from penstock.api.openai_endpoints import ENDPOINTS
+from penstock.providers import discover
+from tests.providers import descriptions
 from tests.test_layout import layers
 
 ROOT = Path(__file__).parent.parent
@@ -212,6 +215,9 @@ def lead(path: Path) -> str:
 
 
 def main() -> None:
+    if descriptions.INSTALLED:
+        record = json.dumps(descriptions.compared(discover()), indent=1)
+        descriptions.RECORD.write_text(f"{record}\n")
     for path, text in pages().items():
         path.write_text(text)
         print(path.relative_to(ROOT))

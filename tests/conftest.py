@@ -51,6 +51,16 @@ def pytest_configure() -> None:
     structlog.configure(processors=[structlog.processors.add_log_level, plainly])
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many requests were compared with which description of a provider."""
+    for report in terminalreporter.getreports("passed"):
+        for name, counts in report.user_properties:
+            if name == "compared":
+                terminalreporter.section("requests compared with descriptions by others")
+                for source, count in counts.items():
+                    terminalreporter.write_line(f"{count:6} {source}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Run `async def` tests: each is replaced by a plain function, which pytest's own hook then calls."""

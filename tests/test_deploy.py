@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]  # comes with schemathesis
+import yaml
 
 from penstock import settings
 from penstock.api.routes import ROUTES

@@ -134,7 +134,7 @@ async def test_videos(open_gateway: OpenGateway) -> None:
     assert words == {
         "model": "grok-imagine-video", "prompt": "a train", "duration": 5, "aspect_ratio": "9:16", "resolution": "720p",
     }  # fmt: skip
-    assert image["image"] == {"type": "image_url", "url": IMAGE_URI}
+    assert image["image"] == {"url": IMAGE_URI}
     assert "aspect_ratio" not in image
     assert len(images["reference_images"]) == 2
 

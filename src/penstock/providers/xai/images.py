@@ -1,6 +1,8 @@
 """Grok Imagine images; the response reports the exact cost, and may have blocked images."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from penstock.providers.convert import both, closest_label, closest_resolution, lookup
 from penstock.providers.spec import (
@@ -18,6 +20,7 @@ from penstock.providers.spec import (
     passthrough,
 )
 from penstock.providers.xai.media import BLOCKED_MESSAGE, cost_usd, drop_ratio, one_or_several, price
+from penstock.values import InputImage
 
 RATIOS = {ratio: ratio for ratio in "1:1 3:4 4:3 9:16 16:9 2:3 3:2 1:2 2:1 9:20 20:9".split()}
 RATIOS |= {"18:39": "9:19.5", "39:18": "19.5:9"}
@@ -35,6 +38,11 @@ def read_images(reply: Reply) -> Result:
     return Result(files=files, cost_usd=cost_usd(reply.json))
 
 
+def typed_images(images: Sequence[InputImage]) -> tuple[Any, Any]:
+    """One image or a list, as edits take them; videos take them without a type."""
+    return one_or_several(images, type="image_url")
+
+
 def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Param) -> tuple[Model, ...]:
     """A model that makes and edits images."""
     shared = (
@@ -49,7 +57,7 @@ def image_models(name: str, upstream: str, prices: tuple[Price, ...], *rows: Par
         fixed("response_format", "b64_json"),
         *rows,
     )
-    inputs = converted("images", to=("image", "images"), convert=one_or_several, required=True, max_items=3)
+    inputs = converted("images", to=("image", "images"), convert=typed_images, required=True, max_items=3)
     image = Operation(
         task="image",
         send="POST /images/generations",

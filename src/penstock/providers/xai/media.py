@@ -32,7 +32,7 @@ def drop_ratio(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "aspect_ratio" or "image" not in fields}
 
 
-def one_or_several(images: Sequence[InputImage]) -> tuple[Any, Any]:
+def one_or_several(images: Sequence[InputImage], **more: str) -> tuple[Any, Any]:
     """Values for two fields, of which one is used: for a single image, and for a list."""
-    objects = [{"type": "image_url", "url": data_uri(image)} for image in images]
+    objects = [{**more, "url": data_uri(image)} for image in images]
     return (objects[0], None) if len(objects) == 1 else (None, objects)

@@ -1,0 +1,299 @@
+"""What providers and others publish about the providers' requests, as JSON Schemas to compare ours with.
+
+Most of it is in client libraries, which `make setup` installs. Two packages are only read and never run: Comfy's
+command line, which has an OpenAPI document of the providers behind its nodes, and Together's client. They are installed
+apart, without their requirements (descriptions.txt). fal_types.json is made from the types in fal's client for Node.
+"""
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import distributions
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema_rs
+import yaml
+
+from penstock.providers.spec import Model, Provider
+from tests.providers import json_schemas
+from tests.providers.json_schemas import Schema
+from tests.providers.sweep import Sent, requests
+
+HERE = Path(__file__).parent
+APART = Path(sys.prefix) / "descriptions"
+INSTALLED = (APART / "comfy_cli").exists() and (APART / "together").exists()
+
+
+Validator = jsonschema_rs.Draft202012Validator
+
+
+@dataclass(frozen=True)
+class Description:
+    """What one source says about a provider's requests: it finds the validator of a request's body, or None."""
+
+    source: str
+    find: Callable[[Sent], Validator | None]
+
+
+# --------------------------------------------------------------------------------------------------------------- Comfy
+
+# By provider: how the provider's own path is found in Comfy's document.
+COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "bfl": ((r"/v1/(flux-(?!3)[^/]+)", r"/proxy/bfl/\1/generate"), (r"/v1/(.+)", r"/proxy/bfl/v1/\1")),
+    "bytedance": ((r"/api/v3/(.+)", r"/proxy/byteplus/api/v3/\1"),),
+    "dashscope": ((r"/api/v1/(.+)", r"/proxy/wan/api/v1/\1"),),
+    "gemini-omni": ((r"/v1beta/interactions", "/proxy/gemini-interactions"),),
+    "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
+    "kling": ((r"/v1/(.+)", r"/proxy/kling/v1/\1"),),
+    "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
+    "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
+    "recraft": (
+        (r"/v1/images/generations", "/proxy/recraft/image_generation"),
+        (r"/v1/images/(.+)", r"/proxy/recraft/images/\1"),
+    ),
+    "vertex": ((r".*/models/([^:]+):predictLongRunning", r"/proxy/veo/\1/generate"),),
+    "vidu": ((r"/ent/v2/(.+)", r"/proxy/vidu/\1"),),
+    "xai": ((r"/v1/(.+)", r"/proxy/xai/v1/\1"),),
+}
+
+
+@cache
+def comfy_document() -> dict[str, Any]:
+    path = APART / "comfy_cli/command/generate/spec/openapi.yml"
+    document: dict[str, Any] = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    return document
+
+
+def comfy_operation(slug: str, method: str, path: str) -> dict[str, Any] | None:
+    """The operation in Comfy's document for a method and path of the provider."""
+    for pattern, there in COMFY_PATHS[slug]:
+        if re.fullmatch(pattern, path):
+            path = re.sub(pattern, there, path)
+            break
+    for template, item in comfy_document()["paths"].items():
+        if method.lower() in item and re.fullmatch(re.sub(r"{[^}]+}", "[^/]+", template), path):
+            return dict(item[method.lower()])
+    return None
+
+
+def comfy(sent: Sent) -> Validator | None:
+    return _comfy(sent.provider.slug, sent.path)
+
+
+@cache
+def _comfy(slug: str, path: str) -> Validator | None:
+    operation = comfy_operation(slug, "post", path)
+    schema = operation and content_schema(operation["requestBody"])
+    return Validator(schema) if schema else None
+
+
+def content_schema(holder: Any) -> Schema | None:
+    """The schema of a request or response in Comfy's document, with the parts that it refers to."""
+    while "$ref" in holder:
+        *_, kind, name = holder["$ref"].split("/")
+        holder = comfy_document()["components"][kind][name]
+    schemas = [media["schema"] for media in holder.get("content", {}).values() if "schema" in media]
+    return {**json_schemas.closed(schemas[0]), "components": _comfy_components()} if schemas else None
+
+
+@cache
+def _comfy_components() -> dict[str, Any]:
+    parts = comfy_document()["components"]["schemas"]
+    return {"schemas": {name: json_schemas.open_parts(part) for name, part in parts.items()}}
+
+
+# -------------------------------------------------------------------------------------------------------------- clients
+
+
+def parameters(package: str, module: str, name: str) -> Schema:
+    """The schema of a parameters type in a client library, read without the rest of the library."""
+    spec = find_spec(package)
+    folder = Path(next(iter(spec.submodule_search_locations or ()))) if spec else APART / package
+    alias = f"_{package}_types"
+    for parent, place in ((alias, folder), (f"{alias}.types", folder / "types")):
+        if parent not in sys.modules:
+            sys.modules[parent] = ModuleType(parent)
+            sys.modules[parent].__path__ = [str(place)]
+    return json_schemas.of_type(getattr(importlib.import_module(f"{alias}.types.{module}"), name))
+
+
+def openai(sent: Sent) -> Validator | None:
+    return _openai(sent.model.op.task)
+
+
+@cache
+def _openai(task: str) -> Validator:
+    if task != "edit":
+        return Validator(parameters("openai", "image_generate_params", "ImageGenerateParamsNonStreaming"))
+    schema = parameters("openai", "image_edit_params", "ImageEditParamsNonStreaming")
+    schema["properties"]["image[]"] = schema["properties"].pop("image")  # the name of a list in a form
+    return Validator(schema | {"required": ["image[]", "prompt"]})
+
+
+def runway(sent: Sent) -> Validator | None:
+    return _runway(sent.path.rpartition("/")[2], sent.model.upstream)
+
+
+@cache
+def _runway(operation: str, model: str) -> Validator:
+    """Runway's types are unions over the models."""
+    title = "".join(word.title() for word in operation.split("_"))
+    union = parameters("runwayml", f"{operation}_create_params", f"{title}CreateParams")
+    return Validator(next(part for part in union["anyOf"] if model in part["properties"]["model"]["enum"]))
+
+
+@cache
+def _luma() -> Validator:
+    return Validator(parameters("luma_agents", "generation_create_params", "GenerationCreateParams"))
+
+
+@cache
+def _together(task: str) -> Validator:
+    if task == "video":
+        return Validator(parameters("together", "video_create_params", "VideoCreateParams"))
+    return Validator(parameters("together", "image_generate_params", "ImageGenerateParams"))
+
+
+@cache
+def _openrouter(task: str) -> Validator:
+    from openrouter.components import ImageGenerationRequest, VideoGenerationRequest
+
+    return Validator(json_schemas.of_pydantic(VideoGenerationRequest if task == "video" else ImageGenerationRequest))
+
+
+@cache
+def _google() -> Validator:
+    """A message and its settings. On the wire, the settings of images are among those of the generation."""
+    from google.genai import types
+
+    models = (types.Content, types.GenerationConfig, types.ImageConfig)
+    content, config, image = (json_schemas.of_pydantic(model) for model in models)
+    parts = content.pop("$defs") | config.pop("$defs") | image.pop("$defs")
+    config["properties"]["imageConfig"] = image
+    return Validator(
+        {
+            "properties": {"contents": {"type": "array", "items": content}, "generationConfig": config},
+            "required": ["contents"],
+            "additionalProperties": False,
+            "$defs": parts,
+        }
+    )
+
+
+@cache
+def _interactions() -> Validator:
+    from google.genai._gaos.types.interactions.createmodelinteraction import CreateModelInteraction
+
+    return Validator(json_schemas.of_pydantic(CreateModelInteraction))
+
+
+def fal(sent: Sent) -> Validator | None:
+    described = fal_document()
+    name = described["endpoints"].get(sent.model.upstream)
+    return Validator({**described["types"][name], "types": described["types"]}) if name else None
+
+
+@cache
+def fal_document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((HERE / "fal_types.json").read_text())
+    return document
+
+
+# ------------------------------------------------------------------------------------------------------- all of them
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    found = (*distributions(), *distributions(path=[str(APART)]))
+    return {str(package.metadata["name"]).lower(): package.version for package in found}
+
+
+def _package(name: str, find: Callable[[Sent], Validator | None]) -> Description:
+    return Description(f"{name} {_versions().get(name, '(not installed)')}", find)
+
+
+@cache
+def descriptions() -> Mapping[str, tuple[Description, ...]]:
+    """The descriptions of each provider, by slug."""
+    of_comfy = _package("comfy-cli", comfy)
+    found: dict[str, tuple[Description, ...]] = dict.fromkeys(COMFY_PATHS, (of_comfy,))
+    found |= {
+        "fal": (Description("@fal-ai/client 1.10.1", fal),),
+        "gemini-omni": (_package("google-genai", lambda sent: _interactions()), of_comfy),
+        "google": (_package("google-genai", lambda sent: _google()),),
+        "luma": (_package("luma-agents", lambda sent: _luma()),),
+        "openai": (_package("openai", openai),),
+        "openrouter": (_package("openrouter", lambda sent: _openrouter(sent.model.op.task)),),
+        "runway": (_package("runwayml", runway),),
+        "together": (_package("together", lambda sent: _together(sent.model.op.task)),),
+    }
+    return found
+
+
+# Where a description is known to be narrower or older than the provider: what it says, and how we know better.
+NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "bytedance": (
+        (r"model: ", "Comfy lists older models; docs.byteplus.com has these"),
+        (r"'safety_identifier' was unexpected", "byteplus-python-sdk-v2 3.0.63 sends it"),
+    ),
+    "fal": (
+        (r'resolution: "4k" is not one of "720p" or "1080p"', "the types are of May; fal.ai/models/fal-ai/veo3.1"),
+    ),
+    "ideogram": ((r'"rendering_speed" is a required', "Comfy requires it; developer.ideogram.ai has a default"),),
+    "ltx": ((r"model: ", "Comfy offers 2.5 only; docs.ltx.video has 2.3 as well"),),
+    "minimax": (
+        (r"model: ", "Comfy lists older models; platform.minimax.io has these"),
+        (r"'last_frame_image' was unexpected", "platform.minimax.io has it for Hailuo 02"),
+    ),
+    "recraft": (
+        (r"'image_format' was unexpected", "recraft.ai/docs/api-reference/clients names it"),
+        (r"n: . is greater than the maximum of 4", "recraft.ai/docs/api-reference allows six"),
+        (
+            r"'file' was unexpected|\"image\" is a required property",
+            "recraft.ai/docs/api-reference: upscalers take `file`",
+        ),
+    ),
+}
+
+
+def find_validators(sent: Sent) -> list[tuple[Description, Validator]]:
+    """The descriptions that know requests of this model, each with the validator of the body."""
+    found = ((description, description.find(sent)) for description in descriptions().get(sent.provider.slug, ()))
+    return [(description, validator) for description, validator in found if validator]
+
+
+def breaches(validator: Validator, body: Any) -> Iterator[str]:
+    """Where a body does not fit its description: the place in the body, and what is wrong there."""
+    for error in validator.iter_errors(body):
+        place = "/".join(map(str, error.instance_path))
+        yield f"{place}: {error.message}" if place else error.message
+
+
+# ---------------------------------------------------------------------------------------------- for docs/providers.md
+
+RECORD = HERE / "compared.json"
+
+
+def compared(providers: Iterable[Provider]) -> dict[str, dict[str, list[str]]]:
+    """By provider: what its requests are compared with, and the models whose requests nothing describes."""
+    return {provider.slug: _compared(provider) for provider in providers if not provider.local and _media(provider)}
+
+
+def _media(provider: Provider) -> list[Model]:
+    return [model for model in provider.models if model.op.task != "chat"]
+
+
+def _compared(provider: Provider) -> dict[str, list[str]]:
+    found = [(model, find_validators(next(requests(provider, model)))) for model in _media(provider)]
+    sources = dict.fromkeys(description.source for _, validators in found for description, _ in validators)
+    known = {model.id for model, validators in found if validators}
+    missing = [model for model, validators in found if not validators]
+    names = dict.fromkeys(f"{model.id} ({model.upstream})" if model.id in known else model.id for model in missing)
+    return {"compared_with": list(sources), "not_described": list(names)}
