@@ -160,9 +160,9 @@ def _protections_log() -> Callable[[Sequence[str]], None]:
 
 
 @asynccontextmanager
-async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
-    """Run accepted generations while this is open; as a worker also resume unfinished ones, deliver webhooks and delete
-    what has expired.
+async def run_background_work(gateway: Gateway, *, sweeps: bool = True) -> AsyncIterator[None]:
+    """Run accepted generations while this is open; as a worker also resume unfinished ones, deliver webhooks and, if it
+    `sweeps`, delete what has expired.
     """
     gateway.jobs.run_with(partial(run_generation, gateway))
     async with AsyncExitStack() as stack:
@@ -178,7 +178,7 @@ async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
             await stack.enter_async_context(_run_jobs(gateway))
         else:
             stack.push_async_callback(gateway.jobs.stop)
-        tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway).items()]
+        tasks = [asyncio.create_task(work, name=name) for name, work in _periodic_work(gateway, sweeps).items()]
         tasks.append(asyncio.create_task(leases.run(), name="renew lease of chats"))
         try:
             yield
@@ -186,10 +186,10 @@ async def run_background_work(gateway: Gateway) -> AsyncIterator[None]:
             await cancel_and_wait(tasks)
 
 
-def _periodic_work(gateway: Gateway) -> dict[str, Coroutine[Any, Any, None]]:
+def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, Any, None]]:
     """Coroutines that repeat their work for ever, by name."""
     work: dict[str, Coroutine[Any, Any, None]] = {"renew leases": gateway.jobs.renew_forever()}
-    if gateway.settings.worker:
+    if gateway.settings.worker and sweeps:
         work["release abandoned chats"] = _repeat(gateway, partial(_release_abandoned_chats, gateway), _STRAYS_SECONDS)
         pause = _REMOVE_SECONDS if gateway.settings.payloads == "none" else _SWEEP_SECONDS
         work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import structlog
@@ -29,15 +30,15 @@ def log_style(log_format: str) -> Style:
     return "colour" if is_terminal and not os.environ.get("NO_COLOR") else "text"
 
 
-def configure_logs(level: str, log_format: str = "json") -> None:
+def configure_logs(level: str, log_format: str = "json", **facts: Any) -> None:
     """Write each event as one line to stderr: from structlog, and from the logging of libraries.
 
-    Raises ValueError for an unknown level.
+    The `facts` are part of every line. Raises ValueError for an unknown level.
     """
     if level not in _LEVELS:
         raise ValueError(f"log_level must be one of {', '.join(_LEVELS)}")
     style = log_style(log_format)
-    collect = _json_fields() if style == "json" else _text_fields()
+    collect = [_adding(facts), *(_json_fields() if style == "json" else _text_fields())]
     # Text is made by structlog's own renderer, but with plain tracebacks: the others show local variables.
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
@@ -65,6 +66,11 @@ def configure_logs(level: str, log_format: str = "json") -> None:
         logging.root.removeHandler(earlier)
     logging.root.addHandler(handler)
     logging.root.setLevel(_LEVELS[level])
+
+
+def _adding(facts: Mapping[str, Any]) -> structlog.typing.Processor:
+    """Adds the same facts to every event."""
+    return lambda logger, method, event: {**facts, **event}
 
 
 def _json_fields() -> list[structlog.typing.Processor]:

@@ -5,7 +5,6 @@ against the types of `Settings`, and docs/penstock.schema.json tells editors the
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from functools import partial
 from ipaddress import ip_network
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, inspect
 
-from penstock.typed_config import Dollars, Misconfigured, convert, unwrap, with_hint
+from penstock.typed_config import Dollars, Misconfigured, convert, prepared, read_toml, unwrap
 from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
@@ -65,6 +64,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "container whose port only this machine can reach. A warning is logged at each start."
         ),
     ] = False
+    processes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Processes that serve the port together; 0: one per core on Postgres, one on SQLite. More than "
+            "one needs Postgres.",
+        ),
+    ] = 1
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="IP addresses of proxies whose X-Forwarded-* headers are believed.")
     ] = ()
@@ -86,12 +93,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count,
         Meta(
             description="Most connections from one client address (IPv6: one /64 network). Connections of trusted "
-            "proxies count for the address in X-Forwarded-For."
+            "proxies count for the address in X-Forwarded-For. Several `processes` count for themselves; each allows "
+            "twice its share."
         ),
     ] = 200
 
     database: Annotated[str, Meta(description="postgresql://… to use Postgres; empty: SQLite in the data folder.")] = ""
-    database_connections: Annotated[Count, Meta(description="Most connections to Postgres from one process.")] = 16
+    database_connections: Annotated[
+        Count, Meta(description="Most connections to Postgres. Several `processes` have equal shares, of 6 at least.")
+    ] = 16
     media: Annotated[
         str, Meta(description="s3://bucket/prefix (or gs://, az://) for media; empty: a folder in the data folder.")
     ] = ""
@@ -163,7 +173,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "write to the database for half of this time may lose its jobs to another."
         ),
     ] = 30.0
-    concurrent_jobs: Annotated[Count, Meta(description="Most generations that one process runs at a time.")] = 10_000
+    concurrent_jobs: Annotated[
+        Count, Meta(description="Most generations that run at a time; several `processes` have equal shares.")
+    ] = 10_000
 
     storage_bytes_per_org: Annotated[
         int,
@@ -180,8 +192,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     receiving_bytes: Annotated[
         Count,
         Meta(
-            description="Most bytes of bodies that one process has in memory before their calls begin; an organization "
-            "may have half of them, a key a quarter."
+            description="Most bytes of bodies in memory before their calls begin; an organization may have half of "
+            "them, a key a quarter. Several `processes` have equal shares, each of one largest body at least."
         ),
     ] = 256 * 1024**2
     body_seconds: Annotated[Seconds, Meta(description="How long a caller may take to send its body.")] = 120.0
@@ -228,6 +240,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the types cannot check."""
+        if self.processes > 1 and not self.database:
+            raise ValueError(
+                f"processes = {self.processes} needs Postgres (the setting `database`): a SQLite database is served by "
+                "one process, which writes to it alone"
+            )
         for network in self.egress_allow_cidrs:
             _check_network(network)
         if Retention.parse(self.media_retention).seconds > Retention.parse(self.media_retention_max).seconds:
@@ -268,7 +285,7 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     if config and not path.is_file():
         raise Misconfigured(f"no such file: {path}")
     kinds = {field.name: unwrap(field.type) for field in _fields()}
-    from_file = _read_file(path, kinds) if path.is_file() else {}
+    from_file = read_toml(path, kinds) if path.is_file() else {}
     from_environ = {
         name: environ[PREFIX + name.upper()]
         for name in kinds
@@ -276,7 +293,7 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     }
     values = {**from_file, **from_environ, **given}
     settings = convert(
-        {name: _prepared(name, value, kinds[name]) for name, value in values.items()}, Settings, strict=False
+        {name: prepared(name, value, kinds[name]) for name, value in values.items()}, Settings, strict=False
     )
     origins = {
         **dict.fromkeys(from_file, "file"),
@@ -287,12 +304,43 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
     return settings
 
 
+def share(settings: Settings, cores: int) -> Settings:
+    """The settings of one of several processes: what limits the use of this machine or the database is divided.
+
+    Without several processes the settings are returned as they are, with the number of processes filled in.
+    """
+    count = settings.processes or (cores if settings.database else 1)
+    if count == 1:
+        return _replace(settings, processes=1)
+    return _replace(
+        settings,
+        processes=count,
+        connections_per_address=min(
+            settings.connections_per_address, 2 * -(-settings.connections_per_address // count)
+        ),
+        database_connections=max(_CONNECTIONS_MIN, settings.database_connections // count),
+        concurrent_jobs=-(-settings.concurrent_jobs // count),
+        receiving_bytes=max(settings.json_bytes, settings.form_bytes, settings.receiving_bytes // count),
+        image_workers=-(-(settings.image_workers or cores) // count),
+    )
+
+
+def _replace(settings: Settings, **values: int) -> Settings:
+    """Settings with other values, which `in_force` shows as they were given."""
+    changed = msgspec.structs.replace(settings, **values)
+    msgspec.structs.force_setattr(changed, _WHOLE, settings)
+    return changed
+
+
+_CONNECTIONS_MIN = 6  # some are kept for reads, and one organization gets half
+_WHOLE = "whole"
 _ORIGINS = "origins"
 _SECRETS = frozenset({"secret", "database", "media_options", "providers"})  # may contain a password or a key
 
 
 def in_force(settings: Settings) -> list[dict[str, Any]]:
     """Each setting with its value, unless that may be secret, and where the value comes from."""
+    settings = getattr(settings, _WHOLE, settings)
     origins: Mapping[str, str] = getattr(settings, _ORIGINS, {})
     found = []
     for name, variable, default, meaning in rows():
@@ -321,47 +369,6 @@ def _fields() -> tuple[inspect.Field, ...]:
     kind = inspect.type_info(Settings)
     assert isinstance(kind, inspect.StructType)
     return kind.fields
-
-
-def _read_file(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as problem:
-        raise Misconfigured(f"{path.name}: {problem}") from None
-    if unknown := sorted(set(values) - set(known)):
-        names = ", ".join(with_hint(name, known) for name in unknown)
-        raise Misconfigured(f"{path.name} has unknown settings: {names}")
-    return values
-
-
-_BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}  # msgspec knows true, false, 1 and 0
-
-
-def _prepared(name: str, value: Any, kind: inspect.Type) -> Any:
-    """A value as msgspec can convert it: text is split where a list or a table is needed; a number may be text."""
-    if isinstance(kind, inspect.StrType) and type(value) in (int, float):
-        return str(value)
-    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StrType):
-        pairs = _pairs(name, value) if isinstance(value, str) else value
-        if isinstance(pairs, Mapping):
-            return {key: _prepared(name, each, kind.value_type) for key, each in pairs.items()}
-    if isinstance(value, str):
-        if isinstance(kind, inspect.VarTupleType):
-            return _items(value)
-        if isinstance(kind, inspect.BoolType):
-            return _BOOLEANS.get(value.lower(), value)
-    return value
-
-
-def _items(text: str) -> list[str]:
-    return [item for part in text.split(",") if (item := part.strip())]
-
-
-def _pairs(name: str, text: str) -> dict[str, str]:
-    try:
-        return dict(item.split("=", 1) for item in _items(text))
-    except ValueError:
-        raise Misconfigured(f"{name} must be pairs name=value with commas between them") from None
 
 
 def rows() -> list[tuple[str, str, str, str]]:

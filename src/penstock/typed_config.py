@@ -6,6 +6,7 @@ in the wrong place.
 
 import difflib
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -143,3 +144,45 @@ def _item(kind: inspect.Type) -> inspect.Type:
 def _possibilities(kind: inspect.Type) -> Iterable[inspect.Type]:
     plain = unwrap(kind)
     return map(unwrap, plain.types) if isinstance(plain, inspect.UnionType) else (plain,)
+
+
+def read_toml(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a TOML file whose names must be known; raise Misconfigured otherwise."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise Misconfigured(f"{path.name}: {problem}") from None
+    if unknown := sorted(set(values) - set(known)):
+        names = ", ".join(with_hint(name, known) for name in unknown)
+        raise Misconfigured(f"{path.name} has unknown settings: {names}")
+    return values
+
+
+_BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}  # msgspec knows true, false, 1 and 0
+
+
+def prepared(name: str, value: Any, kind: inspect.Type) -> Any:
+    """A value as msgspec can convert it: text is split where a list or a table is needed; a number may be text."""
+    if isinstance(kind, inspect.StrType) and type(value) in (int, float):
+        return str(value)
+    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StrType):
+        pairs = _pairs(name, value) if isinstance(value, str) else value
+        if isinstance(pairs, Mapping):
+            return {key: prepared(name, each, kind.value_type) for key, each in pairs.items()}
+    if isinstance(value, str):
+        if isinstance(kind, inspect.VarTupleType):
+            return _items(value)
+        if isinstance(kind, inspect.BoolType):
+            return _BOOLEANS.get(value.lower(), value)
+    return value
+
+
+def _items(text: str) -> list[str]:
+    return [item for part in text.split(",") if (item := part.strip())]
+
+
+def _pairs(name: str, text: str) -> dict[str, str]:
+    try:
+        return dict(item.split("=", 1) for item in _items(text))
+    except ValueError:
+        raise Misconfigured(f"{name} must be pairs name=value with commas between them") from None

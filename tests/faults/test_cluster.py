@@ -1,4 +1,4 @@
-"""Two servers and two workers on one database, killed at random under videos, images and chats."""
+"""Servers, workers and processes of one server on one database, killed at random under videos, images and chats."""
 
 import asyncio
 import random
@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.faults.callers import Callers
@@ -86,3 +87,30 @@ async def test_a_cluster_killed_at_random(
         sys.stdout.write(f"\n{kills} kills: {dict(found)}\n")
     assert not callers.refused
     assert min(len(callers.videos), len(callers.images), len(callers.recorded)) > kills
+
+
+@postgres_only
+async def test_processes_of_one_server_killed_at_random(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    """The others go on, replacements come, and everything that was answered is recorded and charged once."""
+    kills: int = request.config.getoption("--kills")
+    chance = random.Random(kills)
+    async with rigged(tmp_path, database) as rig, rig.serve(**LEASES, PENSTOCK_PROCESSES="3") as server:
+        supervisor = psutil.Process(server.process.pid)
+        callers = Callers(rig, share_port=True)
+        calling = asyncio.create_task(callers.call(server))
+        try:
+            for _ in range(kills):
+                await until(lambda: len(supervisor.children()) == 3)
+                await asyncio.sleep(chance.uniform(0.05, 2.0))
+                chance.choice(supervisor.children()).kill()
+                assert await rig.breaches() == []
+            await until(lambda: min(map(len, (callers.videos, callers.images, callers.recorded))) > kills)
+        finally:
+            callers.have_enough = True
+            await calling
+        await callers.check(server, kills, UNKNOWN)
+        assert server.process.returncode is None, "the supervisor lives"
+        assert await server.stop() == 0
+    assert not callers.refused

@@ -1,13 +1,14 @@
 """Metrics as Prometheus reads them, with labels that no caller can choose."""
 
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, Metrics
+from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, FigureExchange, Metrics
 from penstock.values import nanos
 
 NOTHING: dict[str, Any] = {
@@ -113,3 +114,47 @@ def test_counting_calls_no_other_function() -> None:
         sys.setprofile(None)
     assert [name for name in called if "count_" in name] == ["Metrics.count_response", "Metrics.count_generation"]
     assert len(called) == 3
+
+
+def test_processes_that_share_a_port_add_up_their_figures(tmp_path: Path) -> None:
+    first, second = Metrics(), Metrics()
+    first.share(FigureExchange(tmp_path, 1))
+    second.share(FigureExchange(tmp_path, 2))
+    row = {"provider": "lab", "model": "m", "healthy": False, "successes": 2, "failures": 1}
+    for metrics, seconds in ((first, 0.003), (second, 4.0)):
+        metrics.count_response("GET", "/x", 200, seconds)
+        metrics.count_generation("lab", "image", "completed", nanos("0.04"))
+    second.publish(CurrentValues(**{**NOTHING, "jobs_running": 2, "writes": 5, "health": [row]}))
+    found = samples(first, jobs_running=1, writes=3, health=[row], messages={"waiting": 7})
+    assert found["penstock_requests_total", "GET", "/x", "200"] == 2
+    assert found["penstock_request_seconds_sum", "GET", "/x"] == 4.003
+    assert found["penstock_request_seconds_bucket", "0.005", "GET", "/x"] == 1
+    assert found["penstock_generations_total", "lab", "completed", "image"] == 2
+    assert found["penstock_cost_usd_total", "lab", "completed", "image"] == 0.08
+    assert (found["penstock_jobs_running",], found["penstock_pool_places",]) == (3, 4)
+    assert found["penstock_store_write_seconds_count",] == 8
+    assert found["penstock_webhook_messages", "waiting"] == 7, "they are in the database, not in a process"
+    assert found["penstock_provider_calls_total", "success", "lab"] == 4
+    assert found["penstock_provider_models_unhealthy", "lab"] == 1, "the same model in both"
+
+
+def test_a_replaced_process_goes_on_counting_where_the_dead_one_was(tmp_path: Path) -> None:
+    dead, other, new = Metrics(), Metrics(), Metrics()
+    dead.share(FigureExchange(tmp_path, 1))
+    other.share(FigureExchange(tmp_path, 2))
+    dead.count_response("GET", "/x", 200, 0.003)
+    row = {"provider": "lab", "model": "m", "healthy": False, "successes": 2, "failures": 1}
+    before = samples(dead, jobs_running=4, writes=3, health=[row])
+    new.share(FigureExchange(tmp_path, 1))
+    for metrics in (new, other):
+        found = samples(metrics)
+        assert {name for name, value in before.items() if name[0].endswith(("_total", "_count")) and value} <= {
+            name for name, value in found.items() if value >= before.get(name, 0)
+        }
+        new.publish(CurrentValues(**NOTHING))
+    new.count_response("GET", "/x", 200, 0.003)
+    new.publish(CurrentValues(**NOTHING))
+    found = samples(other)
+    assert found["penstock_requests_total", "GET", "/x", "200"] == 2
+    assert found["penstock_jobs_running",] == 0, "jobs of the dead process do not run"
+    assert found["penstock_provider_models_unhealthy", "lab"] == 0

@@ -225,3 +225,22 @@ def test_defaults_are_as_documented() -> None:
     assert (defaults.webhook_delays_seconds, defaults.webhook_timeout_seconds) == ((5, 15, 45), 30)
     assert defaults.billing == "prepaid"
     assert defaults.host == "127.0.0.1"
+
+
+# ---------------------------------------------------------------------------------------------------- several processes
+
+
+def test_several_processes_need_postgres(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="processes = 4 needs Postgres"):
+        load({"data": tmp_path, "processes": "4"}, {})
+    assert settings.share(load({"data": tmp_path, "processes": "0"}, {}), cores=8).processes == 1
+
+
+def test_several_processes_share_what_limits_the_machine(tmp_path: Path) -> None:
+    given = load({"data": tmp_path, "processes": "0", "database": "postgresql://db.test/x"}, {})
+    shared = settings.share(given, cores=8)
+    assert shared.processes == 8
+    assert (shared.image_workers, shared.concurrent_jobs, shared.database_connections) == (1, 1250, 6)
+    assert (shared.connections_per_address, shared.receiving_bytes) == (50, given.form_bytes)
+    assert settings.share(given, cores=1).database_connections == given.database_connections
+    assert settings.in_force(shared) == settings.in_force(given), "an operator sees what was configured"

@@ -86,7 +86,7 @@ class AsgiApp:
         self._router = Router(routes)
         self._limits = Limits.of(gateway.settings)
         self._budget = BodyBudget(gateway.settings)
-        self._rates = CallRates(gateway.clock)
+        self._rates = CallRates(gateway.clock, gateway.settings.processes)
         self._hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
         self._cors = Cors(gateway.settings.cors_origins) if gateway.settings.cors_origins else None
         self._access_log = AccessLog.of(gateway.settings)

@@ -35,7 +35,8 @@ class MinuteCounts:
 class CallRates:
     """Limits on calls that are not in the store: refused calls, dry runs, imports, and calls with a bad key."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, processes: int = 1) -> None:
+        self._bad_keys_per_minute = -(-BAD_KEYS_PER_MINUTE // processes)  # each process counts for itself
         self._calls = MinuteCounts(clock)
         self._bad_keys = MinuteCounts(clock)
         self._refusals = MinuteCounts(clock)
@@ -60,7 +61,7 @@ class CallRates:
 
     def count_bad_key(self, address: str) -> None:
         """Count a call that was not authenticated; raise RateLimited after too many from one address."""
-        if self._bad_keys.add(address) > BAD_KEYS_PER_MINUTE:
+        if self._bad_keys.add(address) > self._bad_keys_per_minute:
             headers = {"retry-after": str(self._bad_keys.seconds_left)}
             raise RateLimited("Too many calls without a valid API key from this address.", headers=headers)
 

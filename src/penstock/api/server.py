@@ -8,7 +8,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -44,13 +44,14 @@ async def serve(
     *,
     listener: socket.socket | None = None,
     head_seconds: float = HEAD_SECONDS,
+    signals: Sequence[signal.Signals] = _SIGNALS,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. `ready` is called once connections are accepted."""
+    """Serve until one of the signals. `ready` is called once connections are accepted."""
     listener = listener or listen(settings.host, settings.port)
     limit = settings.connections_per_address
     waiting = WaitingConnections(_max_connections(), head_seconds, Clock(), address_limit=limit)
     try:
-        server = _Server(configure(app, settings, waiting), app, settings.drain_seconds, ready)
+        server = _Server(configure(app, settings, waiting), app, settings.drain_seconds, ready, signals)
         await server.serve(sockets=[listener])
     finally:
         waiting.close()
@@ -99,9 +100,15 @@ class _Server(uvicorn.Server):
     """Stops in two steps: first new work is refused while running calls finish, then calls are interrupted."""
 
     def __init__(
-        self, config: uvicorn.Config, app: Application, drain_seconds: float, ready: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        app: Application,
+        drain_seconds: float,
+        ready: Callable[[], None],
+        signals: Sequence[signal.Signals],
     ) -> None:
         super().__init__(config)
+        self._signals = signals
         self._app = app
         self._drain_seconds = drain_seconds
         self._ready = ready
@@ -126,12 +133,12 @@ class _Server(uvicorn.Server):
             yield
             return
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in self._signals:
             loop.add_signal_handler(number, self.stop)
         try:
             yield
         finally:
-            for number in _SIGNALS:
+            for number in self._signals:
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:

@@ -5,10 +5,13 @@ import gc
 import shlex
 import signal
 import sys
+from collections.abc import Coroutine
 from contextlib import nullcontext
 from pathlib import Path
 from shutil import which
-from typing import Annotated
+from socket import socket
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import structlog
 import typer
@@ -16,28 +19,47 @@ import uvloop
 
 from penstock.api import server
 from penstock.api.asgi import AsgiApp
+from penstock.api.metrics import publish_forever
 from penstock.app import Welcome, build_gateway, ensure_first_key, lock_data_folder, run_background_work
+from penstock.clock import cancel_and_wait
 from penstock.commands.gateway_client import URL_FILE
 from penstock.commands.terminal import Config, Data, load_settings
+from penstock.errors import Problem
+from penstock.imaging.workers import available_cores
 from penstock.logs import configure_logs
-from penstock.settings import Settings
+from penstock.metrics import FigureExchange
+from penstock.settings import Settings, share
+from penstock.supervisor import ServerProcess, Supervisor
 from penstock.upstream.catalog import Catalog
 
 
 def serve(
     host: Annotated[str | None, typer.Option(help="IP address or host name to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    processes: Annotated[
+        str | None,
+        typer.Option(help="Processes that share the port: a number, or `auto` for one per core. Needs Postgres."),
+    ] = None,
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Run the gateway."""
-    settings = load_settings(host=host, port=port, data=data, config=config)
+    count = "0" if processes == "auto" else processes
+    settings = load_settings(host=host, port=port, processes=count, data=data, config=config)
     configure_logs(settings.log_level, settings.log_format)
     _check_exposure(settings)
+    settings = share(settings, available_cores())
+    if settings.processes > 1:
+        raise typer.Exit(_supervise(settings))
     # Processes that share a Postgres database may share the data folder; a SQLite database has one process.
     lock = nullcontext() if settings.database else lock_data_folder(settings.data)
-    with lock, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings))
+    with lock:
+        _run(_serve(settings))
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
 
 
 def _check_exposure(settings: Settings) -> None:
@@ -73,6 +95,51 @@ async def _serve(settings: Settings) -> None:
             await server.serve(
                 AsgiApp(gateway), settings, lambda: _announce(settings, welcome, _example_model(gateway.catalog))
             )
+
+
+# --------------------------------------------------------------------------------------------------- several processes
+
+
+def _supervise(settings: Settings) -> int:
+    """Serve with several processes on one socket; return the exit status."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with server.listen(settings.host, settings.port) as listener, TemporaryDirectory(prefix="penstock-") as folder:
+
+        def run_process(process: ServerProcess) -> int:
+            configure_logs(settings.log_level, settings.log_format, process=process.number)
+            try:
+                _run(_serve_together(settings, listener, process, Path(folder)))
+            except (Problem, ValueError, RuntimeError, OSError) as problem:  # those that `cli` expects
+                typer.echo(f"penstock: {problem}", err=True)
+                return 1
+            return 0
+
+        return Supervisor(run_process, settings.processes).run()
+
+
+async def _serve_together(settings: Settings, listener: socket, process: ServerProcess, folder: Path) -> None:
+    """Serve as one of several processes; `folder` is where they exchange their metrics."""
+    async with build_gateway(settings) as gateway:
+        gateway.metrics.share(FigureExchange(folder, process.number))
+        welcome = await ensure_first_key(gateway)
+        # One process is enough to look for what has expired; each runs jobs, delivers webhooks and keeps its leases.
+        async with run_background_work(gateway, sweeps=process.number == 1):
+            publishing = asyncio.create_task(publish_forever(gateway), name="publish metrics")
+            _collect_less_often()
+
+            def ready() -> None:
+                if process.number == 1 and not process.is_replacement:
+                    _announce(settings, welcome, _example_model(gateway.catalog))
+                structlog.get_logger().info("server process is ready", processes=settings.processes)
+                process.tell_ready()
+
+            try:
+                await server.serve(AsgiApp(gateway), settings, ready, listener=listener, signals=(signal.SIGTERM,))
+            finally:
+                await cancel_and_wait([publishing])
+
+
+# ---------------------------------------------------------------------------------------------------------- welcome
 
 
 def _announce(settings: Settings, welcome: Welcome, model: str | None) -> None:
@@ -144,8 +211,7 @@ def worker(data: Data = None, config: Config = None) -> None:
             "a worker needs the Postgres database of its gateways: set PENSTOCK_DATABASE to postgresql://…"
         )
     configure_logs(settings.log_level, settings.log_format)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings))
+    _run(_work(settings))
 
 
 async def _work(settings: Settings) -> None:

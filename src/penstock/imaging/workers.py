@@ -122,7 +122,7 @@ class WorkerPool:
     ) -> None:
         """`report_protections` is called for each child, with the names of the protections that are active in it."""
         # At least two, because long tasks leave one child free.
-        self.workers = max(2, workers if workers is not None else _cores())
+        self.workers = max(2, workers if workers is not None else available_cores())
         self._tasks = {**TASKS, **(tasks or {})}
         self._memory_bytes = memory_bytes
         self._places = SharedPlaces(self.workers)
@@ -277,7 +277,8 @@ def encode_tasks(tasks: Mapping[str, ChildTask]) -> str:
     return msgspec.json.encode(tasks).decode()
 
 
-def _cores() -> int:
+def available_cores() -> int:
+    """How many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 

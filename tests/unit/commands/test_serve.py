@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
+import psutil
 import pytest
 from structlog.testing import capture_logs
 
@@ -20,6 +21,7 @@ from penstock.upstream.catalog import Catalog
 from tests import postgres
 from tests.command_line import penstock
 from tests.ports import unused_port
+from tests.stories.processes import until
 
 
 @contextmanager
@@ -100,6 +102,48 @@ def test_the_example_names_a_model_that_can_be_used() -> None:
     assert example({"OPENAI_API_KEY": "sk-1"}) == "atelier/sketch"
     assert (example({"OPENAI_API_KEY": "sk-1"}, "atelier") or "").startswith("gpt-image")
     assert example({}, "atelier") is None
+
+
+def test_several_processes_serve_one_port(tmp_path: Path, fresh_database: str) -> None:
+    """One of them is killed; the others serve on, another takes its place, and nothing that was counted is lost."""
+    port = unused_port()
+    url = f"http://127.0.0.1:{port}"
+    words = ("serve", "--processes", "2", "--port", str(port), "--data", str(tmp_path))
+    with running(*words, PENSTOCK_DATABASE=fresh_database) as process:
+        assert first_line(process) == f"Penstock listens on {url}\n"
+        assert process.stdout is not None
+        key = next(line.strip() for line in process.stdout if line.startswith("    pk_"))
+
+        def get(path: str) -> str:
+            request = Request(url + path, headers={"authorization": f"Bearer {key}"})  # noqa: S310
+            with urlopen(request, timeout=10) as response:  # noqa: S310
+                return str(response.read().decode())
+
+        def counted() -> str:
+            return next(line.rpartition(" ")[2] for line in get("/metrics").splitlines() if "/v1/balance" in line)
+
+        supervisor = psutil.Process(process.pid)
+        until(lambda: len(supervisor.children()) == 2)
+        children = supervisor.children()
+        for _ in range(10):
+            get("/v1/balance")
+        until(lambda: counted() == "10.0")
+        children[0].kill()
+        children[0].wait(30)
+        for _ in range(10):
+            get("/v1/balance")
+        until(lambda: len(supervisor.children()) == 2)
+        until(lambda: counted() == "20.0")
+        assert "ready" in get("/readyz")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+        assert not any(child.is_running() for child in children)
+
+
+def test_several_processes_on_sqlite_are_refused(tmp_path: Path) -> None:
+    ended = penstock("serve", "--processes", "2", "--data", tmp_path)
+    assert ended.status == 1
+    assert "processes = 2 needs Postgres" in ended.err
 
 
 def test_a_worker_needs_a_postgres_database(tmp_path: Path) -> None:
