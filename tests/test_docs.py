@@ -13,6 +13,8 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 
 from docs import generate, toml_schema
+from penstock.api.operations import OPERATIONS
+from penstock.api.routes import ROUTES
 from penstock.metrics import CurrentValues, Metrics
 from penstock.providers import discover
 from penstock.values import Nanos
@@ -157,6 +159,11 @@ def broken(document: Path) -> Iterator[str]:
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     assert list(broken(document)) == []
+
+
+def test_every_operation_is_described() -> None:
+    """In api/operations.py; `python -m docs.examples` makes its example from a call that docs/examples.py has."""
+    assert {route.endpoint.__name__ for route in ROUTES} == OPERATIONS.keys()
 
 
 # -------------------------------------------------------------------------------------------------------- dependencies

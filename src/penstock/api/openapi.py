@@ -1,14 +1,21 @@
 """Build the OpenAPI document from the same rows that route and check calls."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import msgspec
+
 from penstock import __version__
+from penstock.api.code_samples import curl
+from penstock.api.operations import OPERATIONS, TAGS
 from penstock.api.request_schemas import body
 from penstock.api.response_schemas import SCHEMAS
 from penstock.api.route import Query, Route
 from penstock.api.schema_parts import Schema, ref
+from penstock.errors import InvalidRequest, Problem
 from penstock.fields import Table
 
 _CONVERTOR = re.compile(r":\w+}")
@@ -33,6 +40,13 @@ _REASONS = {
 }
 _NOT_CHANGED = "Not changed since the response with this entity tag."
 _CURSORS = {"starting_after", "ending_before", "after"}
+_PATH_PARAMETERS = {
+    "model": "Id of a model, with or without the prefix of a provider.",
+    "provider": "Id of a provider, such as `openai`.",
+    "file": "Name of a file of the pages.",
+    "page": "Name of a page, such as `images`.",
+    "token": "What the gateway gave the provider for this job.",
+}
 _GENERATION = (402, 403, 404, 409, 429, 502, 504)
 
 
@@ -46,9 +60,11 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "info": {
             "title": "Penstock",
             "version": __version__,
-            "description": "One API in front of every image, video and chat provider.",
+            "description": "One API in front of every image, video and chat provider. Every error has the same "
+            "envelope; programs should look at its `code`. `/docs` has guides and what each code means.",
         },
         "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
@@ -64,24 +80,57 @@ def plain_path(route: Route) -> str:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    name = route.endpoint.__name__
     operation: dict[str, Any] = {
-        "operationId": route.endpoint.__name__,
+        "operationId": name,
         "summary": route.summary,
+        **_description(name),
         "parameters": list(_parameters(route)),
         "responses": {str(status): response for status, response in _responses(route)},
         "security": [{"key": []}] if route.needs_key else [],
+        "x-codeSamples": [{"lang": "curl", "source": curl(route, example)} for example in _requests(route)],
     }
     if route.fields is not None:
         operation["requestBody"] = {"required": True, "content": dict(_bodies(route, route.fields))}
     return operation
 
 
+def _description(name: str) -> dict[str, Any]:
+    """Return the group and the description of an operation, if it has any; a test finds those that have none."""
+    operation = OPERATIONS.get(name)
+    return {} if operation is None else {"description": operation.about, "tags": [operation.tag]}
+
+
+@cache
+def _examples() -> Mapping[str, Any]:
+    """Return the examples by operation, as docs/examples.py has made them with a real gateway."""
+    examples: Mapping[str, Any] = msgspec.json.decode(files(__package__).joinpath("examples.json").read_bytes())
+    return examples
+
+
+def _example(route: Route) -> Mapping[str, Any]:
+    example: Mapping[str, Any] = _examples().get(route.endpoint.__name__, {})
+    return example
+
+
+def _requests(route: Route) -> list[Mapping[str, Any]]:
+    return _example(route).get("requests") or [{}]
+
+
 # ------------------------------------------------------------------------------------------------------------ requests
 
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    first = _requests(route)[0]
     for name in _IN_PATH.findall(plain_path(route)):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PATH_PARAMETERS.get(name, "Id."),
+            "schema": {"type": "string", "minLength": 1},
+            **_with_example(first.get("path", {}).get(name)),
+        }
     for row in route.query:
         yield {
             "name": row.name,
@@ -99,6 +148,10 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": header.name, "in": "header", "description": header.about, "schema": schema}
 
 
+def _with_example(value: Any) -> dict[str, Any]:
+    return {} if value is None else {"example": value}
+
+
 def _query_schema(row: Query) -> Schema:
     if row.type == "time":
         return {"type": "string", "format": "date-time"}
@@ -109,10 +162,13 @@ def _query_schema(row: Query) -> Schema:
 
 def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
     """Yield a schema for each content type. Bodies of generations may have further fields, for the provider."""
+    first = _requests(route)[0]
     if "json" in route.takes:
-        yield "application/json", {"schema": body(fields, is_form=False, is_open=route.generation)}
+        schema = body(fields, is_form=False, is_open=route.generation)
+        yield "application/json", {"schema": schema, **_with_example(first.get("json"))}
     if "form" in route.takes:
-        yield "multipart/form-data", {"schema": body(fields, is_form=True, is_open=route.generation)}
+        schema = body(fields, is_form=True, is_open=route.generation)
+        yield "multipart/form-data", {"schema": schema, **_with_example(first.get("form"))}
 
 
 # ----------------------------------------------------------------------------------------------------------- responses
@@ -121,7 +177,29 @@ def _bodies(route: Route, fields: Table) -> Iterator[tuple[str, Any]]:
 def _responses(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
     yield from _successes(route)
     for status in sorted(_failures(route)):
-        yield status, _response(_REASONS[status], {"application/json": {"schema": ref("Error")}})
+        content = {"application/json": {"schema": ref("Error"), "example": _error_examples()[status]}}
+        yield status, _response(_REASONS[status], content)
+
+
+@cache
+def _error_examples() -> Mapping[int, Any]:
+    """Return an error for each status, with the first code that has it."""
+    kinds: dict[int, type[Problem]] = {}
+    for kind in _problems(Problem):
+        kinds.setdefault(kind.status, kind)
+    return {
+        status: {"error": {"message": message, "type": kind.type, "code": kind.code}}
+        for status, message in _REASONS.items()
+        for kind in [kinds.get(status, InvalidRequest)]
+    }
+
+
+def _problems(problem: type[Problem]) -> Iterator[type[Problem]]:
+    """Yield every kind of error, but for those that only group others."""
+    for kind in problem.__subclasses__():
+        if not kind.__name__.endswith("Problem"):
+            yield kind
+        yield from _problems(kind)
 
 
 def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -144,7 +222,9 @@ def _successes(route: Route) -> Iterator[tuple[int, dict[str, Any]]]:
         schemas.setdefault(status, []).append(name)
     for status, names in schemas.items():
         refs = [ref(name) for name in names]
-        content = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+        example = _example(route).get("responses", {}).get(str(status))
+        schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+        content = {"application/json": {"schema": schema, **_with_example(example)}}
         content |= {kind: {"schema": {"type": "string"}} for kind in _text_types(route)}
         yield status, _response(route.summary, content)
     if route.is_tagged:

@@ -1,25 +1,14 @@
 // A page of the documentation: buttons that copy code, and the place in the contents.
 
-import { Icon } from "../parts/icons.js";
-import { html, render, useState } from "../view.js";
+import { CopyButton } from "../parts/controls.js";
+import { html, render } from "../view.js";
 import { startFrame } from "./frame.js";
-
-function Copy({ text }) {
-  const [done, setDone] = useState(false);
-  async function copy() {
-    await navigator.clipboard.writeText(text);
-    setDone(true);
-    setTimeout(() => setDone(false), 2000);
-  }
-  return html`<button type="button" class="button small icon" aria-label=${done ? "Copied" : "Copy"} title="Copy" onClick=${copy}>
-    <${Icon} name=${done ? "check" : "copy"} /></button>`;
-}
 
 function addCopyButtons() {
   for (const snippet of document.querySelectorAll(".prose .snippet")) {
     const place = document.createElement("div");
     snippet.append(place);
-    render(html`<${Copy} text=${snippet.querySelector("code").textContent} />`, place);
+    render(html`<${CopyButton} text=${snippet.querySelector("code").textContent} />`, place);
   }
 }
 

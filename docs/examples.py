@@ -1,0 +1,292 @@
+"""Make the examples of the API with a real gateway: `python -m docs.examples` writes them, a test compares them."""
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from penstock.api.asgi import AsgiApp
+from penstock.api.router import Router
+from penstock.api.routes import ROUTES
+from penstock.net.client import HttpClient
+from tests.api.accounts import first_account, opened
+from tests.api.http_calls import form
+from tests.api.raw_http import RawResponse, Server, serving
+
+FILE = Path(__file__).parent.parent / "src" / "penstock" / "api" / "examples.json"
+URL = "http://127.0.0.1:8080"
+HOOK = "https://hooks.example.com/penstock"
+PROMPT = "a lighthouse at dusk, calm sea"
+_ROUTER = Router(ROUTES)
+_LONGEST_LIST = 2
+
+
+# ------------------------------------------------------------------------------------------------------ what may differ
+
+
+class Names:
+    """Replaces what differs from run to run: ids by their order, times, durations, sizes, secrets and ports."""
+
+    _ID = re.compile(r"\b([a-z_]+_|chatcmpl-)([0-9a-f]{24,34})\b")
+    _MOMENT = 1_794_744_000
+    _TIME = "2026-11-15T12:00:00Z"
+    _FIXED: Mapping[str, Any] = {
+        "duration_ms": 840,
+        "size_bytes": 1_403_210,
+        "request_size_bytes": 74,
+        "response_size_bytes": 688,
+        "p50": 840,
+        "p95": 2310,
+        "last_four": "x9Qw",
+        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+        "upstream_id": "task_5f2c",
+        "key": "pk_…",
+        "data": "iVBORw0KGgo…",
+        "strict": "0f6c…",
+        "standard": "b41d…",
+        "recovers_in_seconds": 0,
+    }
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def plain(self, value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: self.plain(each, key) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self.plain(each) for each in value[:_LONGEST_LIST]]
+        if isinstance(value, str):
+            return self._text(value, name)
+        if isinstance(value, bool) or value is None:
+            return value
+        if name in ("created", "expires_at") or name.endswith("_at"):
+            return self._MOMENT
+        return self._FIXED.get(name, value)
+
+    def _text(self, value: str, name: str) -> str:
+        if value.startswith("whsec_"):
+            return "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+        if re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", value):
+            return self._TIME
+        if name == "value" and value.startswith("/"):
+            return "data"  # the folder of this gateway
+        if isinstance(self._FIXED.get(name), str):
+            return str(self._FIXED[name])
+        value = re.sub(r"exp=\d+&sig=[\w-]+", "exp=1794747600&sig=…", value)
+        return self._ID.sub(lambda match: self._id(match[1], match[2]), value)
+
+    def _id(self, prefix: str, digits: str) -> str:
+        number = self._ids.setdefault(digits, f"01a1e0c25aa2d5b5e1b61ef5{len(self._ids) + 1:08x}")
+        return f"{prefix}{number}"
+
+
+# ---------------------------------------------------------------------------------------------------------------- calls
+
+
+@dataclass
+class Story:
+    """A gateway that is called, and the examples that result: by operation, the call and the response by status."""
+
+    served: Server
+    key: str
+    examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        parts: Mapping[str, str | bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        shown: bool = True,
+    ) -> Any:
+        """Make a call that must succeed; add it to the examples, and return what the gateway returned."""
+        raw, sent_headers = body, dict(headers or {})
+        if parts is not None:
+            raw, content_type = form(*(as_part(name, value) for name, value in parts.items()))
+            sent_headers |= content_type
+        response = await self.served.call(method, path, key=self.key, body=raw, headers=sent_headers)
+        assert response.status < 300, (path, response)
+        if shown:
+            self._add(method, path, body, parts, headers, response)
+        return response.json if response.headers.get("content-type") == "application/json" else None
+
+    def _add(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        parts: Mapping[str, str | bytes] | None,
+        headers: Mapping[str, str] | None,
+        response: RawResponse,
+    ) -> None:
+        address, _, query = path.partition("?")
+        route, values = _ROUTER.find(method, address.encode())
+        request: dict[str, Any] = {
+            "path": {name: self.names.plain(value) for name, value in values.items()},
+            "query": self.names.plain(dict(pair.split("=") for pair in query.split("&"))) if query else {},
+            "headers": dict(headers or {}),
+        }
+        if body is not None:
+            request["json"] = self.names.plain(body)
+        if parts is not None:
+            request["form"] = {
+                name: value if isinstance(value, str) else f"@{name}.png" for name, value in parts.items()
+            }
+        example = self.examples.setdefault(route.endpoint.__name__, {"requests": [], "responses": {}})
+        example["requests"].append({name: value for name, value in request.items() if value or name == "json"})
+        if response.headers.get("content-type") == "application/json" and route.gives != "Document":
+            example["responses"].setdefault(str(response.status), self.names.plain(response.json))
+
+    async def until_made(self, image_id: str) -> None:
+        """Ask for an asynchronous image, without an example, until it is there."""
+        async with asyncio.timeout(60):
+            while True:
+                if "data" in await self.call("GET", f"/compat/v1/images/{image_id}", shown=False):
+                    return
+                await asyncio.sleep(0.05)
+
+    async def until_ended(self, video_id: str) -> None:
+        """Poll a video, without an example, until it has ended."""
+        async with asyncio.timeout(60):
+            while True:
+                found = await self.call("GET", f"/compat/v1/videos/{video_id}", shown=False)
+                if found["status"] in ("completed", "failed"):
+                    return
+                await asyncio.sleep(0.05)
+
+    async def until_delivered(self) -> str:
+        """Return the id of a webhook message that has been delivered."""
+        async with asyncio.timeout(60):
+            while True:
+                found = await self.call("GET", "/v1/webhooks/messages?status=delivered", shown=False)
+                if found["data"]:
+                    return str(found["data"][0]["id"])
+                await asyncio.sleep(0.05)
+
+
+def as_part(name: str, value: str | bytes) -> tuple[str, bytes, str | None]:
+    return (name, value.encode(), None) if isinstance(value, str) else (name, value, f"{name}.png")
+
+
+# ------------------------------------------------------------------------------------------------------------ the story
+
+
+async def make_things(story: Story) -> str:
+    """Make images, videos and chats. Returns the id of an image request."""
+    image = {"model": "atelier/sketch", "prompt": PROMPT, "size": "512x512"}
+    made = await story.call("POST", "/compat/v1/images/generations", image)
+    await story.call("POST", "/compat/v1/images/generations?dryRun=true", image)
+    await story.call("POST", "/compat/v1/images/generations", image, headers={"X-Service-Replay": "record"})
+    waiting = await story.call("POST", "/compat/v1/images/generations", image, headers={"Prefer": "respond-async"})
+    await story.call("GET", f"/compat/v1/images/{made['id']}")
+    file = (await story.served.call("GET", path_of(made))).body
+    parts: dict[str, str | bytes] = {"model": "atelier/retouch", "prompt": "make it night", "image": file}
+    await story.call("POST", "/compat/v1/images/edits", parts=parts)
+    later = await story.call("POST", "/compat/v1/images/edits", parts=parts, headers={"Prefer": "respond-async"})
+    video = {"model": "atelier/clip", "prompt": "a sunrise over the sea", "seconds": 1, "size": "128x128"}
+    started = await story.call("POST", "/compat/v1/videos", {**video, "webhook_url": HOOK})
+    await story.call("POST", "/compat/v1/videos?dryRun=true", video)
+    await story.until_ended(started["id"])
+    await story.call("GET", f"/compat/v1/videos/{started['id']}")
+    await story.call("GET", "/compat/v1/videos?limit=1")
+    await story.call("GET", f"/compat/v1/videos/{started['id']}/content")
+    await story.call("DELETE", f"/compat/v1/videos/{started['id']}")
+    broken = await story.call("POST", "/compat/v1/videos", {**video, "prompt": "[fail]"}, shown=False)
+    await story.until_ended(broken["id"])
+    messages = [{"role": "user", "content": "Hello there"}]
+    await story.call("POST", "/compat/v1/chat/completions", {"model": "atelier/echo", "messages": messages})
+    await story.call("POST", "/compat/v1/responses", {"model": "atelier/echo", "input": "Hello there"})
+    await story.until_made(waiting["id"])
+    await story.until_made(later["id"])
+    return str(made["id"])
+
+
+def path_of(made: Any) -> str:
+    return "/" + str(made["data"][0]["url"]).split("/", 3)[3]
+
+
+async def look_at_the_account(story: Story, image_id: str) -> None:
+    await story.call("GET", "/compat/v1/models")
+    await story.call("GET", "/compat/v1/models/atelier/sketch?schema=true")
+    message = await story.until_delivered()
+    await story.call("GET", "/v1/requests?kind=video&limit=1")
+    await story.call("GET", f"/v1/requests/{image_id}")
+    await story.call("GET", f"/v1/requests/{image_id}/payloads")
+    month = datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
+    await story.call("GET", f"/v1/usage?model=atelier/sketch&bucket=month&created_after={month}")
+    await story.call("GET", "/v1/usage/failures")
+    await story.call("GET", "/v1/balance")
+    await story.call("GET", "/v1/webhooks/messages?limit=1")
+    await story.call("GET", f"/v1/webhooks/messages/{message}")
+    await story.call("POST", f"/v1/webhooks/messages/{message}/redeliver")
+    await story.call("POST", "/v1/webhooks/test", {"url": HOOK})
+    await story.call("GET", "/v1/webhooks/secret")
+    await story.call("POST", "/v1/webhooks/secret/rotate", {"overlap_hours": 24})
+
+
+async def manage_keys_and_recordings(story: Story, image_id: str) -> None:
+    key = await story.call("POST", "/v1/keys", {"name": "shop backend", "usd_per_day": 5})
+    await story.call("GET", "/v1/keys?limit=1")
+    await story.call("GET", f"/v1/keys/{key['id']}")
+    await story.call("PATCH", f"/v1/keys/{key['id']}", {"usd_per_month": 50, "models": ["atelier/*"]})
+    await story.call("DELETE", f"/v1/keys/{key['id']}")
+    await story.call("GET", "/v1/key")
+    recording = (await story.call("GET", "/v1/recordings"))["data"][0]["id"]
+    await story.call("GET", f"/v1/recordings/{recording}")
+    exported = await story.call("GET", f"/v1/recordings/{recording}/export")
+    await story.call("DELETE", f"/v1/recordings/{recording}")
+    await story.call("POST", "/v1/recordings", exported)
+    await story.call("DELETE", f"/v1/requests/{image_id}/payloads")
+
+
+async def operate(story: Story) -> None:
+    org = await story.call("POST", "/v1/orgs", {"name": "studio", "billing_type": "prepaid"})
+    await story.call("GET", "/v1/orgs")
+    await story.call("POST", f"/v1/orgs/{org['id']}/keys", {"name": "first key", "scopes": ["admin"]})
+    await story.call("POST", f"/v1/orgs/{org['id']}/credits", {"usd": 100, "note": "invoice 7"})
+    await story.call("GET", f"/v1/orgs/{org['id']}/credits")
+    await story.call("GET", "/v1/providers")
+    await story.call("POST", "/v1/providers/atelier/check?dryRun=true", {})
+    await story.call("GET", "/v1/settings")
+    for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/images", "/llms.txt"):
+        await story.call("GET", path)
+
+
+async def accept(*_: Any, **__: Any) -> int:
+    """The receiver of webhooks: it accepts everything."""
+    return 200
+
+
+async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
+    async with opened(folder, works=True, public_url=URL) as gateway:
+        account = await first_account(gateway)
+        with patch.object(HttpClient, "post_guarded", accept):
+            async with serving(AsgiApp(gateway), gateway.settings) as served:
+                story = Story(served, account.admin.key)
+                image_id = await make_things(story)
+                await look_at_the_account(story, image_id)
+                await manage_keys_and_recordings(story, image_id)
+                await operate(story)
+    return story.examples
+
+
+def as_text(examples: Mapping[str, Any]) -> str:
+    return json.dumps(examples, indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        FILE.write_text(as_text(asyncio.run(make_examples(Path(folder)))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What the OpenAPI document says about each operation: its group, and how to use it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# The groups, in the order in which a reader meets them.
+TAGS: Mapping[str, str] = {
+    "Images": "Generate, edit and upscale images.",
+    "Videos": "Start videos, follow them, download and cancel them.",
+    "Chat": "Chat completions and responses, whole or as a stream.",
+    "Models": "What can be called, with parameters and prices.",
+    "Requests": "The record of every call: status, cost, attempts, outputs.",
+    "Usage": "Sums over time, the most frequent failures, the balance.",
+    "Keys": "API keys of the own organization, and their limits.",
+    "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",
+    "Recordings": "Stored calls that are replayed in tests.",
+    "Installation": "For operators: organizations, credit, providers, settings, metrics.",
+    "Files": "Downloads by signed URL, and calls that only providers make.",
+    "Pages": "The dashboard, the documentation and this document.",
+    "Health": "For load balancers and monitoring.",
+}
+
+
+class Operation(NamedTuple):
+    """The group and the description of an operation."""
+
+    tag: str
+    about: str
+
+
+_DRY_RUN = "With `dryRun=true` nothing is made, and the response is an estimate of the cost."
+_REPLAY = "The `X-Service-Replay` headers record the call, replay a recording or mock the result."
+
+# By the name of the endpoint's function, which is the id of the operation.
+OPERATIONS: Mapping[str, Operation] = {
+    "make_images": Operation(
+        "Images",
+        "Makes up to ten images from a prompt and waits for them. With `Prefer: respond-async` the response is a "
+        "202 with "
+        f"an id to retrieve them by, and `webhook_url` is told when they are done. {_DRY_RUN} {_REPLAY}",
+    ),
+    "edit_images": Operation(
+        "Images",
+        "Edits or upscales one or more images. As a form the images are files; as JSON they are HTTPS URLs or data "
+        "URIs. "
+        f"The image is edited where `mask` is fully transparent. {_DRY_RUN} {_REPLAY}",
+    ),
+    "image_status": Operation(
+        "Images", "Returns the images of an earlier call with fresh URLs, or how far an asynchronous call is."
+    ),
+    "start_video": Operation(
+        "Videos",
+        "Accepts a video and responds at once; poll it, or give a `webhook_url`. A repeated call with the same "
+        f"`idempotency_key` returns the first video. A video that fails is free. {_DRY_RUN} {_REPLAY}",
+    ),
+    "list_videos": Operation("Videos", "Lists the videos of the organization, newest first unless `order` is `asc`."),
+    "video": Operation(
+        "Videos", "Returns the status of a video; when it is `completed`, `output` has a URL that works for a while."
+    ),
+    "download_video": Operation(
+        "Videos", "Returns the file of a completed video, a frame of it or a sheet of frames. Ranges are supported."
+    ),
+    "cancel_video": Operation(
+        "Videos",
+        "Cancels a video that is not finished; it is free then. A finished video is not deleted: purge its payloads "
+        "for "
+        "that. OpenAI's clients get an object instead of an empty response.",
+    ),
+    "complete": Operation(
+        "Chat",
+        "Sends messages to a chat model and returns its response, or server-sent events with `stream`. The highest "
+        "possible cost is held meanwhile; fields that the model does not take are refused by name.",
+    ),
+    "create_response": Operation(
+        "Chat",
+        "OpenAI's Responses API on top of every chat model. Nothing is stored, so `input` has the whole conversation.",
+    ),
+    "list_models": Operation(
+        "Models",
+        "Lists the models that the key may call. `schema=true` adds the parameters of each, `details=true` who "
+        "serves it.",
+    ),
+    "retrieve_model": Operation(
+        "Models", "Returns one model by its id, its alias, or its id with the prefix of a provider."
+    ),
+    "list_requests": Operation(
+        "Requests",
+        "Lists the records of calls, newest first. Filters can be combined. `format=csv` returns everything that "
+        "matches. "
+        "With the `ETag` of an earlier response in `If-None-Match`, the status is 304 if nothing has changed.",
+    ),
+    "retrieve_request": Operation(
+        "Requests", "Returns one record: status, cost with its parts, every attempt, stored files, webhook deliveries."
+    ),
+    "retrieve_payloads": Operation(
+        "Requests", "Returns what is stored of a request: what the caller sent and what came back."
+    ),
+    "purge": Operation(
+        "Requests",
+        "Deletes for good what is stored of a finished request, its files and its recordings. Cost and times stay.",
+    ),
+    "retrieve_usage": Operation(
+        "Usage",
+        "Sums requests up by hour, day, week or month in UTC: counts by outcome, cost, tokens, success rate, latency. "
+        "`group_by` also gives the figures of each model, provider, key or kind.",
+    ),
+    "list_failures": Operation("Usage", "Lists the most frequent failures with the newest message of each."),
+    "retrieve_balance": Operation(
+        "Usage", "Returns what is available and held, and how long it lasts at the pace of the last seven days."
+    ),
+    "list_keys": Operation("Keys", "Lists the keys of the organization with their limits, last use and spending."),
+    "create_key": Operation("Keys", "Creates a key. The response is the only one that contains the key itself."),
+    "retrieve_key": Operation("Keys", "Returns one key of the organization."),
+    "change_key": Operation(
+        "Keys", "Changes what the body names; null removes a limit. Other processes notice within two seconds."
+    ),
+    "revoke_key": Operation("Keys", "Ends a key for good. Its records stay."),
+    "retrieve_own_key": Operation("Keys", "Returns the key that this call is made with, and its scopes."),
+    "retrieve_webhook_secret": Operation("Webhooks", "Returns the secret that signs the organization's messages."),
+    "rotate_webhook_secret": Operation(
+        "Webhooks", "Sets a new secret. For `overlap_hours` deliveries carry the signatures of both."
+    ),
+    "list_messages": Operation("Webhooks", "Lists messages to receivers with every delivery, newest first."),
+    "retrieve_message": Operation("Webhooks", "Returns one message with its body and its deliveries."),
+    "redeliver_message": Operation("Webhooks", "Sends a message again, with the same id and body."),
+    "send_test_event": Operation(
+        "Webhooks", "Sends a signed event of type `webhook.test` once, and returns how the receiver responded."
+    ),
+    "list_recordings": Operation("Recordings", "Lists recordings, newest first."),
+    "import_recording": Operation(
+        "Recordings", "Imports a recording as it was exported. The same contents are imported once."
+    ),
+    "retrieve_recording": Operation("Recordings", "Returns one recording with the request that it matches."),
+    "delete_recording": Operation("Recordings", "Deletes a recording and its files."),
+    "export_recording": Operation("Recordings", "Returns a recording as one JSON document that includes its files."),
+    "list_settings": Operation(
+        "Installation", "Lists the settings in force and where each comes from. Values that may be secret are null."
+    ),
+    "list_organizations": Operation("Installation", "Lists all organizations with their balances."),
+    "create_organization": Operation("Installation", "Creates an organization, without keys and without credit."),
+    "create_key_for_organization": Operation("Installation", "Creates a key of any organization."),
+    "list_credits": Operation("Installation", "Lists what was credited to an organization."),
+    "add_credit_to_organization": Operation("Installation", "Adds credit to an organization."),
+    "list_providers": Operation(
+        "Installation", "Lists providers, the variables that those which are off lack, and the health of their models."
+    ),
+    "check_provider": Operation(
+        "Installation",
+        "Makes the cheapest call to a provider and says whether it works. It costs what such a call costs.",
+    ),
+    "list_metrics": Operation("Installation", "Returns the metrics of this process in the text format of Prometheus."),
+    "download_file": Operation("Files", "Returns a stored file. The URL comes from another response and expires."),
+    "receive_callback": Operation("Files", "Takes the notice of a provider that a job has ended; not for callers."),
+    "page": Operation("Pages", "The dashboard."),
+    "page_part": Operation("Pages", "A script, a style or a font of the pages."),
+    "manual_home": Operation("Pages", "The first page of the documentation."),
+    "manual_page": Operation("Pages", "A page; with `.md` at the end its Markdown; or a file that pages refer to."),
+    "llms_txt": Operation("Pages", "The pages of the documentation with a sentence about each."),
+    "llms_full_txt": Operation("Pages", "The Markdown of all pages in one text."),
+    "openapi_document": Operation("Pages", "This description of the API, in OpenAPI 3.1."),
+    "alive": Operation("Health", "Succeeds while the process runs."),
+    "ready": Operation("Health", "Succeeds while the process can take calls: not stopping, and the database writable."),
+}
