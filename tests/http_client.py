@@ -48,7 +48,7 @@ def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             if condition():
                 return

@@ -77,12 +77,12 @@ class TcpServer:
 
     async def wait_closed_by_client(self) -> None:
         """Wait until one more connection was closed by the other side."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.closed_by_client.acquire()
 
     async def wait_ended(self) -> None:
         """Wait until the script of every connection has ended: by itself, or because the other side was gone."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.wait(self.tasks)
 
 

@@ -16,7 +16,7 @@ from penstock.clock import Clock
 from penstock.settings import Settings
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until a condition is true; fail after this many seconds."""
     async with asyncio.timeout(seconds):
         while True:
@@ -94,7 +94,7 @@ class RawConnection:
             yield (await self.reader.readexactly(size + 2))[:-2]
         await self.reader.readexactly(2)
 
-    async def is_closed(self, seconds: float = 5.0) -> bool:
+    async def is_closed(self, seconds: float = 60.0) -> bool:
         """Return True if the server closes the connection within this time, without sending more."""
         try:
             async with asyncio.timeout(seconds):
@@ -127,7 +127,7 @@ class Server:
         """Make one call on a new connection."""
         async with await self.connect() as line:
             await line.send(request(method, path, key=key, body=body, headers=headers))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 return await line.read_response(is_head=method == "HEAD")
 
 

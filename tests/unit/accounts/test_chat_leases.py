@@ -82,7 +82,7 @@ async def test_a_process_that_ends_gives_its_lease_back(open_gateway: OpenGatewa
 async def test_a_locked_balance_does_not_keep_the_calls_of_other_organizations_open(
     open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_SESSION", "SET lock_timeout = '100ms'")
+    monkeypatch.setattr(postgres, "_SESSION", "SET lock_timeout = '1s'")
     async with open_gateway() as running:
         reservations = running.gateway.chat_reservations
         own_process = reservations.process_id

@@ -110,7 +110,7 @@ async def test_malformed_http_gets_one_400_and_the_connection_is_closed(tmp_path
     async with server(tmp_path) as served:
         for name, sent in MALFORMED.items():
             for parts in ([sent + GOOD], [sent[at : at + 1] for at in range(len(sent))]):
-                async with await served.connect() as connection, asyncio.timeout(5):
+                async with await served.connect() as connection, asyncio.timeout(60):
                     await connection.send(*parts)
                     response = await connection.read_response()
                     assert (response.status, response.code) == (400, "INVALID_REQUEST"), (name, response)
@@ -119,7 +119,7 @@ async def test_malformed_http_gets_one_400_and_the_connection_is_closed(tmp_path
 
 
 async def test_a_client_that_goes_on_sending_after_a_refusal_is_disconnected(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(10):
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(MALFORMED["two hosts"])
         assert (await connection.read_response()).status == 400
         while served.state.connections:
@@ -138,7 +138,7 @@ async def test_well_formed_http_is_served_in_one_piece_and_byte_by_byte(tmp_path
     }
     async with server(tmp_path) as served:
         for name, sent in clean.items():
-            async with await served.connect() as connection, asyncio.timeout(5):
+            async with await served.connect() as connection, asyncio.timeout(60):
                 await connection.send(sent)
                 assert (await connection.read_response()).json["received"] == {"a": 1}, name
                 for at in range(len(sent)):  # the connection was kept
@@ -147,7 +147,7 @@ async def test_well_formed_http_is_served_in_one_piece_and_byte_by_byte(tmp_path
 
 
 async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(*(GOOD.replace(b'"a":1', b'"a":%d' % number) for number in range(5)))
         assert [(await connection.read_response()).json["received"]["a"] for _ in range(5)] == [0, 1, 2, 3, 4]
 
@@ -155,7 +155,7 @@ async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
 async def test_a_running_call_gets_its_response_before_a_malformed_one_after_it(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
-    async with server(tmp_path, route) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path, route) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(request("GET", "/gate"), MALFORMED["two hosts"])
         await gate.reached.wait()
         gate.open.set()
@@ -166,7 +166,7 @@ async def test_a_running_call_gets_its_response_before_a_malformed_one_after_it(
 
 
 async def test_a_malformed_chunk_ends_the_call_that_waits_for_it(tmp_path: Path) -> None:
-    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(chunked(b'3\r\n{"a\r\n'))
         await until(lambda: served.state.tasks)
         await connection.send(b"nonsense\r\n")
@@ -188,12 +188,12 @@ async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Pat
     ):
         async with server(tmp_path) as served:
             for parts in ([sent], [sent[at : at + 1] for at in range(len(sent))]):
-                async with await served.connect() as connection, asyncio.timeout(5):
+                async with await served.connect() as connection, asyncio.timeout(60):
                     await connection.send(*parts)
                     response = await connection.read_response()
                     assert response.json["received"] == {"a": 1}
                     assert response.headers["connection"] == "close"
-            async with await served.connect() as connection, asyncio.timeout(5):
+            async with await served.connect() as connection, asyncio.timeout(60):
                 await connection.send(b"GET /echo HTTP/1.1\r\nhost: test\r\n" + offer + b"\r\n")
                 assert (await connection.read_response()).status == 200
 
@@ -212,7 +212,7 @@ async def test_an_offer_to_upgrade_is_declined_and_the_call_served(tmp_path: Pat
     ids=["target", "header", "lines", "endless"],
 )
 async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) -> None:
-    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(head)
         response = await connection.read_response()
         assert (response.status, response.code) == (431, "HEADERS_TOO_LARGE")
@@ -222,7 +222,7 @@ async def test_a_head_that_is_too_large_is_a_431(tmp_path: Path, head: bytes) ->
 
 
 async def test_a_slow_head_times_out(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(60):
         trickle = asyncio.create_task(_trickle(connection, GOOD))
         response = await connection.read_response()
         trickle.cancel()
@@ -232,7 +232,7 @@ async def test_a_slow_head_times_out(tmp_path: Path) -> None:
 
 
 async def test_a_slow_second_head_times_out_too(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path, head_seconds=0.3) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(GOOD)
         assert (await connection.read_response()).status == 200
         trickle = asyncio.create_task(_trickle(connection, GOOD))
@@ -247,7 +247,7 @@ async def test_a_silent_connection_is_closed_without_a_response(tmp_path: Path) 
 
 
 async def test_an_idle_connection_outlives_the_timeout_of_heads(tmp_path: Path) -> None:
-    async with server(tmp_path, head_seconds=0.1) as served, await served.connect() as connection, asyncio.timeout(5):
+    async with server(tmp_path, head_seconds=0.1) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(GOOD)
         assert (await connection.read_response()).status == 200
         assert not await connection.is_closed(0.4)
@@ -262,7 +262,7 @@ async def test_a_slow_call_keeps_its_connection_although_an_empty_line_follows_i
     async with (
         server(tmp_path, route, head_seconds=0.1) as served,
         await served.connect() as connection,
-        asyncio.timeout(5),
+        asyncio.timeout(60),
     ):
         await connection.send(request("GET", "/gate"), b"\r\n")
         await gate.reached.wait()
@@ -282,7 +282,7 @@ async def _trickle(connection: RawConnection, sent: bytes) -> None:
 
 
 async def test_over_the_limit_the_connection_that_waited_longest_is_closed(tmp_path: Path) -> None:
-    async with server(tmp_path, most=3) as served, asyncio.timeout(5):
+    async with server(tmp_path, most=3) as served, asyncio.timeout(60):
         lines = [await served.connect() for _ in range(3)]
         await lines[0].send(b"POST /echo HTTP/1.1\r\n")
         response = await served.call("GET", "/echo")
@@ -294,7 +294,7 @@ async def test_over_the_limit_the_connection_that_waited_longest_is_closed(tmp_p
 
 
 async def test_over_the_limit_an_idle_connection_is_closed_before_a_sending_one(tmp_path: Path) -> None:
-    async with server(tmp_path, most=2) as served, asyncio.timeout(5):
+    async with server(tmp_path, most=2) as served, asyncio.timeout(60):
         speaking, idle = await served.connect(), await served.connect()
         await speaking.send(GOOD[:10])
         await idle.send(GOOD)
@@ -310,7 +310,7 @@ async def test_over_the_limit_an_idle_connection_is_closed_before_a_sending_one(
 async def test_over_the_limit_of_running_calls_a_new_connection_gets_a_503(tmp_path: Path) -> None:
     gate = Gate()
     route = Route("GET", "/gate", gate, "Gate", access="open")
-    async with server(tmp_path, route, most=2) as served, asyncio.timeout(5):
+    async with server(tmp_path, route, most=2) as served, asyncio.timeout(60):
         busy = [await served.connect() for _ in range(2)]
         for connection in busy:
             await connection.send(request("GET", "/gate"))

@@ -267,7 +267,7 @@ async def test_a_stream_is_closed_when_the_caller_disconnects_before_its_first_c
     async def send(message: Any) -> None:
         pass
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await responses.send_response(
             "req_0123", Response(chunks=chunks()), b"", is_head=False, unread=False, receive=receive, send=send
         )

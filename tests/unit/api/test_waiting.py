@@ -104,7 +104,7 @@ async def test_a_client_that_reads_slowly_but_steadily_gets_everything(tmp_path:
 
 async def test_the_next_request_waits_until_the_response_before_it_was_read(tmp_path: Path) -> None:
     calls = Calls()
-    async with server(tmp_path, calls) as served, await served.connect() as connection, asyncio.timeout(10):
+    async with server(tmp_path, calls) as served, await served.connect() as connection, asyncio.timeout(60):
         connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await connection.send(request("GET", "/large") + request("GET", "/small") * 5)
         await until(lambda: calls.count)
@@ -119,7 +119,7 @@ async def test_the_next_request_waits_until_the_response_before_it_was_read(tmp_
 
 
 async def test_too_many_pipelined_requests_are_refused(tmp_path: Path) -> None:
-    async with server(tmp_path, Calls()) as served, await served.connect() as connection, asyncio.timeout(10):
+    async with server(tmp_path, Calls()) as served, await served.connect() as connection, asyncio.timeout(60):
         await connection.send(request("GET", "/small") * 500)
         responses = [await connection.read_response()]
         while responses[-1].headers.get("connection") != "close":

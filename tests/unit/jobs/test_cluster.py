@@ -31,7 +31,7 @@ async def open_server(
         yield running
 
 
-async def soon(met: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def soon(met: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Wait without moving the gateways' clock: the queue uses real time."""
     async with asyncio.timeout(seconds):
         while True:

@@ -36,7 +36,7 @@ async def test_waiting_until_sent_waits_for_all_that_is_sending() -> None:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not waiting.done()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_a_trial_ends_when_work_was_survived() -> None:
@@ -45,7 +45,7 @@ async def test_a_trial_ends_when_work_was_survived() -> None:
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
     suspect.mark_survived()
-    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    await asyncio.wait_for(asyncio.gather(*waiting), 60)
     await suspect.wait_until_survived()  # from now on at once
 
 

@@ -163,7 +163,7 @@ class Cluster:
         assert self._guard.stdin is not None
         pid_file = self._data / "postmaster.pid"
         os.kill(int(pid_file.read_text().split()[0]), how)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while pid_file.exists():
             assert time.monotonic() < deadline, "Postgres does not stop"
             time.sleep(0.01)

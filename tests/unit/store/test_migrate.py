@@ -33,7 +33,7 @@ def versions(database: Database) -> list[tuple[object, ...]]:
     return query(database, "SELECT version, name FROM schema_version ORDER BY version")
 
 
-async def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
+async def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not await asyncio.to_thread(holds):
         assert time.monotonic() < deadline

@@ -35,7 +35,7 @@ async def end_backend(url: str, transaction: Transaction) -> None:
     run(url, f"SELECT pg_terminate_backend({row['pid']}, 5000)")
 
 
-async def eventually_writes(store: Store, work: Work, seconds: float = 15) -> None:
+async def eventually_writes(store: Store, work: Work, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:

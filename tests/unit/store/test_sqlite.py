@@ -37,7 +37,7 @@ def files_with_canary(folder: Path) -> list[str]:
 
 async def wait_for_slow_read(store: SqliteStore) -> None:
     """Wait until a slow read is running: then its connection is in use."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         await asyncio.sleep(0.001)
         try:

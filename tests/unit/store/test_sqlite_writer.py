@@ -70,7 +70,7 @@ def connection_of(store: SqliteStore) -> apsw.Connection:
 
 
 async def eventually(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.001)
