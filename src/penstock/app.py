@@ -46,6 +46,7 @@ from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.performance import Records
 from penstock.upstream.server_models import ServerModels
 from penstock.values import nanos, new_id
 from penstock.vault import Vault, open_vault
@@ -128,6 +129,7 @@ async def build_gateway(
             balances=Balances(store, clock, chat_settlement.catch_up),
             catalog=catalog,
             health=Health(clock),
+            provider_records=Records(store, clock),
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
             transfer=Transfer(storage, pool, http_client, settings, unfinished),

@@ -48,6 +48,7 @@ class Field:
     max_length: int | None = None
     handling: str | None = None
     alias_of: str | None = None  # the field for which this is another name
+    has_parts: bool = False  # an object whose parts are values and lists, also in the brackets of a form
     python_types: frozenset[type] = field(init=False, repr=False)  # of decoded values
 
     def __post_init__(self) -> None:
@@ -86,6 +87,12 @@ _MODEL = _text("model", "Model identifier.", required=True, max_length=256)
 _RECORDS = (
     _text("user", "Identifier of your end user.", handling="passthrough", max_length=512),
     _text("session_id", "Groups requests in the records.", max_length=256),
+)
+_PROVIDER = Field(
+    name="provider",
+    types=("object",),
+    about="Which providers are tried, in which order and at what price.",
+    has_parts=True,
 )
 _ASYNCHRONOUS = (
     _text("webhook_url", "HTTPS URL that gets an event when an asynchronous request ends.", max_length=2048),
@@ -136,6 +143,7 @@ IMAGE = _table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    _PROVIDER,
 )
 
 EDIT = _table(
@@ -170,6 +178,7 @@ EDIT = _table(
     *_MODEL_EFFORT,
     *_RECORDS,
     *_ASYNCHRONOUS,
+    _PROVIDER,
 )
 
 VIDEO = _table(
@@ -193,6 +202,7 @@ VIDEO = _table(
     _text("idempotency_key", "A repeated key returns the first video.", max_length=256),
     Field(name="metadata", types=("object",), about="Your own pairs of strings, stored with the video."),
     *_RECORDS,
+    _PROVIDER,
 )
 
 CHAT = _table(
@@ -214,6 +224,7 @@ CHAT = _table(
     _integer("top_logprobs", "Alternatives per token; needs `logprobs`.", low=0, high=20),
     Field(name="stream_options", types=("object",), about="`include_usage` adds a last chunk with usage."),
     _text("session_id", "Groups requests in the records.", max_length=256),
+    _PROVIDER,
 )
 
 RESPONSES = _table(
@@ -235,6 +246,7 @@ RESPONSES = _table(
     Field(name="store", types=("boolean",), about="Accepted; nothing is stored."),
     _text("user", "Identifier of your end user.", max_length=512),
     _text("session_id", "Groups requests in the records.", max_length=256),
+    _PROVIDER,
 )
 
 TABLES: Mapping[str, Table] = {"image": IMAGE, "edit": EDIT, "upscale": EDIT, "video": VIDEO, "chat": CHAT}

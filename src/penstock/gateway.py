@@ -24,6 +24,7 @@ from penstock.store.probe import WriteProbe
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.performance import Records
 from penstock.upstream.server_models import ServerModels
 from penstock.webhooks.deliveries import Deliveries
 from penstock.webhooks.events import WebhookSecrets
@@ -42,6 +43,7 @@ class Gateway:
     balances: Balances
     catalog: Catalog
     health: Health
+    provider_records: Records
     upstream: Upstream
     transfer: Transfer
     media: MediaFiles

@@ -6,6 +6,7 @@ from penstock.accounts.key_records import ADMIN
 from penstock.api.multipart import NAME_CHARS
 from penstock.api.schema_parts import FLAG, TEXT, Schema, array, one_of, open_object
 from penstock.fields import Field, Table
+from penstock.upstream.preferences import FIELD, LIMITS, MAX_NAMES, MAX_USD, SORTS
 
 _NOT_BLANK = r"\S"
 _PIXELS = r"(1[6-9]|[2-9]\d|[1-9]\d\d|[1-7]\d{3}|80\d\d|81[0-8]\d|819[0-2])"
@@ -98,6 +99,35 @@ _CHOICE: Schema = {
 }
 _STOPS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "maxItems": 4}, {"type": "null"}]}
 
+# ------------------------------------------------------------------------------------------------------------ providers
+
+_SLUGS: Schema = {"type": ["array", "null"], "items": TEXT, "maxItems": MAX_NAMES}
+_DOLLARS: Schema = {"type": "number", "minimum": 0, "maximum": MAX_USD}
+_PREFERENCES = {
+    "order": {**_SLUGS, "description": "Tried first, in this order."},
+    "only": {**_SLUGS, "minItems": 1, "description": "No others are tried."},
+    "ignore": {**_SLUGS, "description": "Not tried."},
+    "allow_fallbacks": {
+        "type": ["boolean", "null"],
+        "description": "False: try only those in `order`, or without it only the first.",
+    },
+    "sort": {"enum": [*SORTS, None], "description": "What decides the order."},
+    "max_price": {
+        "anyOf": [
+            _DOLLARS,
+            {
+                "type": "object",
+                "properties": {name: _DOLLARS for names in LIMITS.values() for name in names},
+                "additionalProperties": False,
+            },
+            {"type": "null"},
+        ],
+        "description": "In dollars: of the whole call, or by what is priced.",
+    },
+}
+
+# -------------------------------------------------------------------------------------------------------------- fields
+
 # Fields whose values have parts.
 _NESTED: Mapping[str, Schema] = {
     "seconds": _SECONDS,
@@ -111,6 +141,7 @@ _NESTED: Mapping[str, Schema] = {
         "propertyNames": {"maxLength": 64},
         "additionalProperties": {"type": "string", "maxLength": 512},
     },
+    FIELD: {"type": ["object", "null"], "properties": _PREFERENCES},
     "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
     "tools": _or_null(array(_TOOL)),
     "tool_choice": _CHOICE,

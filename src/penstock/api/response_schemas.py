@@ -63,7 +63,10 @@ _IMAGE_STATUS = closed_object(
     optional={"error": closed_object({"code": TEXT, "message": TEXT})},
 )
 _VIDEO_OUTPUT = closed_object({"url": TEXT, "content_type": TEXT, "size_bytes": INTEGER})
-_VIDEO_METADATA = open_object(_EXECUTION, optional={"cost": MONEY, "cost_estimate": MONEY, "missing": INTEGER})
+_VIDEO_METADATA = open_object(
+    _EXECUTION,
+    optional={"cost": MONEY, "cost_estimate": MONEY, "missing": INTEGER, "attempts": array(_ATTEMPT)},
+)
 _VIDEO_CREATED = {
     "id": TEXT,
     "object": always("video"),
@@ -105,6 +108,10 @@ _ESTIMATE = closed_object(
                 }
             )
         ),
+        "candidates": array(
+            closed_object({"provider": TEXT, "model": TEXT, "total_cost_micros": INTEGER, "reason": TEXT})
+        ),
+        "left_out": array(closed_object({"provider": TEXT, "model": TEXT, "reason": TEXT})),
     }
 )
 _COMPLETION = open_object(

@@ -9,21 +9,21 @@ from penstock.accounts.limits import check_model
 from penstock.call_report import provider_wait
 from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
-from penstock.chat.mock import route_chat, with_replay_header
+from penstock.chat.mock import with_replay_header
 from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
-from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, quote
-from penstock.chat.request import ChatRequest, check_supported, provider_body, read_chat_request
+from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost
+from penstock.chat.request import ChatRequest, provider_body, read_chat_request
 from penstock.chat.reserved import ReservedCall
+from penstock.chat.routing import estimate, route_chat
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.gateway import Gateway
-from penstock.generations import respond
 from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.schema import Call, Request, Response
-from penstock.upstream.catalog import Candidate, Route, capable_route
+from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
 from penstock.values import Nanos
@@ -45,13 +45,14 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
     chat = read_chat_request(call, gateway.settings)
     if call.caller.models is not None:
         check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
-    chat, route, replay = route_chat(gateway, call, chat)
+    routed = await route_chat(gateway, call, chat)
+    if call.dry_run:
+        return estimate(gateway, routed)
+    chat = routed.chat
+    route = routed.route
     values = {name: chat.body[name] for name in ("user", "session_id") if chat.body.get(name)}
     request = Request(task="chat", model=chat.model, values=values)
-    route = capable_route(route, request, lambda model, _: check_supported(chat, model))
     output_tokens = gateway.settings.chat_output_tokens
-    if call.dry_run:
-        return respond.estimate(chat.model, route.first.provider.slug, quote(route.first.model, chat, output_tokens))
     if chat.images:
         chat = await inline_images(chat, route, gateway.transfer)
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
@@ -59,7 +60,7 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
     reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
-        return with_replay_header(await _forward(reserved, route), replay)
+        return with_replay_header(await _forward(reserved, route), routed.replay)
     except CallerGone:  # it is settled, since what it costs depends on the candidate
         raise
     except Problem as problem:

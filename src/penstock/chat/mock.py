@@ -12,6 +12,7 @@ from penstock.gateway import Gateway
 from penstock.recordings import recordings
 from penstock.schema import Call, Response
 from penstock.upstream.catalog import Route
+from penstock.upstream.preferences import FIELD
 
 
 def chat_replay(call: Call) -> Literal["live", "mocked"] | None:
@@ -35,18 +36,10 @@ def chat_replay(call: Call) -> Literal["live", "mocked"] | None:
     return "mocked" if options.mode.endswith("mock") else "live"
 
 
-def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> tuple[ChatRequest, Route, str | None]:
-    """The call, its candidates, and how it is answered if it has a replay mode."""
-    replay = chat_replay(call)
-    if replay == "mocked":
-        return *_mock_chat(gateway, chat), replay
-    return chat, gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy), replay
-
-
-def _mock_chat(gateway: Gateway, chat: ChatRequest) -> tuple[ChatRequest, Route]:
+def mock_chat(gateway: Gateway, chat: ChatRequest) -> tuple[ChatRequest, Route]:
     """The call for the built-in chat model, at no cost: without the fields that only other providers know."""
     mock = gateway.catalog.mock("chat")
-    body = {name: value for name, value in chat.body.items() if name in CHAT}
+    body = {name: value for name, value in chat.body.items() if name in CHAT and name != FIELD}
     free = replace(mock, model=replace(mock.model, prices=()))
     return msgspec.structs.replace(chat, body=body, extras={}), Route((free,))
 

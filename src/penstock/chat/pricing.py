@@ -76,6 +76,12 @@ def max_cost(model: Model, chat: ChatRequest, default_output_tokens: int) -> Nan
     return tokens if price.each_usd == "0" else Nanos(tokens + nanos(price.each_usd))
 
 
+def token_usd(model: Model, chat: ChatRequest) -> tuple[Decimal, Decimal]:
+    """Return what an input token and an output token of a call cost in dollars."""
+    price = _price_for(model, _max_input_tokens(model, chat))
+    return (Decimal(price.input_usd), Decimal(price.usd)) if price else (Decimal(0), Decimal(0))
+
+
 def quote(model: Model, chat: ChatRequest, default_output_tokens: int) -> Quote:
     """Return the highest possible cost of a call, line by line."""
     input_tokens = _max_input_tokens(model, chat)

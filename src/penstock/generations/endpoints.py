@@ -29,7 +29,7 @@ async def edit_images(gateway: Gateway, call: Call) -> Response:
 
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
     if call.dry_run:
-        return estimate(gateway, planned)
+        return estimate(planned)
     accepted = await accept(gateway, call, planned)
     assert accepted.lease is not None, "the process that accepts an image runs it"
     job = gateway.jobs.start(accepted.lease)
@@ -63,7 +63,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
     planned = await make_plan(gateway, call.caller, validated, ("video",))
     if call.dry_run:
-        return estimate(gateway, planned)
+        return estimate(planned)
     accepted = await accept(gateway, call, planned)
     if accepted.is_repeated:
         return await _repeated(gateway, call, accepted.row)

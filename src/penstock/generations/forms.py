@@ -31,7 +31,7 @@ def read(form: Sequence[tuple[str, str | UploadedFile]], table: Table) -> dict[s
             _add_input(inputs.setdefault(base, []), name, steps, value)
         elif isinstance(value, UploadedFile):
             raise InvalidRequest(f"`{name}` is not a file field.", param=name)
-        elif row is None:
+        elif row is None or (row.has_parts and steps):
             _put(fields, name, [base, *steps], _literal(value))
         elif steps and "object" in row.types:
             _put(fields.setdefault(base, {}), name, ["".join(steps)], value)

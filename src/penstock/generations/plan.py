@@ -12,18 +12,16 @@ from penstock.event_loop import run_aside
 from penstock.fields import TABLES
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.routing import capable_route, find_candidates, order_candidates, with_defaults
 from penstock.generations.rows import Live, Mock, Plan, Recording, Replay
 from penstock.generations.validate import InputSource, ValidatedCall
-from penstock.providers.spec import Model
 from penstock.recordings import recordings
 from penstock.recordings.recordings import ReplayOptions
 from penstock.schema import Caller, Fingerprint, Input, PlannedCandidate, Request, Response
 from penstock.store.base import Row
-from penstock.upstream import catalog, translate
-from penstock.upstream.catalog import Candidate, Route
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.selection import Choice
 from penstock.values import InputImage
-
-_TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,7 @@ class PlannedCall:
     inputs: tuple[InputImage, ...] = ()
     due_ms: tuple[int, int] = (0, 0)  # when the first and the last byte of a replay or mock are to be sent
     claims_recording: bool = False  # of several alike calls only the first is to record
+    choice: Choice | None = None  # how the providers of a live call were chosen
 
 
 async def make_plan(gateway: Gateway, caller: Caller, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
@@ -86,42 +85,30 @@ def _check_match_fields(options: ReplayOptions, request: Request) -> None:
             )
 
 
-def estimate(gateway: Gateway, planned: PlannedCall) -> Response:
+def estimate(planned: PlannedCall) -> Response:
     """The response to a dry run: the price, with nothing run and nothing held."""
-    first = planned.plan.candidates[0]
-    candidate = gateway.catalog.find_candidate(first, planned.request.task)
-    assert candidate is not None, "it was planned a moment ago"
-    return respond.estimate(planned.request.model, first.provider, quote(candidate.model, planned.request))
+    choice = planned.choice
+    assert choice is not None, "a dry run has no replay options"
+    route = choice.route
+    holds = [candidate.hold for candidate in planned.plan.candidates]
+    tried = [
+        respond.tried(candidate, hold, choice.reason(candidate))
+        for candidate, hold in zip(route.candidates, holds, strict=True)
+    ]
+    found = quote(route.first.model, planned.request)
+    return respond.estimate(planned.request.model, route.first.provider.slug, found, tried, route.left_out)
 
 
 # ----------------------------------------------------------------------------------------------------------- providers
 
 
 async def _plan_live(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
-    route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
-    route, request = _capable_route(route, validated)
+    choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
-    request = msgspec.structs.replace(request, inputs=_described(inputs))
-    request = translate.with_input_shape(request, validated.request, route.first.model)
+    choice, request = order_candidates(choice, validated, _described(inputs))
+    route = choice.route
     candidates = tuple(_planned_candidate(candidate, request) for candidate in route.candidates)
-    return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs)
-
-
-def _capable_route(route: Route, validated: ValidatedCall) -> tuple[Route, Request]:
-    """The candidates that can do what is asked, and the request with the model's defaults."""
-    task = route.first.model.op.task
-    request = translate.with_defaults(msgspec.structs.replace(validated.request, task=task), route.first.model)
-    roles = [item.role for item in validated.inputs]
-    counts = {_TABLE_NAMES[role]: roles.count(role) for role in set(roles)}
-
-    def check(model: Model, wanted: Request) -> None:
-        translate.check(model, wanted)
-        translate.check_inputs(model, counts)
-
-    route = catalog.capable_route(route, request, check)
-    if task == "edit" and not request.values.get("prompt"):
-        raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
-    return route, request
+    return PlannedCall(validated, request, Plan(candidates, forced=route.forced), inputs, choice=choice)
 
 
 def _planned_candidate(candidate: Candidate, request: Request) -> PlannedCandidate:
@@ -188,7 +175,9 @@ async def _plan_mock(
     gateway: Gateway, org_id: str, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
-    _, request = _capable_route(gateway.catalog.known_route(validated.request.model, tasks), validated)
+    route = gateway.catalog.known_route(validated.request.model, tasks)
+    capable_route(route, validated)
+    request = with_defaults(validated, route.first.model)
     inputs = await _load_inputs(gateway, org_id, [item for item in validated.inputs if not item.is_url])
     model = gateway.catalog.mock(request.task)
     candidate = PlannedCandidate(model.provider.slug, model.model.id, model.model.upstream)

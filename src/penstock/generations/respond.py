@@ -8,18 +8,23 @@ import msgspec
 from penstock.generations.rows import GenerationRow, ShownRow
 from penstock.imaging.formats import FORMATS
 from penstock.schema import GenerationResult, Measures, Output, Quote, Request, Response
-from penstock.values import dollars, micros, nanos
+from penstock.upstream.catalog import Candidate, LeftOut
+from penstock.values import Nanos, dollars, micros, nanos
 
 CURRENCY = "USD"
 _POLL_AFTER_MS = "1000"
 _RESERVED_NAMES = {
     "provider_name", "provider", "upstream_id", "model", "executed_model", "cost", "cost_estimate", "cost_currency",
-    "missing",
+    "missing", "attempts",
 }  # fmt: skip
 
 
-def estimate(model: str, provider: str, quote: Quote) -> Response:
-    """The response to a dry run; the components add up to the total exactly."""
+def estimate(
+    model: str, provider: str, quote: Quote, candidates: Sequence[Mapping[str, Any]], left_out: Sequence[LeftOut]
+) -> Response:
+    """The response to a dry run; the components add up to the total exactly. `candidates` are all that would be tried,
+    in their order, each a `tried`.
+    """
     components = [
         {
             "type": line.type,
@@ -39,8 +44,19 @@ def estimate(model: str, provider: str, quote: Quote) -> Response:
             "total_cost_micros": sum(line["total_cost"] for line in components),
             "currency": CURRENCY,
             "components": components,
+            "candidates": candidates,
+            "left_out": [{**_names(each.candidate), "reason": each.reason} for each in left_out],
         }
     )
+
+
+def tried(candidate: Candidate, cost: Nanos, reason: str) -> dict[str, Any]:
+    """A candidate in the response to a dry run: what it would cost, and why it stands where it does."""
+    return {**_names(candidate), "total_cost_micros": micros(cost), "reason": reason}
+
+
+def _names(candidate: Candidate) -> dict[str, str]:
+    return {"provider": candidate.provider.slug, "model": candidate.executed_model}
 
 
 def execution(result: GenerationResult, model: str) -> dict[str, Any]:
@@ -59,6 +75,11 @@ def _missing(result: GenerationResult) -> dict[str, int]:
     return {"missing": result.missing} if result.missing else {}
 
 
+def _attempts(result: GenerationResult) -> dict[str, Any]:
+    """Each call to a provider, if there were several."""
+    return {"attempts": msgspec.to_builtins(list(result.attempts))} if len(result.attempts) > 1 else {}
+
+
 # -------------------------------------------------------------------------------------------------------------- images
 
 
@@ -74,8 +95,7 @@ def images(
     metadata |= {"cost": dollars(result.cost), "cost_currency": CURRENCY, **_missing(result)}
     if url_expires_at is not None:
         metadata["url_expires_at"] = url_expires_at
-    if len(result.attempts) > 1:
-        metadata["attempts"] = [msgspec.to_builtins(attempt) for attempt in result.attempts]
+    metadata |= _attempts(result)
     return {
         "id": row.id,
         "created": row.created_at_ms // 1000,
@@ -174,6 +194,7 @@ def _result_metadata(row: ShownRow, result: GenerationResult) -> dict[str, Any]:
         "cost": dollars(result.cost),
         "cost_currency": CURRENCY,
         **_missing(result),
+        **_attempts(result),
     }
 
 

@@ -24,6 +24,7 @@ _DATA_URI = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)?(?:;[a-z0-9=-]+)*;base64,", 
 # Fields for the gateway itself, which are not part of the canonical request.
 _GATEWAY_FIELDS = (
     "webhook_url", "media_retention", "idempotency_key", "metadata", "model", "stream", "partial_images",
+    "provider",
 )  # fmt: skip
 # Extra fields that OpenAI's clients send and that mean the same as no field.
 _NO_EFFECT = (("service_tier", "auto"), ("service_tier", "default"))
@@ -58,6 +59,7 @@ class ValidatedCall:
     replay: ReplayOptions | None = None  # None also in a dry run
     body_digest: bytes = b""  # of the raw body; set with replay options
     stream: bool = False
+    provider: Mapping[str, Any] | None = None  # the caller's preferences among providers, not yet checked
 
 
 def canonical_digest(validated: ValidatedCall) -> bytes:
@@ -185,6 +187,7 @@ def _validated(
         replay=replay,
         body_digest=_body_digest(call) if replay else b"",
         stream=values.get("stream", False),
+        provider=values.get("provider"),
     )
 
 

@@ -31,12 +31,17 @@ DEVELOPER_AS_SYSTEM = messages_param(roles={"developer": "system"})
 MAX_TOKENS = renamed("max_completion_tokens", to="max_tokens")
 
 
-def chat_operation(*rows: Param, finish_reasons: Mapping[bytes, bytes] | None = None, **fields: Any) -> Operation:
+def chat_operation(
+    *rows: Param, finish_reasons: Mapping[bytes, bytes] | None = None, takes_preferences: bool = False, **fields: Any
+) -> Operation:
     """A provider's chat operation. The rows say where it differs from OpenAI's.
 
-    `finish_reasons` maps the provider's own finish reasons to OpenAI's.
+    `finish_reasons` maps the provider's own finish reasons to OpenAI's. With `takes_preferences`, the provider chooses
+    among others itself, and gets the caller's field `provider`.
     """
-    settings = {"finish_reasons": finish_reasons} if finish_reasons else {}
+    settings: dict[str, Any] = {"finish_reasons": finish_reasons} if finish_reasons else {}
+    if takes_preferences:
+        settings["takes_preferences"] = True
     return replace(CHAT, params=rows, settings=settings, **fields)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.net.guard import is_public_url
 from penstock.providers.spec import Model, Price, Provider
-from penstock.schema import PlannedCandidate, Request
+from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.upstream import configured, credentials, model_schema
 
@@ -48,11 +48,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A candidate that is not tried, and why."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Candidates in the order in which to try them; forced if the caller named the provider."""
 
     candidates: tuple[Candidate, ...]
     forced: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def first(self) -> Candidate:
@@ -376,24 +385,3 @@ def pricing(price: Price) -> dict[str, Any]:
     shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
     shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
     return {**shown, "above": price.above} if price.above else shown
-
-
-def capable_route(route: Route, request: Request, check: Callable[[Model, Request], None]) -> Route:
-    """The route without candidates whose model cannot serve the request, as `check` finds.
-
-    Of a forced route, only the first capable candidate is left. Raises the first InvalidRequest if there is none.
-    """
-    capable: list[Candidate] = []
-    refusal: InvalidRequest | None = None
-    for candidate in route.candidates:
-        try:
-            check(candidate.model, request)
-        except InvalidRequest as problem:
-            refusal = refusal or problem
-        else:
-            capable.append(candidate)
-    if not capable and refusal:
-        raise refusal
-    if refusal is None and not (route.forced and len(capable) > 1):
-        return route
-    return replace(route, candidates=tuple(capable[:1] if route.forced else capable))

@@ -78,7 +78,7 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
         Component("input", "image", 1, 1, "0.0000004", nanos("0.0000004")),
         Component("input", "token", 12.5, 12.5, "0.0000015", nanos("0.00001875")),
     )
-    response = respond.estimate("video-1", "lab", Quote(lines, Nanos(sum(line.total for line in lines))))
+    response = respond.estimate("video-1", "lab", Quote(lines, Nanos(sum(line.total for line in lines))), [], [])
     assert response.status == 200
     assert response.json == {
         "estimated": True,
@@ -94,12 +94,14 @@ def test_a_dry_run_lists_what_it_adds_up() -> None:
             {"type": "input", "metric": "token", "quantity": 12.5, "billable_quantity": 12.5,
              "unit_price": Decimal("0.0000015"), "total_cost": 19},
         ],
+        "candidates": [],
+        "left_out": [],
     }  # fmt: skip
     assert response.json["total_cost_micros"] == sum(line["total_cost"] for line in response.json["components"])
 
 
 def test_a_dry_run_of_something_free() -> None:
-    response = respond.estimate("video-1", "lab", Quote(components=()))
+    response = respond.estimate("video-1", "lab", Quote(components=()), [], [])
     assert (response.json["total_cost_micros"], response.json["components"]) == (0, [])
 
 

@@ -11,10 +11,10 @@ from penstock.atelier.table import PROVIDER as ATELIER
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound
 from penstock.providers import openai_compatible
 from penstock.providers.spec import Model, Price, Provider
-from penstock.schema import PlannedCandidate, Request
+from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
-from penstock.upstream.catalog import Candidate, Catalog, Route, capable_route
+from penstock.upstream.catalog import Catalog, Route
 
 PRICE = (Price(unit="image", usd="0.04", note="test"),)
 OPS = openai_compatible.OPERATIONS
@@ -314,40 +314,6 @@ def test_a_planned_candidate_is_found_among_models_of_one_name() -> None:
         assert candidate is not None
         assert candidate.model == variant
     assert found.find_candidate(PlannedCandidate("one", "fox", "v1"), "upscale") is None
-
-
-def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
-    found = Route((Candidate(ONE, ONE.models[0]), Candidate(TWO, TWO.models[0])))
-    wanted = Request(task="image", model="fox", values={})
-
-    def only_two(one: Model, request: Request) -> None:
-        if one.upstream == "fox-v1":
-            raise InvalidRequest("not one")
-
-    def no_provider(one: Model, request: Request) -> None:
-        raise InvalidRequest(f"not {one.upstream}")
-
-    assert slugs(capable_route(found, wanted, only_two)) == ["two"]
-    with pytest.raises(InvalidRequest, match="not fox-v1"):
-        capable_route(found, wanted, no_provider)
-
-
-def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
-    """Text-to-video and image-to-video may have two endpoints."""
-    from_text, from_image = model("video-1", "video", "words"), model("video-1", "video", "moves")
-    other = provider("two", model("video-1", "video"))
-    found = route(catalog(provider("one", from_text, from_image), other), "one/video-1", VIDEO)
-    wanted = Request(task="video", model="video-1", values={})
-    for upstream in ("words", "moves"):
-
-        def check(one: Model, request: Request, upstream: str = upstream) -> None:
-            if one.upstream != upstream:
-                raise InvalidRequest("not here")
-
-        assert [candidate.executed_model for candidate in capable_route(found, wanted, check).candidates] == [
-            f"one/{upstream}"
-        ]
-    assert len(capable_route(found, wanted, lambda model, request: None).candidates) == 1
 
 
 def test_mocks_also_serve_models_of_inactive_providers() -> None:

@@ -1,12 +1,33 @@
 """OpenRouter: any chat model that it knows, and images and videos of many providers, at the cost that it reports."""
 
+from typing import Any
+
 from penstock.providers.chat_models import chat_operation
 from penstock.providers.openrouter import images, media, videos
-from penstock.providers.spec import Model, Price, Provider, bearer, fixed
+from penstock.providers.spec import Model, Price, Provider, bearer, converted, fixed
 
 # Sent to OpenRouter as the highest price of a chat, so that the hold is always enough.
 MAX_PRICE = {"prompt": "15", "completion": "75", "request": "0.05"}
-CHAT = chat_operation(fixed("provider.max_price", MAX_PRICE))
+_LIMIT = "limit"  # how the first row tells the second one that there is a limit, also if the caller sends no `provider`
+
+
+def with_limits(preferences: dict[str, Any]) -> dict[str, Any]:
+    """The caller's preferences with its highest prices, but none above ours."""
+    limits = preferences.pop(_LIMIT)
+    written = preferences.get("max_price")
+    lower = {
+        name: usd
+        for name, usd in (written.items() if isinstance(written, dict) else ())
+        if isinstance(usd, int | float) and 0 <= usd < float(limits.get(name, "inf"))
+    }
+    return {**preferences, "max_price": {**limits, **lower}}
+
+
+CHAT = chat_operation(
+    fixed(f"provider.{_LIMIT}", MAX_PRICE),
+    converted("provider", to="provider", convert=with_limits),
+    takes_preferences=True,
+)
 CHAT_PRICE = Price(
     unit="token",
     usd="0.000075",

@@ -168,6 +168,11 @@ UPDATE attempts SET state = :state, upstream_id = COALESCE(:upstream_id, upstrea
     updated_at_ms = :at_ms
 WHERE id = :id AND state IN ('intent', 'submitted');
 
+-- name: list_ended_attempts
+-- How the newest attempts since an id ended, of all organizations.
+SELECT provider, upstream_model, state, failure_kind, count, created_at_ms, updated_at_ms FROM attempts
+WHERE id >= :low AND state IN ('completed', 'failed') ORDER BY id DESC LIMIT :limit;
+
 -- name: list_attempts
 -- All attempts of a generation, oldest first.
 SELECT * FROM attempts WHERE request_id = :request_id ORDER BY id;

@@ -26,6 +26,12 @@ SELECT id FROM requests WHERE org_id = :org_id AND id IN (SELECT value FROM json
 SELECT id FROM requests
 WHERE org_id = :org_id AND id IN (SELECT json_array_elements_text(CAST(:ids AS json)));
 
+-- name: list_ended_chats
+-- How the newest chat calls of an organization since an id ended.
+SELECT provider, upstream_model, status, output_tokens, attempts, created_at_ms, duration_ms FROM requests
+WHERE org_id = :org_id AND id >= :low AND kind = 'chat' AND status IN ('completed', 'upstream_failure')
+ORDER BY id DESC LIMIT :limit;
+
 -- name: start_request
 -- Mark a request as sent to a provider: to its first one, or after a failure to the next.
 UPDATE requests SET status = 'processing', provider = :provider, upstream_model = :upstream_model

@@ -1,0 +1,96 @@
+"""Route an image or video call: the candidates that can serve it, in the order in which to try them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import msgspec
+
+from penstock.accounts.prices import quote
+from penstock.errors import InvalidRequest
+from penstock.gateway import Gateway
+from penstock.generations.validate import ValidatedCall
+from penstock.providers.spec import Model
+from penstock.schema import Input, Request
+from penstock.upstream import selection, translate
+from penstock.upstream.catalog import Route
+from penstock.upstream.preferences import Preferences, read_preferences
+from penstock.upstream.selection import Choice, Costs, Knowledge
+from penstock.values import dollars
+
+_TABLE_NAMES = {"image": "images", "mask": "mask", "reference": "input_reference"}
+
+
+async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> Choice:
+    """The candidates that can serve a call and that the caller allows. Its input images are only counted."""
+    route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
+    knowledge = Knowledge(is_healthy=gateway.health.is_healthy)
+    if validated.provider is None:
+        return Choice(capable_route(route, validated), Preferences(), knowledge)
+    preferences = read_preferences(validated.provider, validated.request.task)
+    route = selection.allowed_route(route, preferences, gateway.catalog.known)
+    route = _checked(route, validated, lambda model: with_defaults(validated, model))
+    if preferences.needs_records:
+        records = await gateway.provider_records.performance(validated.request.task, org_id)
+        knowledge = replace(knowledge, records=records)
+    return Choice(route, preferences, knowledge)
+
+
+def order_candidates(choice: Choice, validated: ValidatedCall, inputs: tuple[Input, ...]) -> tuple[Choice, Request]:
+    """The candidates in the preferred order, and the request with the defaults of the first. Raises InvalidRequest if
+    all candidates are too expensive.
+    """
+    if validated.provider is None:
+        return choice, _complete(validated, choice.route.first.model, inputs)
+    preferences = choice.preferences
+    # A model's own defaults decide what it would cost if it were the first.
+    knowledge = replace(
+        choice.knowledge,
+        costs=lambda candidate: _costs(candidate.model, _complete(validated, candidate.model, inputs)),
+    )
+    route = selection.preferred_route(choice.route, preferences, knowledge)
+    request = _complete(validated, route.first.model, inputs)
+    route = _checked(route, validated, lambda model: request)
+    route = selection.affordable_route(route, preferences, lambda candidate: _costs(candidate.model, request))
+    return Choice(route, preferences, knowledge), request
+
+
+def capable_route(route: Route, validated: ValidatedCall) -> Route:
+    """The candidates that can do what is asked, with the defaults of the first. Raises InvalidRequest if none can."""
+    request = with_defaults(validated, route.first.model)
+    return _checked(route, validated, lambda model: request)
+
+
+def with_defaults(validated: ValidatedCall, model: Model) -> Request:
+    """The request as one for this model: with its task and its defaults."""
+    return translate.with_defaults(msgspec.structs.replace(validated.request, task=model.op.task), model)
+
+
+def _complete(validated: ValidatedCall, model: Model, inputs: tuple[Input, ...]) -> Request:
+    """As `with_defaults`, with the input images, which may decide the shape of a video."""
+    request = msgspec.structs.replace(with_defaults(validated, model), inputs=inputs)
+    return translate.with_input_shape(request, validated.request, model)
+
+
+def _checked(route: Route, validated: ValidatedCall, request_for: Callable[[Model], Request]) -> Route:
+    roles = [item.role for item in validated.inputs]
+    counts = {_TABLE_NAMES[role]: roles.count(role) for role in set(roles)}
+
+    def check(model: Model) -> None:
+        translate.check(model, request_for(model))
+        translate.check_inputs(model, counts)
+
+    route = selection.capable_route(route, check)
+    if route.first.model.op.task == "edit" and not validated.request.values.get("prompt"):
+        raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
+    return route
+
+
+def _costs(model: Model, request: Request) -> Costs | None:
+    """What a request would cost in dollars, by the names of `max_price`; None if the price is not known."""
+    if not model.prices:
+        return None
+    usd = dollars(quote(model, request).total)
+    if request.task != "video":
+        return {"request": usd, "image": usd / request.n}
+    return {"request": usd, "second": usd / (request.n * Decimal(str(request.seconds or 1)))}

@@ -1,0 +1,129 @@
+"""How fast and how reliable providers were lately, from the records of all processes."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.clock import Clock
+from penstock.schema import FailedAttempt
+from penstock.store.base import Row, Store
+from penstock.values import first_id
+
+_DAY_MS = 86_400_000
+_ROWS_MAX = 1000  # the newest are read
+_SECONDS_KEPT = 15.0
+_KEPT_MAX = 256  # organizations whose figures are kept; the oldest are dropped
+_NOT_ITS_FAULT = ("rejected", "refused")  # the request is to blame
+
+_decode_attempts = msgspec.json.Decoder(list[FailedAttempt]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """The last calls of one model of one provider."""
+
+    successes: int
+    failures: int
+    seconds: float  # the median of the successful calls
+    throughput: float  # the median of outputs, or of output tokens, per second
+
+    @property
+    def success_rate(self) -> float:
+        return self.successes / (self.successes + self.failures)
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long it takes until a call succeeds, if failed ones are repeated."""
+        return self.seconds / self.success_rate if self.successes else inf
+
+    @property
+    def expected_throughput(self) -> float:
+        return self.throughput * self.success_rate
+
+    @property
+    def summary(self) -> str:
+        calls = self.successes + self.failures
+        speed = f"{self.seconds:.3g} s, {self.throughput:.3g} per second, " if self.successes else ""
+        return f"{speed}{self.success_rate:.0%} of the last {calls} calls succeeded"
+
+
+class _Outcome(NamedTuple):
+    """One call to a provider that ended."""
+
+    provider: str
+    upstream_model: str
+    seconds: float | None  # None: it failed
+    amount: int = 0  # of outputs, or of output tokens
+
+
+@dataclass(slots=True)
+class Records:
+    """Reads the records of the last day when a call needs them, and keeps the figures for some seconds."""
+
+    store: Store
+    clock: Clock
+    kept: dict[str, tuple[float, Mapping[tuple[str, str], Performance]]] = field(default_factory=dict)
+
+    async def performance(self, task: str, org_id: str) -> Mapping[tuple[str, str], Performance]:
+        """By provider and its name of the model: of images and videos for all organizations, of chat for one."""
+        key = org_id if task == "chat" else ""
+        found = self.kept.get(key)
+        if found and self.clock.monotonic() - found[0] < _SECONDS_KEPT:
+            return found[1]
+        low = self.clock.now_ms() - _DAY_MS
+        if task == "chat":
+            rows = await self.store.slow("list_ended_chats", org_id=org_id, low=first_id("req", low), limit=_ROWS_MAX)
+            outcomes = [outcome for row in rows for outcome in _chat_outcomes(row)]
+        else:
+            rows = await self.store.slow("list_ended_attempts", low=first_id("att", low), limit=_ROWS_MAX)
+            outcomes = [outcome for row in rows for outcome in _attempt_outcomes(row)]
+        figures = _figures(outcomes)
+        self.kept.pop(key, None)
+        if len(self.kept) >= _KEPT_MAX:
+            del self.kept[next(iter(self.kept))]
+        self.kept[key] = (self.clock.monotonic(), figures)
+        return figures
+
+
+def _attempt_outcomes(row: Row) -> Iterator[_Outcome]:
+    if row["state"] == "completed":
+        seconds = (row["updated_at_ms"] - row["created_at_ms"]) / 1000
+        yield _Outcome(row["provider"], row["upstream_model"], seconds, row["count"])
+    elif row["failure_kind"] not in _NOT_ITS_FAULT:
+        yield _Outcome(row["provider"], row["upstream_model"], None)
+
+
+def _chat_outcomes(row: Row) -> Iterator[_Outcome]:
+    """The failed attempts of a chat call and, if it was completed, the last one, which took the rest of the time."""
+    attempts = _decode_attempts(row["attempts"]) if row["attempts"] else []
+    for attempt in attempts:
+        if attempt.kind not in _NOT_ITS_FAULT:
+            yield _Outcome(attempt.provider, attempt.upstream_model, None)
+    if row["status"] == "completed" and row["provider"] is not None:
+        spent_ms = attempts[-1].ended_at_ms - row["created_at_ms"] if attempts else 0
+        seconds = max(0, row["duration_ms"] - spent_ms) / 1000
+        yield _Outcome(row["provider"], row["upstream_model"], seconds, row["output_tokens"] or 0)
+
+
+def _figures(outcomes: Iterable[_Outcome]) -> dict[tuple[str, str], Performance]:
+    by_model: dict[tuple[str, str], list[_Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_model[outcome.provider, outcome.upstream_model].append(outcome)
+    return {name: _performance(found) for name, found in by_model.items()}
+
+
+def _performance(outcomes: list[_Outcome]) -> Performance:
+    timed = [(outcome.seconds, outcome.amount) for outcome in outcomes if outcome.seconds is not None]
+    if not timed:
+        return Performance(0, len(outcomes), inf, 0.0)
+    return Performance(
+        successes=len(timed),
+        failures=len(outcomes) - len(timed),
+        seconds=median(seconds for seconds, _ in timed),
+        throughput=median(amount / max(seconds, 0.001) for seconds, amount in timed),
+    )

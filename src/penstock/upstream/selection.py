@@ -1,0 +1,179 @@
+"""Choose among the candidates of a route: those that can serve the request, in the order that the caller prefers."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import inf
+
+from penstock.errors import InvalidRequest
+from penstock.providers.spec import Model
+from penstock.upstream.catalog import Candidate, LeftOut, Route
+from penstock.upstream.performance import Performance
+from penstock.upstream.preferences import FIELD, Preferences
+
+Costs = Mapping[str, Decimal]  # what a candidate would cost in dollars, by the names of `max_price`
+
+
+def capable_route(route: Route, check: Callable[[Model], None]) -> Route:
+    """The route without candidates whose model cannot serve the request: for those, `check` raises InvalidRequest.
+
+    Of a forced route, only the first capable candidate is left. Raises the first InvalidRequest if there is none.
+    """
+    capable: list[Candidate] = []
+    left_out: list[LeftOut] = []
+    refusal: InvalidRequest | None = None
+    for candidate in route.candidates:
+        try:
+            check(candidate.model)
+        except InvalidRequest as problem:
+            refusal = refusal or problem
+            left_out.append(LeftOut(candidate, problem.message))
+        else:
+            capable.append(candidate)
+    if not capable and refusal:
+        raise refusal
+    if refusal is None and not (route.forced and len(capable) > 1):
+        return route
+    tried = tuple(capable[:1] if route.forced else capable)
+    return replace(route, candidates=tried, left_out=(*route.left_out, *left_out))
+
+
+# --------------------------------------------------------------------------------------------------------- preferences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What the order of candidates depends on beside the preferences."""
+
+    is_healthy: Callable[[str, str], bool]
+    costs: Callable[[Candidate], Costs | None] = lambda candidate: None  # None: the price is not known
+    records: Mapping[tuple[str, str], Performance] = field(default_factory=dict)
+
+    def healthy(self, candidate: Candidate) -> bool:
+        return self.is_healthy(candidate.provider.slug, candidate.model.upstream)
+
+    def performance(self, candidate: Candidate) -> Performance | None:
+        return self.records.get((candidate.provider.slug, candidate.model.upstream))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates of a call, and what they were chosen by."""
+
+    route: Route
+    preferences: Preferences
+    knowledge: Knowledge
+
+    def reason(self, candidate: Candidate) -> str:
+        """Why a candidate stands where it does."""
+        return _reason(candidate, self.preferences, self.knowledge)
+
+
+def allowed_route(route: Route, preferences: Preferences, known: Collection[str]) -> Route:
+    """The route without the providers that the caller excludes. `known` are the names of all providers.
+
+    Raises InvalidRequest for a name that no provider has, and if no candidate is left.
+    """
+    for name in ("order", "only", "ignore"):
+        for slug in getattr(preferences, name):
+            if slug not in known:
+                raise _refusal(name, f"names `{slug}`, which is not a provider; this model is served by", route)
+    kept: list[Candidate] = []
+    left_out: list[LeftOut] = []
+    for candidate in route.candidates:
+        reason = _exclusion(candidate.provider.slug, preferences)
+        if reason is None:
+            kept.append(candidate)
+        else:
+            left_out.append(LeftOut(candidate, reason))
+    if not kept:
+        name = "only" if preferences.only else "ignore" if preferences.ignore else "order"
+        raise _refusal(name, "leaves no provider; this model is served by", route)
+    return replace(route, candidates=tuple(kept), left_out=(*route.left_out, *left_out)) if left_out else route
+
+
+def _exclusion(slug: str, preferences: Preferences) -> str | None:
+    """Why a provider is not tried, or None."""
+    if preferences.only and slug not in preferences.only:
+        return f"not in `{FIELD}.only`"
+    if slug in preferences.ignore:
+        return f"in `{FIELD}.ignore`"
+    if preferences.order and not preferences.allow_fallbacks and slug not in preferences.order:
+        return f"not in `{FIELD}.order`, and `{FIELD}.allow_fallbacks` is false"
+    return None
+
+
+def _refusal(name: str, rule: str, route: Route) -> InvalidRequest:
+    slugs = dict.fromkeys(candidate.provider.slug for candidate in route.candidates)
+    served_by = ", ".join(f"`{slug}`" for slug in slugs)
+    return InvalidRequest(f"`{FIELD}.{name}` {rule} {served_by}.", param=f"{FIELD}.{name}")
+
+
+def preferred_route(route: Route, preferences: Preferences, knowledge: Knowledge) -> Route:
+    """The route in the preferred order, without candidates that are too expensive. Unhealthy ones stay last.
+
+    Raises InvalidRequest if all are too expensive.
+    """
+    candidates = sorted(route.candidates, key=lambda candidate: _rank(candidate, preferences, knowledge))
+    route = affordable_route(replace(route, candidates=tuple(candidates)), preferences, knowledge.costs)
+    if preferences.allow_fallbacks or preferences.order:
+        return route
+    reason = f"`{FIELD}.allow_fallbacks` is false"
+    left_out = (LeftOut(candidate, reason) for candidate in route.candidates[1:])
+    return replace(route, candidates=route.candidates[:1], left_out=(*route.left_out, *left_out))
+
+
+def affordable_route(route: Route, preferences: Preferences, costs: Callable[[Candidate], Costs | None]) -> Route:
+    """The route without the candidates above `max_price`. Raises InvalidRequest if none is left."""
+    if not preferences.max_price:
+        return route
+    found = [(candidate, _excess(costs(candidate), preferences.max_price)) for candidate in route.candidates]
+    kept = tuple(candidate for candidate, excess in found if excess is None)
+    if not kept:
+        parts = "; ".join(f"`{candidate.provider.slug}` {excess}" for candidate, excess in found)
+        raise InvalidRequest(f"`{FIELD}.max_price` leaves no provider: {parts}.", param=f"{FIELD}.max_price")
+    left_out = (LeftOut(candidate, excess) for candidate, excess in found if excess is not None)
+    return replace(route, candidates=kept, left_out=(*route.left_out, *left_out))
+
+
+def _excess(costs: Costs | None, limits: Mapping[str, Decimal]) -> str | None:
+    """Why a candidate is too expensive, or None."""
+    if costs is None:
+        return "has no known price"
+    for name, limit in limits.items():
+        if costs[name] > limit:
+            return f"would cost {costs[name].normalize():f} dollars ({name})"
+    return None
+
+
+def _rank(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> tuple[bool, int, float]:
+    """Where a candidate belongs: healthy first, then by `order`, then by `sort`; among equals the order stays."""
+    slug = candidate.provider.slug
+    order = preferences.order
+    place = order.index(slug) if slug in order else len(order)
+    return not knowledge.healthy(candidate), place, _sort_key(candidate, preferences, knowledge)
+
+
+def _sort_key(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> float:
+    """Lower is better. A provider without records is tried first, so that it gets some."""
+    if preferences.sort == "price":
+        costs = knowledge.costs(candidate)
+        return inf if costs is None else float(costs["request"])
+    performance = knowledge.performance(candidate)
+    if preferences.sort is None or performance is None:
+        return 0.0
+    return performance.expected_seconds if preferences.sort == "latency" else -performance.expected_throughput
+
+
+def _reason(candidate: Candidate, preferences: Preferences, knowledge: Knowledge) -> str:
+    slug = candidate.provider.slug
+    if not knowledge.healthy(candidate):
+        return "its last calls failed: tried last"
+    if slug in preferences.order:
+        return f"number {preferences.order.index(slug) + 1} of `{FIELD}.order`"
+    if preferences.sort == "price":
+        return "sorted by price"
+    if preferences.sort is not None:
+        performance = knowledge.performance(candidate)
+        return performance.summary if performance else "no records of the last day: tried first, to get some"
+    return f"priority {candidate.model.priority}, weight {candidate.model.weight}"

@@ -1,0 +1,170 @@
+"""Which candidates are tried, in which order, and why the others are not."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from penstock.errors import InvalidRequest
+from penstock.providers import openai_compatible
+from penstock.providers.spec import Model, Price, Provider
+from penstock.upstream.catalog import Candidate, Route
+from penstock.upstream.performance import Performance
+from penstock.upstream.preferences import Preferences
+from penstock.upstream.selection import (
+    Choice,
+    Knowledge,
+    affordable_route,
+    allowed_route,
+    capable_route,
+    preferred_route,
+)
+
+KNOWN = {"a", "b", "c", "elsewhere"}
+USD = {"a": "0.3", "b": "0.1", "c": "0.2"}
+RECORDS = {
+    ("a", "m"): Performance(10, 0, 4.0, 1.0),
+    ("b", "m"): Performance(1, 9, 1.0, 9.0),  # fast, but nine of ten calls fail
+    ("c", "m"): Performance(0, 3, float("inf"), 0.0),
+}
+
+
+def candidate(slug: str, upstream: str = "m") -> Candidate:
+    model = Model(
+        id="fox",
+        upstream=upstream,
+        op=openai_compatible.OPERATIONS["image"],
+        prices=(Price(unit="image", usd="1", note="test"),),
+    )
+    return Candidate(Provider(slug=slug, name=slug, docs="", base_url="https://x.test", models=(model,)), model)
+
+
+ROUTE = Route((candidate("a"), candidate("b"), candidate("c")))
+
+
+def slugs(route: Route) -> str:
+    return "".join(candidate.provider.slug for candidate in route.candidates)
+
+
+def chosen(unhealthy: str = "", records: dict[Any, Performance] | None = None, **parts: Any) -> Choice:
+    preferences = Preferences(**parts)
+    knowledge = Knowledge(
+        is_healthy=lambda slug, upstream: slug not in unhealthy,
+        costs=lambda candidate: {"request": Decimal(USD[candidate.provider.slug])},
+        records=RECORDS if records is None else records,
+    )
+    route = preferred_route(allowed_route(ROUTE, preferences, KNOWN), preferences, knowledge)
+    return Choice(route, preferences, knowledge)
+
+
+def test_each_preference_decides_the_order() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "abc"),
+        ({"order": ("c",)}, "cab"),
+        ({"order": ("c", "elsewhere", "b")}, "cba"),
+        ({"order": ("c", "b"), "allow_fallbacks": False}, "cb"),
+        ({"allow_fallbacks": False}, "a"),
+        ({"only": ("c", "a")}, "ac"),
+        ({"ignore": ("a",)}, "bc"),
+        ({"sort": "price"}, "bca"),
+        ({"sort": "price", "allow_fallbacks": False}, "b"),
+        ({"sort": "price", "order": ("a",)}, "abc"),
+        ({"sort": "latency"}, "abc"),
+        ({"sort": "throughput"}, "abc"),
+        ({"sort": "latency", "records": {("a", "m"): RECORDS["a", "m"]}}, "bca"),
+        ({"max_price": {"request": Decimal("0.25")}}, "bc"),
+        ({"sort": "price", "unhealthy": "b"}, "cab"),
+        ({"order": ("b",), "unhealthy": "b"}, "acb"),
+    ]
+    assert [(parts, slugs(chosen(**parts).route)) for parts, _ in cases] == cases
+
+
+def test_a_fast_provider_that_fails_is_not_preferred() -> None:
+    reliable = {**RECORDS, ("b", "m"): Performance(9, 1, 1.0, 9.0)}
+    assert slugs(chosen(sort="latency", records=reliable).route) == "bac"
+    assert slugs(chosen(sort="throughput", records=reliable).route) == "bac"
+
+
+def test_the_reasons_name_what_decided() -> None:
+    found = chosen(sort="latency", order=("c",), unhealthy="b")
+    assert [found.reason(candidate) for candidate in found.route.candidates] == [
+        "number 1 of `provider.order`",
+        "4 s, 1 per second, 100% of the last 10 calls succeeded",
+        "its last calls failed: tried last",
+    ]
+    found = chosen(sort="throughput", records={})
+    assert "no records" in found.reason(found.route.first)
+    assert chosen(sort="price").reason(candidate("a")) == "sorted by price"
+    assert chosen().reason(candidate("a")) == "priority 0, weight 1"
+    failing = chosen(sort="latency", records={("c", "m"): RECORDS["c", "m"]})
+    assert failing.reason(candidate("c")) == "0% of the last 3 calls succeeded"
+
+
+def test_whatever_is_left_out_says_why() -> None:
+    found = chosen(only=("a", "b"), ignore=("b",)).route
+    assert [(each.candidate.provider.slug, each.reason) for each in found.left_out] == [
+        ("b", "in `provider.ignore`"),
+        ("c", "not in `provider.only`"),
+    ]
+    dear = chosen(max_price={"request": Decimal("0.15")}, allow_fallbacks=False).route
+    assert [(each.candidate.provider.slug, each.reason) for each in dear.left_out] == [
+        ("a", "would cost 0.3 dollars (request)"),
+        ("c", "would cost 0.2 dollars (request)"),
+    ]
+
+
+def test_preferences_that_leave_nobody_are_refused() -> None:
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"only": ("elsewhere",)}, "provider.only", "served by `a`, `b`, `c`"),
+        ({"ignore": ("a", "b", "c")}, "provider.ignore", "served by `a`, `b`, `c`"),
+        ({"order": ("elsewhere",), "allow_fallbacks": False}, "provider.order", "served by `a`, `b`, `c`"),
+        ({"order": ("a", "nobody")}, "provider.order", "`nobody`, which is not a provider"),
+        ({"max_price": {"request": Decimal("0.05")}}, "provider.max_price", "`b` would cost 0.1 dollars"),
+    ]
+    for parts, param, word in cases:
+        with pytest.raises(InvalidRequest, match=word) as caught:
+            chosen(**parts)
+        assert caught.value.param == param
+
+
+def test_a_price_that_nobody_knows_counts_as_too_high() -> None:
+    preferences = Preferences(sort="price", max_price={"request": Decimal(1)})
+    costs = {"a": None, "b": {"request": Decimal(1)}, "c": {"request": Decimal(0)}}
+    knowledge = Knowledge(is_healthy=lambda *_: True, costs=lambda candidate: costs[candidate.provider.slug])
+    assert slugs(preferred_route(ROUTE, Preferences(sort="price"), knowledge)) == "cba"
+    found = affordable_route(ROUTE, preferences, knowledge.costs)
+    assert [each.reason for each in found.left_out] == ["has no known price"]
+
+
+# ---------------------------------------------------------------------------------------------------------- capability
+
+
+def test_candidates_that_cannot_serve_the_request_are_left_out() -> None:
+    def only_b(model: Model) -> None:
+        if model is not ROUTE.candidates[1].model:
+            raise InvalidRequest("not here")
+
+    def nobody(model: Model) -> None:
+        raise InvalidRequest(f"not {model.upstream}")
+
+    found = capable_route(ROUTE, only_b)
+    assert slugs(found) == "b"
+    assert [(each.candidate.provider.slug, each.reason) for each in found.left_out] == [
+        ("a", "not here"),
+        ("c", "not here"),
+    ]
+    with pytest.raises(InvalidRequest, match="not m"):
+        capable_route(ROUTE, nobody)
+
+
+def test_of_a_forced_route_the_first_capable_endpoint_is_left() -> None:
+    """Text-to-video and image-to-video may have two endpoints."""
+    forced = Route((candidate("a", "words"), candidate("a", "moves")), forced=True)
+    for upstream in ("words", "moves"):
+
+        def check(model: Model, upstream: str = upstream) -> None:
+            if model.upstream != upstream:
+                raise InvalidRequest("not here")
+
+        assert [found.executed_model for found in capable_route(forced, check).candidates] == [f"a/{upstream}"]
+    assert len(capable_route(forced, lambda model: None).candidates) == 1
