@@ -185,14 +185,17 @@ async def test_streams(open_gateway: OpenGateway) -> None:
 
 async def test_callers_may_set_routing_but_not_the_highest_price(open_gateway: OpenGateway) -> None:
     router = OpenRouter()
-    body = {"call": ["z-ai"], "max_price": {"prompt": "900", "completion": "900"}}
+    body = {"order": ["z-ai"], "max_price": {"prompt": "900", "completion": "60", "image": 1}}
     async with gateway_for(open_gateway, "openrouter", router, AT) as running:
         await create_chat(running, model="z-ai/glm-5.3", provider=body)
-        await create_chat(running, model="z-ai/glm-5.3", provider="nonsense")
+        await create_chat(running, model="z-ai/glm-5.3", provider={"max_price": "nonsense"})
+        with pytest.raises(InvalidRequest, match="`provider` must be an object"):
+            await create_chat(running, model="z-ai/glm-5.3", provider="nonsense")
         with pytest.raises(InvalidRequest, match="`plugins` would change the price"):
             await create_chat(running, model="z-ai/glm-5.3", plugins=[{"id": "web"}])
     first, second = router.received("chat")
-    assert first.fields["provider"] == {"call": ["z-ai"], "max_price": MAX_PRICE}
+    limits = {**MAX_PRICE, "completion": "60", "image": 1}
+    assert first.fields["provider"] == {"order": ["z-ai"], "max_price": limits}
     assert second.fields["provider"] == {"max_price": MAX_PRICE}
 
 

@@ -1,5 +1,6 @@
 """OpenRouter: any chat model that it knows, and images and videos of many providers, at the cost that it reports."""
 
+from math import inf
 from typing import Any
 
 from penstock.providers.chat_models import chat_operation
@@ -18,9 +19,18 @@ def with_limits(preferences: dict[str, Any]) -> dict[str, Any]:
     lower = {
         name: usd
         for name, usd in (written.items() if isinstance(written, dict) else ())
-        if isinstance(usd, int | float) and 0 <= usd < float(limits.get(name, "inf"))
+        if _dollars(usd) < _dollars(limits.get(name, "inf"))
     }
     return {**preferences, "max_price": {**limits, **lower}}
+
+
+def _dollars(value: Any) -> float:
+    """A price, which OpenRouter takes as a number or as a text; infinite if it is neither."""
+    try:
+        usd = float(value)
+    except (TypeError, ValueError):
+        return inf
+    return usd if usd >= 0 else inf
 
 
 CHAT = chat_operation(
