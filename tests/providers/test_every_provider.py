@@ -40,6 +40,7 @@ OURS = {
     "model",
     "stream",
     "partial_images",
+    "provider",
 }
 FRAME = {"size", "aspect_ratio", "resolution"}
 # None of them has a provider's price list.
