@@ -115,6 +115,11 @@ test-clients: setup ## Run the tests with vendors' clients that make test does n
 	$(RUN) pip install --quiet --upgrade --only-binary :all: --target .venv/clients -r tests/providers/clients.txt
 	PYTHONPATH=.venv/clients $(RUN) pytest -m clients tests/providers tests/unit/commands $(ARGS)
 
+.PHONY: test-cookbook
+test-cookbook: setup ## Run every program of docs/cookbook with the published clients; needs node and npm
+	$(RUN) tests.cookbook $(ARGS)
+	$(RUN) docs.generate
+
 .PHONY: test-browser
 test-browser: setup ## Run the tests of the pages in Chromium
 	$(RUN) pytest -m browser tests/browser $(ARGS)

@@ -10,6 +10,8 @@ from docs import catalogue, toml_schema
 from penstock import errors, settings
 from penstock.api.openai_endpoints import ENDPOINTS
 from penstock.providers import discover
+from tests.cookbook.pages import FEATURES
+from tests.cookbook.pages import FOLDER as COOKBOOK
 from tests.providers import descriptions
 from tests.test_layout import layers
 
@@ -27,6 +29,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "providers.md": catalogue.page(NOTE),
         ROOT / "docs" / "errors.md": errors_page(),
         ROOT / "docs" / "openai.md": openai_page(),
+        ROOT / "docs" / "cookbook" / "README.md": cookbook_index(),
         ROOT / "docs" / "decisions" / "README.md": decisions_index(),
     }
 
@@ -126,6 +129,9 @@ it has the default below. Settings without a variable are tables and belong in t
 {table(("in penstock.toml", "in the environment", "default", "meaning"), rows)}
 
 Provider credentials are not settings: they are read from the variables that the providers' own libraries use.
+
+The value of every variable, of settings and of credentials, may be in a file instead: `FAL_KEY_FILE` names a file with
+the value of `FAL_KEY`, `PENSTOCK_DATABASE_FILE` one with the URL of the database.
 """
 
 
@@ -181,6 +187,42 @@ def openai_page() -> str:
 Paths are below `/compat/v1`. A path that is not served is answered with a 404 that says so.
 
 {table(("OpenAI's endpoint", "served", "remark"), rows)}
+"""
+
+
+# ------------------------------------------------------------------------------------------------------------ cookbook
+
+
+def cookbook_index() -> str:
+    """Which client does what, from the results of the last `make test-cookbook`."""
+    results = json.loads((COOKBOOK / "results.json").read_text())
+    rows = (
+        (
+            f"[{heading(COOKBOOK / f'{name}.md')}]({name}.md)",
+            *("yes" if feature in result["shows"] else "" for feature in FEATURES),
+        )
+        for name, result in results.items()
+    )
+    versions = {
+        f"`{package}` {version}" for result in results.values() for package, version in result["versions"].items()
+    }
+    return f"""# Cookbook
+
+{NOTE}
+
+One short page for each client, with programs that work as pasted. Start a gateway with `make serve` or `penstock
+serve`, and put the key that it prints into the variable `PENSTOCK_KEY`. The programs use models that are built in, so
+nothing is spent.
+
+`make test-cookbook` installs each client in its newest version, runs every program of every page against a gateway,
+compares what it prints with the page, and writes this table:
+
+{table(("client", *FEATURES), rows)}
+
+An empty cell means that the client has no such call, or that its page does not show it. What the gateway itself serves
+of OpenAI's API, and what it does not, is on [another page](../openai.md).
+
+The table was made with {", ".join(sorted(versions))}.
 """
 
 

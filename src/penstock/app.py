@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from penstock.accounts.requests import Requests
 from penstock.accounts.transfers import add_credit
 from penstock.accounts.usage import UsageReports
 from penstock.clock import Clock, cancel_and_wait
+from penstock.environment import ENVIRONMENT
 from penstock.gateway import Gateway
 from penstock.generations import orphans, payloads
 from penstock.generations.run import run_generation
@@ -96,7 +96,7 @@ async def _open_vault_of(store: Store, settings: Settings) -> Vault:
 
 @asynccontextmanager
 async def build_gateway(
-    settings: Settings, clock: Clock | None = None, environ: Mapping[str, str] = os.environ
+    settings: Settings, clock: Clock | None = None, environ: Mapping[str, str] = ENVIRONMENT
 ) -> AsyncIterator[Gateway]:
     """Build everything that serves requests; `run_background_work` starts the background work."""
     clock = clock or Clock()

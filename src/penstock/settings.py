@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, inspect
 
+from penstock.environment import Environment
 from penstock.typed_config import Dollars, Misconfigured, convert, prepared, read_toml, unwrap
 from penstock.values import Retention
 
@@ -278,6 +279,7 @@ def load(overrides: Mapping[str, Any], environ: Mapping[str, str] = os.environ) 
 
     An override of None does not count. `config` among the overrides is the path of penstock.toml. Raises Misconfigured.
     """
+    environ = Environment(environ)
     given = {name: value for name, value in overrides.items() if value is not None}
     config = given.pop("config", None) or environ.get(PREFIX + "CONFIG")
     data = Path(given.get("data") or environ.get(PREFIX + "DATA") or "data")

@@ -78,11 +78,11 @@ class Serving:
 
 @dataclass(slots=True)
 class Installation:
-    """A data folder, a database and a fake provider, on which servers are started."""
+    """A data folder, a database and a fake provider or none, on which servers are started."""
 
     data: Path
     database: str
-    lab: ScriptedProvider
+    lab: ScriptedProvider | None
     key: str = field(default="", repr=False)
     toml: str = ""
     _logs: int = 0
@@ -143,12 +143,16 @@ class Installation:
     def _describe(self) -> None:
         """penstock.toml as an operator would write it."""
         self.data.mkdir(exist_ok=True, mode=0o700)
-        provider = self.lab.settings()
-        text = [self.toml, "[providers.lab]"]
-        text += [f"{name} = {json.dumps(provider[name])}" for name in ("speaks", "base_url", "key_env")]
-        for model in provider["models"]:
-            text.append("[[providers.lab.models]]")
-            text += [f"{name} = {json.dumps(model[name])}" for name in ("id", "upstream", "task")]
-            pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in model["price"].items())
-            text.append(f"price = {{ {pairs} }}")
+        text = [self.toml, *(_provider_lines(self.lab) if self.lab else ())]
         (self.data / "penstock.toml").write_text("\n".join(text) + "\n")
+
+
+def _provider_lines(lab: ScriptedProvider) -> Iterator[str]:
+    provider = lab.settings()
+    yield "[providers.lab]"
+    yield from (f"{name} = {json.dumps(provider[name])}" for name in ("speaks", "base_url", "key_env"))
+    for model in provider["models"]:
+        yield "[[providers.lab.models]]"
+        yield from (f"{name} = {json.dumps(model[name])}" for name in ("id", "upstream", "task"))
+        pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in model["price"].items())
+        yield f"price = {{ {pairs} }}"

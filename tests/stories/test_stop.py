@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from tests.fake_providers import faults
+from tests.fake_providers.scripted import ScriptedProvider
 from tests.fake_providers.server import Act, Endpoint
 from tests.stories.processes import SECONDS, Installation, Serving, until
 
@@ -32,8 +33,10 @@ def received(connection: socket.socket, until_bytes: bytes = b"") -> bytes:
     return data
 
 
-def test_running_calls_are_told_that_the_gateway_stops_and_cost_nothing(story: Installation) -> None:
-    chats = story.lab.chats
+def test_running_calls_are_told_that_the_gateway_stops_and_cost_nothing(
+    story: Installation, lab: ScriptedProvider
+) -> None:
+    chats = lab.chats
     with story.serving(PENSTOCK_DRAIN_SECONDS="0.3") as served:
         credit = served.call("GET", "/v1/balance").json["available"]["amount"]
         with ExitStack() as connections:
@@ -50,7 +53,7 @@ def test_running_calls_are_told_that_the_gateway_stops_and_cost_nothing(story: I
             streamed = start(chats, faults.stalled_stream(), "/compat/v1/chat/completions", stream)
             start(chats, faults.long_stream(), "/compat/v1/chat/completions", stream)  # of which nothing is read
             plain = start(chats, faults.stalled, "/compat/v1/chat/completions", CHAT)
-            image = start(story.lab.images, faults.stalled, "/compat/v1/images/generations", IMAGE)
+            image = start(lab.images, faults.stalled, "/compat/v1/images/generations", IMAGE)
             received(streamed, b"data: ")
             assert served.stop() == 0
             stream_end = received(streamed)

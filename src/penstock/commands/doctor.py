@@ -1,7 +1,6 @@
 """Check an installation: what is wrong, and what to do about it."""
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +16,7 @@ from penstock.commands.call_options import Json
 from penstock.commands.gateway_client import URL_FILE, CallFailed, GatewayClient
 from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.media.storage import FileMissing, open_storage, storage_key
 from penstock.providers import discover
@@ -56,7 +56,7 @@ def doctor(data: Data = None, config: Config = None, as_json: Json = False) -> N
 async def _examine(data: Data, config: Config) -> list[Finding]:
     try:
         settings = load_settings(data=data, config=config)
-        catalog = Catalog(discover(), settings, os.environ)
+        catalog = Catalog(discover(), settings, ENVIRONMENT)
     except (Misconfigured, ValueError) as problem:
         return [Finding("configuration", "problem", str(problem), "correct penstock.toml or the environment")]
     findings = [Finding("configuration", "ok", "every setting is valid"), *_check_exposure(settings)]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pyreqwest.request import SyncRequestBuilder
 from pyreqwest.response import SyncResponse
 
 from penstock.commands.terminal import check_data
+from penstock.environment import ENVIRONMENT
 from penstock.settings import Settings, load
 
 URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
@@ -164,8 +164,8 @@ def find_gateway(
     url: str | None = None, key: str | None = None, data: Path | None = None, config: Path | None = None
 ) -> GatewayClient:
     """Return the gateway that the options, the environment or the data folder name, in this order."""
-    url = url or os.environ.get(_URL_VARIABLE)
-    key = key or os.environ.get(_KEY_VARIABLE)
+    url = url or ENVIRONMENT.get(_URL_VARIABLE)
+    key = key or ENVIRONMENT.get(_KEY_VARIABLE)
     if url and not key:
         raise CallFailed(f"a key is needed for {url}: give --key, or set {_KEY_VARIABLE}")
     if url and key:

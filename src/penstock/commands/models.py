@@ -1,16 +1,16 @@
 """List models."""
 
-import os
 from typing import Any
 
 from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.environment import ENVIRONMENT
 from penstock.providers import discover
 from penstock.upstream.catalog import Catalog
 
 
 def models(data: Data = None, config: Config = None) -> None:
     """List the models that this configuration serves."""
-    catalog = Catalog(discover(), load_settings(data=data, config=config), os.environ)
+    catalog = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT)
     rows = [
         [model["id"], ", ".join(model["modes"]), ", ".join(model["providers"]), _price(model["pricing"])]
         for model in catalog.list()

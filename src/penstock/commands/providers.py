@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -18,6 +17,7 @@ from penstock.accounts.requests import Filters
 from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
 from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations import retrieve
@@ -50,7 +50,7 @@ def providers(
     if context.invoked_subcommand is not None:
         return
     if url is None:
-        rows = Catalog(discover(), load_settings(data=data, config=config), os.environ).providers()
+        rows = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).providers()
         show("Providers", _COLUMNS, [_cells(row) for row in rows])
         return
     if not key:
@@ -102,7 +102,7 @@ def check_provider(
 ) -> None:
     """Make the cheapest real call to a provider and print its result and its cost."""
     settings = load_settings(data=data, config=config)
-    catalog = Catalog(discover(), settings, os.environ)
+    catalog = Catalog(discover(), settings, ENVIRONMENT)
     found = {provider["id"]: provider for provider in catalog.providers()}
     if slug not in found:
         raise ValueError(f"no such provider: {slug}; known providers are {', '.join(found)}")

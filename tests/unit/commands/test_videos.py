@@ -21,6 +21,7 @@ def test_a_video_is_awaited_and_saved_and_can_be_fetched_again(run: Command, fol
 
 
 def test_a_video_that_fails_says_why(run: Command, folder: Path, served_installation: Installation) -> None:
+    assert served_installation.lab
     served_installation.lab.videos.next(faults.video_states("queued", "failed", code="moderation_blocked"))
     ended = run("video", "a train", "-m", "video-1", "-o", "train.mp4")
     assert ended.status == 1
