@@ -43,7 +43,16 @@ def without_security(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-SCHEMA = schemathesis.openapi.from_dict(without_security(openapi.document(ROUTES)))
+def without_examples(node: Any) -> Any:
+    """Leave out examples: they are tested on their own, and their ids are of another gateway."""
+    if isinstance(node, dict):
+        return {name: without_examples(value) for name, value in node.items() if name != "example"}
+    return [without_examples(value) for value in node] if isinstance(node, list) else node
+
+
+DOCUMENT = openapi.document(ROUTES)
+DOCUMENT["paths"] = without_examples(DOCUMENT["paths"])
+SCHEMA = schemathesis.openapi.from_dict(without_security(DOCUMENT))
 
 
 @pytest.fixture(scope="module")
