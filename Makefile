@@ -70,7 +70,7 @@ lock: setup ## Resolve the newest dependencies and write both lock files
 	$(COMPILE) -c requirements-dev.lock -o requirements.lock
 
 # Both files come from one resolution, so that the versions in use are the versions tested. No index URLs are written.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --upgrade --quiet --python-version 3.11 \
+COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --extra otel --upgrade --quiet --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .PHONY: clean

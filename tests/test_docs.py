@@ -75,7 +75,7 @@ def test_operators_are_told_of_every_metric() -> None:
         jobs_running=0, pool_workers=0, pool_places=0, messages={}, writes=0, write_seconds=0, health=health
     )
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render(figures).decode(), re.MULTILINE))
-    documented = (ROOT / "docs" / "operations.md").read_text()
+    documented = (ROOT / "docs" / "telemetry.md").read_text()
     assert sorted(name for name in exposed if f"`{name}`" not in documented) == []
 
 

@@ -36,12 +36,14 @@ from penstock.media.files import MediaFiles
 from penstock.media.quota import StorageQuota
 from penstock.media.storage import open_storage
 from penstock.media.transfer import Transfer
+from penstock.metrics import Metrics
 from penstock.net.client import HttpClient
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store, Transaction
 from penstock.store.opening import open_store
 from penstock.store.probe import WriteProbe
+from penstock.trace_export import open_tracing
 from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
@@ -101,6 +103,7 @@ async def build_gateway(
     """Build everything that serves requests; `run_background_work` starts the background work."""
     clock = clock or Clock()
     async with AsyncExitStack() as stack:
+        tracing = await stack.enter_async_context(open_tracing(environ))
         store, vault = await stack.enter_async_context(open_store_and_vault(settings))
         http_client = HttpClient(ca_file=Path(settings.ca_file) if settings.ca_file else None)
         stack.push_async_callback(http_client.close)
@@ -138,13 +141,20 @@ async def build_gateway(
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
-            deliveries=Deliveries(store, http_client, vault, clock, settings),
+            deliveries=Deliveries(store, http_client, vault, clock, settings, tracing),
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
             recordings=Recordings(store, storage, clock),
             worker_pool=pool,
             write_probe=WriteProbe(store, clock),
+            metrics=Metrics(_listed_models(catalog)),
+            tracing=tracing,
         )
+
+
+def _listed_models(catalog: Catalog) -> set[tuple[str, str]]:
+    """Slug and upstream name of each model in a table; callers may name others where a provider takes any."""
+    return {(slug, model.upstream) for slug, provider in catalog.active.items() for model in provider.models}
 
 
 def _protections_log() -> Callable[[Sequence[str]], None]:

@@ -21,6 +21,7 @@ from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.probe import WriteProbe
+from penstock.tracing import Tracing
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
@@ -58,6 +59,7 @@ class Gateway:
     worker_pool: WorkerPool
     server_models: ServerModels
     write_probe: WriteProbe
+    tracing: Tracing | None = None  # None: off
     metrics: Metrics = field(default_factory=Metrics)
     started_ms: int = 0  # when this process began
     draining: bool = False

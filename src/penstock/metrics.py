@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -17,13 +18,44 @@ from penstock.values import ZERO, Nanos, dollars
 # From a response out of memory to a video that the caller waited for.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 NO_PROVIDER = "none"  # the label when no provider completed the generation
+SUCCESS = "success"  # the outcome of an attempt that did not fail
+OTHER_MODELS = "other"  # the label of models that only callers name
+_UNLISTED_MODELS_MAX = 200
+_DIRECTIONS = ("input", "cached", "output")
+
+Labels = tuple[str, ...]
+
+# What is counted and measured: its meaning and the names of its labels.
+_COUNTERS: Mapping[str, tuple[str, Labels]] = {
+    "penstock_requests": ("HTTP calls by status of the response.", ("method", "path", "status")),
+    "penstock_generations": ("Generations and chat calls by how they ended.", ("provider", "task", "status")),
+    "penstock_attempts": (
+        "Attempts by outcome: success, or the kind of the failure.",
+        ("provider", "task", "outcome"),
+    ),
+    "penstock_tokens": (
+        "Tokens that providers counted; cached ones are among the input.",
+        ("provider", "model", "direction"),
+    ),
+}
+_COST = "penstock_cost_usd"  # counted in nano-dollars
+_HISTOGRAMS: Mapping[str, tuple[str, Labels]] = {
+    "penstock_request_seconds": ("From the head of a call to the end of its response.", ("method", "path")),
+    "penstock_attempt_seconds": (
+        "From the start of an attempt to its end, with polls and downloads.",
+        ("provider", "model", "task"),
+    ),
+    "penstock_first_byte_seconds": (
+        "From the start of an attempt to the first event of a chat stream.",
+        ("provider", "model"),
+    ),
+}
 
 
 @dataclass(slots=True)
-class ResponseCounts:
-    """Responses of one method and path: how many of each status, and how long they took."""
+class Durations:
+    """How often something took how long."""
 
-    statuses: dict[int, int] = field(default_factory=dict)
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_SECONDS) + 1))
     seconds: float = 0.0
 
@@ -42,25 +74,30 @@ class CurrentValues:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """All figures of one process, or the sum of several."""
+    """All figures of one process, or the sum of several. What is counted has a name, and is counted by its labels."""
 
-    responses: dict[tuple[str, str], ResponseCounts]
-    generations: dict[tuple[str, str, str], list[int]]
+    counts: dict[str, dict[Labels, int]]
+    durations: dict[str, dict[Labels, Durations]]
     current: CurrentValues
 
 
 class Metrics:
-    """Counters of this process. Labels are routes and provider slugs, never values chosen by callers.
+    """Counters of this process. Labels are routes, slugs and models, and callers cannot make up many of them: where a
+    provider takes any model name, one that is in no table gets a label only after the provider served it, and only the
+    first 200 do.
 
     Counting happens with every call, so counters are integers in dictionaries. The types of prometheus_client are used
     only by `render`.
     """
 
-    __slots__ = ("_exchange", "_generations", "_responses")
+    __slots__ = ("_counts", "_durations", "_exchange", "_listed", "_unlisted")
 
-    def __init__(self) -> None:
-        self._responses: dict[tuple[str, str], ResponseCounts] = {}
-        self._generations: dict[tuple[str, str, str], list[int]] = {}  # their number and cost in nano-dollars
+    def __init__(self, listed_models: AbstractSet[tuple[str, str]] = frozenset()) -> None:
+        """`listed_models`: slug and upstream name of those that are in a table."""
+        self._counts: dict[str, dict[Labels, int]] = {name: {} for name in (*_COUNTERS, _COST)}
+        self._durations: dict[str, dict[Labels, Durations]] = {name: {} for name in _HISTOGRAMS}
+        self._listed = listed_models
+        self._unlisted: set[tuple[str, str]] = set()
         self._exchange: FigureExchange | None = None
 
     def share(self, exchange: "FigureExchange") -> None:
@@ -69,24 +106,42 @@ class Metrics:
 
     def count_response(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count an HTTP call after the last byte of its response was sent."""
-        found = self._responses.get((method, path))
-        if found is None:
-            found = self._responses[method, path] = ResponseCounts()
-        found.statuses[status] = found.statuses.get(status, 0) + 1
-        found.buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
-        found.seconds += seconds
+        _add(self._counts["penstock_requests"], (method, path, str(status)), 1)
+        _add_seconds(self._durations["penstock_request_seconds"], (method, path), seconds)
 
     def count_generation(self, provider: str, task: str, status: str, cost: Nanos = ZERO) -> None:
         """Count a generation or chat call after it was charged or released."""
-        found = self._generations.get((provider, task, status))
-        if found is None:
-            found = self._generations[provider, task, status] = [0, 0]
-        found[0] += 1
-        found[1] += cost
+        _add(self._counts["penstock_generations"], (provider, task, status), 1)
+        if cost:
+            _add(self._counts[_COST], (provider, task, status), cost)
+
+    def count_attempt(self, provider: str, model: str, task: str, outcome: str, seconds: float) -> None:
+        """Count an attempt after it ended: with SUCCESS, or with the kind of its failure."""
+        if outcome == SUCCESS and (provider, model) not in self._listed and len(self._unlisted) < _UNLISTED_MODELS_MAX:
+            self._unlisted.add((provider, model))
+        _add(self._counts["penstock_attempts"], (provider, task, outcome), 1)
+        labels = (provider, self._model_label(provider, model), task)
+        _add_seconds(self._durations["penstock_attempt_seconds"], labels, seconds)
+
+    def count_first_byte(self, provider: str, model: str, seconds: float) -> None:
+        """Count the time until the first event of a chat stream came."""
+        labels = (provider, self._model_label(provider, model))
+        _add_seconds(self._durations["penstock_first_byte_seconds"], labels, seconds)
+
+    def count_tokens(self, provider: str, model: str, tokens: Mapping[str, int]) -> None:
+        """Count tokens by direction: `input`, of which `cached`, and `output`."""
+        label = self._model_label(provider, model)
+        for direction in _DIRECTIONS:
+            if count := tokens.get(direction):
+                _add(self._counts["penstock_tokens"], (provider, label, direction), count)
+
+    def _model_label(self, provider: str, model: str) -> str:
+        name = (provider, model)
+        return model if name in self._listed or name in self._unlisted else OTHER_MODELS
 
     def publish(self, current: CurrentValues) -> Figures:
         """Let the other processes see the figures of this one, if there are others; return its own."""
-        own = Figures(self._responses, self._generations, current)
+        own = Figures(self._counts, self._durations, current)
         return self._exchange.publish(own) if self._exchange else own
 
     def render(self, current: CurrentValues) -> bytes:
@@ -97,6 +152,18 @@ class Metrics:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Collector([*_counted(figures), *_gauges(figures.current)]))
         return generate_latest(registry)
+
+
+def _add(counts: dict[Labels, int], labels: Labels, count: int) -> None:
+    counts[labels] = counts.get(labels, 0) + count
+
+
+def _add_seconds(durations: dict[Labels, Durations], labels: Labels, seconds: float) -> None:
+    found = durations.get(labels)
+    if found is None:
+        found = durations[labels] = Durations()
+    found.buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
+    found.seconds += seconds
 
 
 # ------------------------------------------------------------------------------------------------- several processes
@@ -157,13 +224,18 @@ def _without_gauges(figures: Figures) -> Figures:
 
 def add_up(several: Sequence[Figures]) -> Figures:
     """The sum of the figures of several processes. Messages are in the database, so those of the first are used."""
-    responses: dict[tuple[str, str], ResponseCounts] = {}
-    generations: dict[tuple[str, str, str], list[int]] = {}
+    counts: dict[str, dict[Labels, int]] = {}
+    durations: dict[str, dict[Labels, Durations]] = {}
     for figures in several:
-        for route, counted in figures.responses.items():
-            _add_responses(responses.setdefault(route, ResponseCounts()), counted)
-        for kind, numbers in figures.generations.items():
-            generations[kind] = _sums(generations.get(kind, [0, 0]), numbers)
+        for name, counted in figures.counts.items():
+            total = counts.setdefault(name, {})
+            for labels, count in counted.items():
+                _add(total, labels, count)
+        for name, measured in figures.durations.items():
+            sums = durations.setdefault(name, {})
+            for labels, more in measured.items():
+                found = sums.get(labels, Durations())
+                sums[labels] = Durations(_sums(found.buckets, more.buckets), found.seconds + more.seconds)
     values = [figures.current for figures in several]
     current = CurrentValues(
         jobs_running=sum(value.jobs_running for value in values),
@@ -174,14 +246,7 @@ def add_up(several: Sequence[Figures]) -> Figures:
         write_seconds=sum(value.write_seconds for value in values),
         health=[row for value in values for row in value.health],
     )
-    return Figures(responses, generations, current)
-
-
-def _add_responses(total: ResponseCounts, more: ResponseCounts) -> None:
-    for status, count in more.statuses.items():
-        total.statuses[status] = total.statuses.get(status, 0) + count
-    total.buckets = _sums(total.buckets, more.buckets)
-    total.seconds += more.seconds
+    return Figures(counts, durations, current)
 
 
 def _sums(first: Sequence[int], second: Sequence[int]) -> list[int]:
@@ -192,28 +257,20 @@ def _sums(first: Sequence[int], second: Sequence[int]) -> list[int]:
 
 
 def _counted(figures: Figures) -> Iterator[Metric]:
-    requests = CounterMetricFamily(
-        "penstock_requests", "HTTP calls by status of the response.", labels=("method", "path", "status")
-    )
-    durations = HistogramMetricFamily(
-        "penstock_request_seconds", "From the head of a call to the end of its response.", labels=("method", "path")
-    )
-    for (method, path), found in sorted(figures.responses.items()):
-        for status, count in sorted(found.statuses.items()):
-            requests.add_metric((method, path, str(status)), count)
-        durations.add_metric((method, path), _buckets(found.buckets), found.seconds)
-    generations = CounterMetricFamily(
-        "penstock_generations", "Generations and chat calls by how they ended.", labels=_GENERATION_LABELS
-    )
-    cost = CounterMetricFamily("penstock_cost_usd", "Dollars charged to callers.", labels=_GENERATION_LABELS)
-    for name, (count, amount) in sorted(figures.generations.items()):
-        generations.add_metric(name, count)
-        if amount:
-            cost.add_metric(name, float(dollars(Nanos(amount))))
-    yield from (requests, durations, generations, cost)
-
-
-_GENERATION_LABELS = ("provider", "task", "status")
+    for name, (about, labels) in _COUNTERS.items():
+        counter = CounterMetricFamily(name, about, labels=labels)
+        for values, count in sorted(figures.counts[name].items()):
+            counter.add_metric(values, count)
+        yield counter
+    cost = CounterMetricFamily(_COST, "Dollars charged to callers.", labels=("provider", "task", "status"))
+    for values, amount in sorted(figures.counts[_COST].items()):
+        cost.add_metric(values, float(dollars(Nanos(amount))))
+    yield cost
+    for name, (about, labels) in _HISTOGRAMS.items():
+        histogram = HistogramMetricFamily(name, about, labels=labels)
+        for values, found in sorted(figures.durations[name].items()):
+            histogram.add_metric(values, _buckets(found.buckets), found.seconds)
+        yield histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -63,6 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     base_url: str = ""
     line: CallerLine = msgspec.field(default_factory=CallerLine)
+    trace_id: str | None = None  # of the gateway's own tracing; None while that is off
 
     @property
     def dry_run(self) -> bool:

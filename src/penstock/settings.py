@@ -231,6 +231,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     access_log: Annotated[bool, Meta(description="Log a line for each call, except health checks that succeed.")] = True
     metrics: Annotated[bool, Meta(description="Serve /metrics to keys with the operator scope.")] = True
 
+    traced_providers: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Slugs of providers that are sent `traceparent` while tracing is on, such as servers of one's "
+            "own. Others are told nothing about traces."
+        ),
+    ] = ()
+
     # Checked by upstream/configured.py, which knows the providers.
     providers: Annotated[
         dict[str, Any], Meta(description="OpenAI-compatible servers and changes to known providers.")

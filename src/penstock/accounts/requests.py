@@ -140,8 +140,12 @@ class Filters:
 
 
 def trace_id(call: Call) -> str | None:
-    """Return the trace id of the `traceparent` header; None if there is none or it is malformed."""
-    match = _TRACEPARENT.fullmatch(call.headers.get("traceparent", ""))
+    """Return the id of the trace that the call belongs to: where tracing is on, that of its span, otherwise that of the
+    `traceparent` header; None if there is none or it is malformed.
+    """
+    if call.trace_id is not None or "traceparent" not in call.headers:
+        return call.trace_id
+    match = _TRACEPARENT.fullmatch(call.headers["traceparent"])
     return match[1] if match else None
 
 
@@ -225,7 +229,7 @@ def _call_columns(call: Call) -> Row:
         "key_id": call.caller.key_id,
         "created_at_ms": call.at_ms,
         "endpoint": call.endpoint,
-        "trace_id": trace_id(call) if "traceparent" in call.headers else None,
+        "trace_id": trace_id(call),
         "request_bytes": call.size_bytes,
     }
 

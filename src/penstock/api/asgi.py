@@ -36,6 +36,7 @@ from penstock.errors import AuthenticationFailed, InternalError, InvalidRequest,
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
+from penstock.tracing import Span, current_trace_id
 from penstock.values import NANOS_PER_USD, new_id
 
 Scope = MutableMapping[str, Any]
@@ -54,7 +55,7 @@ class CallState:
 
     __slots__ = (
         "at_ms", "call", "caller", "code", "headers", "headers_out", "id", "overhead_ms", "query", "reached", "report",
-        "route", "unread", "values",
+        "route", "status", "trace_id", "unread", "values",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, route: Route, values: Mapping[str, str], headers: dict[str, str]) -> None:
@@ -70,6 +71,8 @@ class CallState:
         self.caller: Caller | None = None
         self.call: Call | None = None
         self.reached = False  # the endpoint was called
+        self.status = 0  # of the response
+        self.trace_id: str | None = None  # while tracing is on
         self.code: str | None = None  # of the error that is the response
         self.overhead_ms: float | None = None  # until the head of the response was sent; only of generations
 
@@ -111,10 +114,20 @@ class AsgiApp:
         # Only the route decides who may call it; headers and other spellings of the path have no influence.
         route, values = self._router.find(scope["method"], scope["raw_path"])
         state = CallState(self._gateway, route, values, decode_headers(scope["headers"]))
+        if self._gateway.tracing is None or route.access == "open":
+            await self._serve(state, scope, receive, send)
+            return
+        with self._gateway.tracing.start_call(f"{route.method} {route.path}", state.headers) as span:
+            state.trace_id = current_trace_id()
+            await self._serve(state, scope, receive, send)
+            _describe_call(span, state)
+
+    async def _serve(self, state: CallState, scope: Scope, receive: Receive, send: responses.Send) -> None:
+        route = state.route
         try:
-            response, body = await self._answer(state, scope, receive)
+            response, body = await self._make_response(state, scope, receive)
         except (Disconnected, CallerGone):
-            self._log_call(state, DISCONNECTED)
+            self._end_call(state, DISCONNECTED)
             return
         if route.generation:
             state.overhead_ms = state.report.overhead_ms
@@ -134,9 +147,9 @@ class AsgiApp:
         finally:
             seconds = self._gateway.clock.monotonic() - state.started
             self._gateway.metrics.count_response(route.method, route.path, response.status, seconds)
-            self._log_call(state, response.status)
+            self._end_call(state, response.status)
 
-    async def _answer(self, state: CallState, scope: Scope, receive: Receive) -> tuple[Response, bytes]:
+    async def _make_response(self, state: CallState, scope: Scope, receive: Receive) -> tuple[Response, bytes]:
         """The response to a call, and its body. Raises Disconnected or CallerGone if nobody waits for it."""
         try:
             response = await self._respond(state, scope, receive)
@@ -153,8 +166,9 @@ class AsgiApp:
             body = responses.encode_body(response)
         return self._with_headers(state, response), body
 
-    def _log_call(self, state: CallState, status: int) -> None:
+    def _end_call(self, state: CallState, status: int) -> None:
         """Write the access line, unless it is a health check that succeeded: there are very many of those."""
+        state.status = status
         if self._access_log is None or (state.route.path in HEALTH_PATHS and status < 400):
             return
         caller = state.caller
@@ -172,6 +186,7 @@ class AsgiApp:
             model=_model(state.call) if state.call and state.route.generation else None,
             provider=report.provider,
             cost_usd=None if report.cost is None else report.cost / NANOS_PER_USD,
+            trace_id=state.trace_id,
         )
         self._access_log.write(line)
 
@@ -243,6 +258,7 @@ class AsgiApp:
             size_bytes=body.size_bytes,
             base_url=self._public_url or _base_url(scheme, state.headers["host"]) or self._gateway.settings.base_url,
             line=line or CallerLine(),
+            trace_id=state.trace_id,
         )
 
     # --------------------------------------------------------------------------------------------------------- errors
@@ -284,6 +300,29 @@ class AsgiApp:
             trail=problems.trail(failure),
         )
         return problems.problem_response(InternalError(), generation=state.route.generation, reached=state.reached)
+
+
+def _describe_call(span: Span, state: CallState) -> None:
+    """Set the attributes of a call's span; of its error only the code."""
+    if not span.is_recorded:
+        return
+    report = state.report
+    span.set("http.request.method", state.route.method)
+    span.set("http.route", state.route.path)
+    span.set("http.response.status_code", state.status)
+    span.set("penstock.request.id", state.id)
+    if state.caller is not None:
+        span.set("penstock.org.id", state.caller.org_id)
+        span.set("penstock.key.id", state.caller.key_id)
+    if state.route.generation:
+        span.set("gen_ai.request.model", _model(state.call) if state.call else None)
+        span.set("penstock.provider", report.provider)
+        span.set("penstock.cost_usd", None if report.cost is None else report.cost / NANOS_PER_USD)
+        span.set("penstock.overhead_ms", state.overhead_ms)
+    if state.status >= 500:
+        span.fail(state.code or str(state.status))
+    else:
+        span.set("penstock.error.code", state.code)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from penstock.chat.form import ChatForm, ResponseForm, SentBytes
 from penstock.chat.images import inline_images
 from penstock.chat.mock import with_replay_header
 from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_completion
-from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost
+from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
 from penstock.chat.request import ChatRequest, provider_body, read_chat_request
 from penstock.chat.reserved import ReservedCall
 from penstock.chat.routing import estimate, route_chat
@@ -23,9 +23,11 @@ from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
 from penstock.net.errors import MaybeSent, NotSent
 from penstock.net.response import ByteStream
 from penstock.schema import Call, Request, Response
+from penstock.tracing import span
 from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure, error_for
+from penstock.upstream.watch import AttemptWatch
 from penstock.values import Nanos
 
 _IDLE_SECONDS = 60.0
@@ -42,10 +44,11 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
     """Return the response of the first provider that answers, or a stream of it, in this form; raise the problem if
     none does.
     """
-    chat = read_chat_request(call, gateway.settings)
-    if call.caller.models is not None:
-        check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
-    routed = await route_chat(gateway, call, chat)
+    with span("validate"):
+        chat = read_chat_request(call, gateway.settings)
+        if call.caller.models is not None:
+            check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
+        routed = await route_chat(gateway, call, chat)
     if call.dry_run:
         return estimate(gateway, routed)
     chat = routed.chat
@@ -57,7 +60,8 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
         chat = await inline_images(chat, route, gateway.transfer)
     amount = Nanos(max([max_cost(candidate.model, chat, output_tokens) for candidate in route.candidates]))
     modality = "vision" if chat.images else None
-    reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
+    with span("accept"):
+        reservation = await gateway.chat_reservations.reserve(call, request, amount, modality)
     reserved = ReservedCall(gateway, chat, reservation, form)
     try:
         return with_replay_header(await _forward(reserved, route), routed.replay)
@@ -97,13 +101,14 @@ async def _forward_to(reserved: ReservedCall, candidate: Candidate) -> Response:
     A call that is not streamed goes on without its caller: the provider makes the whole response before it begins to
     send, so it could not be stopped and bills all of it.
     """
+    gateway = reserved.gateway
     forward = _forward_stream if reserved.chat.stream else _forward_whole
     line = reserved.reservation.call.line if reserved.chat.stream else CallerLine()
     usage = None
     try:
-        with reserved.gateway.interrupts.allowed(line):
+        with gateway.interrupts.allowed(line), AttemptWatch(gateway.metrics, gateway.clock, candidate, "chat") as watch:
             usage = estimated_usage(reserved.chat)  # of the prompt: what the provider will have written is not known
-            return await forward(reserved, candidate)
+            return await forward(reserved, candidate, watch)
     except CallerGone:
         reserved.settle("cancelled", candidate=candidate, usage=usage, problem=_caller_disconnected())
         raise
@@ -139,7 +144,7 @@ def _finish_reasons(candidate: Candidate) -> Mapping[bytes, bytes]:
 # ------------------------------------------------------------------------------------------------------ whole responses
 
 
-async def _forward_whole(reserved: ReservedCall, candidate: Candidate) -> Response:
+async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
     """Send the call and return the provider's body unchanged, unless it has not the documented shape."""
     gateway = reserved.gateway
     chat = reserved.chat
@@ -168,6 +173,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate) -> Respon
         if not _decode_completion(body).is_documented:
             body = repaired_completion(body, chat.model, usage, gateway.clock.now_ms() // 1000)
     body = reserved.form.whole(body, usage, actual_cost(candidate.model, usage))
+    watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
     return Response(body=body)
 
@@ -175,7 +181,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate) -> Respon
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-async def _forward_stream(reserved: ReservedCall, candidate: Candidate) -> Response:
+async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: AttemptWatch) -> Response:
     """Send the call and return a response that streams.
 
     This waits for the first event, because until then the call can still go to another provider.
@@ -211,7 +217,9 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate) -> Respo
     except BaseException:
         await source.aclose()
         raise
-    events = _relay_events(reserved, candidate, _Stream(source, relay, times), first)
+    watch.note_first_byte()
+    watch.keep_open()
+    events = _relay_events(reserved, candidate, _Stream(source, relay, times, watch), first)
     return Response(chunks=events, headers=_STREAM_HEADERS, media_type="text/event-stream")
 
 
@@ -222,6 +230,7 @@ class _Stream:
     source: ByteStream
     relay: Relay
     times: WaitingTimes
+    watch: AttemptWatch
 
 
 async def _relay_events(
@@ -260,6 +269,8 @@ async def _relay_events(
             yield form.fail(problem)
     finally:
         _settle_stream(reserved, candidate, relay, problem, sent)
+        stream.watch.note_tokens(token_counts(_stream_usage(reserved.chat, relay)))
+        stream.watch.end()
         await stream.source.aclose()
 
 
@@ -278,6 +289,7 @@ def _stream_problem(reserved: ReservedCall, candidate: Candidate, stream: _Strea
             problem = UpstreamError(f"{provider.name} {_describe(reserved.gateway, candidate, error)}.")
         case _:
             problem = UpstreamError(f"{provider.name} closed the connection before the end of its stream.")
+    stream.watch.fail("broken")
     reserved.gateway.health.record_failure(provider.slug, candidate.model.upstream, "broken")
     reserved.add_failure(candidate, AttemptFailed(provider.slug, "broken", problem.message))
     return problem

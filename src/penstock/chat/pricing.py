@@ -113,6 +113,11 @@ def cost_lines(model: Model, usage: Usage) -> tuple[CostLine, ...]:
     return _token_rate(price).lines(usage.input, usage.output, usage.cached) if price else ()
 
 
+def token_counts(usage: Usage) -> dict[str, int]:
+    """The tokens by direction, as metrics and traces count them."""
+    return {"input": usage.input, "cached": usage.cached, "output": usage.output}
+
+
 def estimated_usage(chat: ChatRequest, *, output_tokens: int = 0, output_bytes: int = 0) -> Usage:
     """Return the usage of a call for which the provider reports none, from the sizes of its input and output."""
     return Usage(

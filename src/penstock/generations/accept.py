@@ -26,6 +26,7 @@ from penstock.generations.validate import canonical_digest
 from penstock.jobs.running import Lease
 from penstock.schema import Call, Input
 from penstock.store.base import ConstraintViolated, Transaction
+from penstock.tracing import span, stored_context
 from penstock.values import Nanos
 
 _FIRST_TOKEN = 1
@@ -72,6 +73,7 @@ async def _accept(
     job_ms = int(gateway.settings.job_deadline_seconds * 1000)
     runs_here = gateway.jobs.runs_here(request.task)
 
+    trace_context = stored_context()  # of the call itself: spans of its job belong directly under it
     digest = None
     if validated.idempotency_key:
         digest = await run_aside(call.size_bytes, canonical_digest, validated)
@@ -101,6 +103,7 @@ async def _accept(
             body_digest=digest,
             lease_token=_FIRST_TOKEN if runs_here else 0,
             lease_until_ms=gateway.jobs.lease_until_ms if runs_here else 0,
+            trace_context=trace_context,
         )
         until_ms = now + job_ms + _INPUTS_OUTLIVE_MS
         await gateway.media.add_inputs(tx, caller.org_id, call.id, stored_inputs, until_ms)
@@ -112,7 +115,7 @@ async def _accept(
         assert row is not None, "it was inserted in this transaction"
         return row
 
-    with gateway.chat_reservations.holding(caller.org_id, hold), nothing_sent():
+    with gateway.chat_reservations.holding(caller.org_id, hold), nothing_sent(), span("accept"):
         try:
             row = await gateway.store.write(write, org_id=caller.org_id)
         except ConstraintViolated:  # another process has just used the same idempotency key

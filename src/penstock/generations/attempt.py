@@ -33,8 +33,10 @@ from penstock.media.transfer import DownloadFailed, OutputNotStored, UnusableFil
 from penstock.providers.spec import Result
 from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
+from penstock.tracing import span
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
 from penstock.upstream.outcome import Failure
+from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, InputImage, Nanos, nanos, new_id
 
 _LOST_JOB_SECONDS = 120.0
@@ -57,7 +59,13 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
     past = job.failures.get(key)
     if past is not None and (past.round == job.round or not past.failure.may_pass):
         return past.failure
-    outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
+    with AttemptWatch(gateway.metrics, gateway.clock, part.candidate, job.request.task) as watch:
+        watch.span.set("penstock.request.id", job.id)
+        outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
+        if isinstance(outcome, Failure):
+            watch.fail(outcome.kind)
+        elif outcome.result.usage:
+            watch.note_tokens(outcome.result.usage)
     if isinstance(outcome, Failure):
         job.failures[key] = PastFailure(job.round, outcome)
         job.attempts.pop(key, None)
@@ -200,9 +208,10 @@ class _Attempt:
 
     async def _submit(self, inputs: Mapping[str, Sequence[InputImage]]) -> Result:
         callback_url = self.gateway.callbacks.url(self.candidate, self.id)
-        result = await self.gateway.upstream.submit(
-            self.candidate, self.job.request, self.part.count, inputs, callback_url, for_org=self.job.org_id
-        )
+        with span("submit"):
+            result = await self.gateway.upstream.submit(
+                self.candidate, self.job.request, self.part.count, inputs, callback_url, for_org=self.job.org_id
+            )
         failpoint("submit.response_read")
         if not result.done:
             self.is_accepted = True

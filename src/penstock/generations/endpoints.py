@@ -11,20 +11,25 @@ from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
 from penstock.schema import Call, Response
+from penstock.tracing import span
 
 # -------------------------------------------------------------------------------------------------------------- images
 
 
 async def make_images(gateway: Gateway, call: Call) -> Response:
     """Make images while the caller waits."""
-    validated = await run_aside(call.size_bytes, validate.image, call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call.caller, validated, ("image",)))
+    with span("validate"):
+        validated = await run_aside(call.size_bytes, validate.image, call, gateway.settings)
+        planned = await make_plan(gateway, call.caller, validated, ("image",))
+    return await _images(gateway, call, planned)
 
 
 async def edit_images(gateway: Gateway, call: Call) -> Response:
     """Edit or upscale images while the caller waits. The model decides which: an edit needs a prompt."""
-    validated = await run_aside(call.size_bytes, validate.edit, call, gateway.settings)
-    return await _images(gateway, call, await make_plan(gateway, call.caller, validated, ("edit", "upscale")))
+    with span("validate"):
+        validated = await run_aside(call.size_bytes, validate.edit, call, gateway.settings)
+        planned = await make_plan(gateway, call.caller, validated, ("edit", "upscale"))
+    return await _images(gateway, call, planned)
 
 
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
@@ -60,8 +65,9 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     key = None if call.dry_run else validate.idempotency_key(call)
     if key and (earlier := await get_generation_by_key(gateway.store, org_id, key)):
         return await _repeated(gateway, call, earlier)
-    validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
-    planned = await make_plan(gateway, call.caller, validated, ("video",))
+    with span("validate"):
+        validated = await run_aside(call.size_bytes, validate.video, call, gateway.settings)
+        planned = await make_plan(gateway, call.caller, validated, ("video",))
     if call.dry_run:
         return estimate(planned)
     accepted = await accept(gateway, call, planned)

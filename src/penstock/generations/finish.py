@@ -23,6 +23,7 @@ from penstock.recordings import recordings
 from penstock.schema import GenerationResult, Output, StoredOutput
 from penstock.store.base import Transaction
 from penstock.store.waiting import retry_while_unavailable
+from penstock.tracing import span
 from penstock.values import ZERO, Nanos, nanos
 from penstock.webhooks import events
 
@@ -92,9 +93,10 @@ async def complete(
         await transfers.end_holds(tx, [hold_end], now)
         failpoint("settle.in_tx")
 
-    await retry_while_unavailable(
-        gateway.clock, lambda: gateway.store.write(write, org_id=job.org_id), request_id=job.id
-    )
+    with span("commit"):
+        await retry_while_unavailable(
+            gateway.clock, lambda: gateway.store.write(write, org_id=job.org_id), request_id=job.id
+        )
     failpoint("settle.after_commit")
     made_by = result.provider if attempts else result.origin
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
@@ -164,7 +166,8 @@ async def fail(
             raise LeaseLost(row.id)
         failpoint("settle.in_tx")
 
-    await gateway.store.write(write, org_id=row.org_id)
+    with span("commit"):
+        await gateway.store.write(write, org_id=row.org_id)
     failpoint("settle.after_commit")
     report_failure(gateway, row, problem)
 
@@ -238,7 +241,14 @@ async def _queue_message(
     event = event_name(row, status)
     body = events.event_body(event, row.id, row.model, outputs=outputs, error=error)
     await events.add_message(
-        tx, org_id=row.org_id, request_id=row.id, url=row.webhook_url, event=event, body=body, at_ms=at_ms
+        tx,
+        org_id=row.org_id,
+        request_id=row.id,
+        url=row.webhook_url,
+        event=event,
+        body=body,
+        at_ms=at_ms,
+        trace_context=row.trace_context,
     )
 
 

@@ -105,6 +105,7 @@ class GenerationRow(ShownRow, frozen=True, kw_only=True):
     lease_until_ms: int
     crashes: int
     payload_expires_at_ms: int | None
+    trace_context: str | None = None  # the call's place in a trace
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 
@@ -54,8 +55,13 @@ async def run_generation(gateway: Gateway, running: RunningJob) -> None:
 
 async def _run(gateway: Gateway, running: RunningJob) -> None:
     job = await load_job(gateway, running)
+    with gateway.tracing.continued(job.row.trace_context) if gateway.tracing else nullcontext():
+        await _run_loaded(gateway, job)
+
+
+async def _run_loaded(gateway: Gateway, job: Job) -> None:
     try:
-        if running.lease.is_hopeless:
+        if job.running.lease.is_hopeless:
             raise InternalError("The gateway failed repeatedly while working on this request.")
         await _make_and_complete(gateway, job)
     except StorageUnavailable:

@@ -30,6 +30,7 @@ from penstock.net.response import Writer
 from penstock.providers.spec import File, HttpRequest
 from penstock.schema import Input, Output, Request, StoredOutput
 from penstock.settings import Settings
+from penstock.tracing import span
 from penstock.upstream.client import DownloadSource
 from penstock.values import InputImage, new_id
 
@@ -216,7 +217,8 @@ class Transfer:
 
     async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
         try:
-            await self._storage.replace(storage_key(media_id), data, content_type)
+            with span("store"):
+                await self._storage.replace(storage_key(media_id), data, content_type)
         except StorageUnavailable as error:
             log.warning("output not stored", media_id=media_id, reason=str(error.__cause__ or error)[:200])
             raise OutputNotStored from error
@@ -228,13 +230,14 @@ class Transfer:
         if found := convert.unconverted(data, output_format, compression):
             return data, found.content_type, found.width, found.height
         try:
-            image = await self._pool.run(
-                "image.convert",
-                for_org=for_org,
-                data=data,
-                output_format=output_format,
-                output_compression=compression,
-            )
+            with span("convert"):
+                image = await self._pool.run(
+                    "image.convert",
+                    for_org=for_org,
+                    data=data,
+                    output_format=output_format,
+                    output_compression=compression,
+                )
         except WorkFailed as error:
             found = sniff(data)
             if error.kind == "refused" or found is None or not found.width:
@@ -260,7 +263,7 @@ class Transfer:
         if data is not None:
             return data, None
         assert source is not None, "a file has bytes or a URL"
-        with provider_wait():
+        with provider_wait(), span("fetch", "client"):
             return await self._download_image(source), None
 
     async def _download_image(self, source: DownloadSource) -> bytes:
@@ -293,7 +296,7 @@ class Transfer:
         handle, name = mkstemp(dir=self._scratch)
         path = Path(name)
         try:
-            with os.fdopen(handle, "wb") as writer, provider_wait():
+            with os.fdopen(handle, "wb") as writer, provider_wait(), span("fetch", "client"):
                 await self._download_video(media_id, source, writer)
             failpoint("fetch.mid")
             size_bytes, sha256, head = await asyncio.to_thread(inspect_file, path)

@@ -28,6 +28,7 @@ from penstock.providers.spec import (
 )
 from penstock.schema import Request
 from penstock.settings import Settings
+from penstock.tracing import span, trace_headers
 from penstock.upstream import local, replies, translate
 from penstock.upstream.replies import MALFORMED, validated
 from penstock.values import InputImage
@@ -168,9 +169,11 @@ class Upstream:
         """Ask for the state of a job. Raises AttemptFailed if the call failed; that says nothing about the job."""
         op = target.model.op
         assert op.poll, "only jobs are polled"
-        result = await self._poll_once(target, op.poll, ref)
+        with span("poll"):
+            result = await self._poll_once(target, op.poll, ref)
         if result.status == "completed" and not result.files and op.fetch:
-            result = await self._fetch_result(target, op.fetch, {**ref, **result.ref})
+            with span("fetch"):
+                result = await self._fetch_result(target, op.fetch, {**ref, **result.ref})
         if result.status == "completed" and not result.files:
             return Result(
                 status="failed",
@@ -240,7 +243,7 @@ class Upstream:
 
         Raises as `send_chat` does. Reading the stream raises MaybeSent.
         """
-        outgoing = translate.http_request(target.provider, target.model, fields, target.key)
+        outgoing = self._traced(target, translate.http_request(target.provider, target.model, fields, target.key))
         if server := self._local_servers.get(target.provider.slug):
             return local.stream(server, outgoing, for_org)
         try:
@@ -280,9 +283,15 @@ class Upstream:
         with provider_wait():
             if server := self._local_servers.get(target.provider.slug):
                 return await local.send(server, outgoing, for_org)
-            reply = await self._http.send(outgoing, timeout_seconds=seconds)
+            reply = await self._http.send(self._traced(target, outgoing), timeout_seconds=seconds)
         await self._turns.wait_turn(len(reply.body))  # reading it will hold up the event loop
         return reply
+
+    def _traced(self, target: Target, outgoing: HttpRequest) -> HttpRequest:
+        """The request with `traceparent`, if the settings say that this provider may see the ids of traces."""
+        if target.provider.slug not in self._settings.traced_providers:
+            return outgoing
+        return msgspec.structs.replace(outgoing, headers={**outgoing.headers, **trace_headers()})
 
     def _follow_up(self, target: Target, template: str, ref: Mapping[str, str], body: Any = None) -> HttpRequest:
         """Build a request from the job's ref. Raises AttemptFailed if its URL is not on a host of the provider."""

@@ -19,6 +19,7 @@ from penstock.net.guard import check_webhook_url, egress_rules
 from penstock.settings import Settings
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
+from penstock.tracing import Tracing, span, trace_headers
 from penstock.values import new_id
 from penstock.vault import Vault
 from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
@@ -54,6 +55,7 @@ class LeasedMessage:
     deliveries: int  # deliveries whose result was recorded
     unrecorded: int  # deliveries since then, this one included; the processes of the others died
     lease_token: int
+    trace_context: str | None = None
 
     @property
     def host(self) -> str:
@@ -94,10 +96,19 @@ class Deliveries:
     schedule up. After ten crashes in a row the message is exhausted, because it may be the cause.
     """
 
-    def __init__(self, store: Store, client: HttpClient, vault: Vault, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        client: HttpClient,
+        vault: Vault,
+        clock: Clock,
+        settings: Settings,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._store = store
         self._client = client
         self._clock = clock
+        self._tracing = tracing
         self._secrets = WebhookSecrets(store, vault, clock)
         self._egress = egress_rules(settings)
         self._delays = settings.webhook_delays_seconds
@@ -234,7 +245,7 @@ class Deliveries:
         started_at_ms = self._clock.now_ms()
         try:
             with self._occupy_place(message):
-                result = replace(await self._send(message), started_at_ms=started_at_ms)
+                result = replace(await self._send_traced(message), started_at_ms=started_at_ms)
         except asyncio.CancelledError:
             with suppress(StorageUnavailable):
                 await self._record(message, replace(_INTERRUPTED, started_at_ms=started_at_ms))
@@ -255,6 +266,20 @@ class Deliveries:
             message_id=message.id,
         )
         failpoint("hook.between")
+
+    async def _send_traced(self, message: LeasedMessage) -> DeliveryResult:
+        """Send a message in the trace of the call whose generation it tells about."""
+        if self._tracing is None:
+            return await self._send(message)
+        with self._tracing.continued(message.trace_context), span("deliver webhook", "client") as delivery:
+            delivery.set("server.address", message.host)
+            delivery.set("penstock.webhook.id", message.id)
+            delivery.set("penstock.webhook.delivery", message.deliveries + 1)
+            result = await self._send(message)
+            delivery.set("http.response.status_code", result.status)
+            if not result.delivered:
+                delivery.fail(str(result.status or "not_delivered"))
+            return result
 
     async def _send(self, message: LeasedMessage) -> DeliveryResult:
         if message.unrecorded > _UNRECORDED_MAX:
@@ -293,6 +318,7 @@ class Deliveries:
             "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": " ".join(sign(secret, message.id, timestamp, message.body) for secret in secrets),
+            **trace_headers(),
         }
 
     async def _record(self, message: LeasedMessage, result: DeliveryResult) -> None:

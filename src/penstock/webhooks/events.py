@@ -139,7 +139,15 @@ def trial_event_body(message_id: str) -> bytes:
 
 
 async def add_message(
-    tx: Transaction, *, org_id: str, request_id: str, url: str, event: str, body: bytes, at_ms: int
+    tx: Transaction,
+    *,
+    org_id: str,
+    request_id: str,
+    url: str,
+    event: str,
+    body: bytes,
+    at_ms: int,
+    trace_context: str | None = None,
 ) -> None:
     """Add a message in the transaction that ends its generation. Call `Deliveries.wake` after the commit.
 
@@ -154,4 +162,5 @@ async def add_message(
         url=url,
         body=body,
         at_ms=at_ms,
+        trace_context=trace_context,
     )

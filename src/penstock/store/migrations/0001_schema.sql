@@ -139,6 +139,7 @@ CREATE TABLE generations (
     lease_until_ms    BIGINT NOT NULL DEFAULT 0,  -- 0: not leased, or the lease was given back
     crashes           BIGINT NOT NULL DEFAULT 0,  -- workers lost in a row without progress between them
     payload_expires_at_ms BIGINT,                 -- when the texts of an ended generation are removed; null afterwards
+    trace_context     TEXT,                       -- the call's place in a trace, as JSON; null without tracing
     FOREIGN KEY (org_id, id) REFERENCES requests (org_id, id)
 );
 CREATE UNIQUE INDEX generations_by_idempotency_key ON generations (org_id, idempotency_key)
@@ -225,6 +226,7 @@ CREATE TABLE messages (
     last_result   TEXT,
     created_at_ms BIGINT NOT NULL,
     ended_at_ms   BIGINT,
+    trace_context TEXT,                       -- as in generations
     FOREIGN KEY (org_id, request_id) REFERENCES requests (org_id, id)
 );
 CREATE INDEX messages_waiting ON messages (next_at_ms) WHERE state = 'waiting';

@@ -3,9 +3,10 @@
 -- name: add_generation
 -- Add an accepted generation. Fails with a unique violation when the idempotency key was used before.
 INSERT INTO generations (id, org_id, task, status, model, request, plan, hold, created_at_ms, deadline_ms,
-    retention_seconds, webhook_url, idempotency_key, body_digest, lease_token, lease_until_ms)
+    retention_seconds, webhook_url, idempotency_key, body_digest, lease_token, lease_until_ms, trace_context)
 VALUES (:id, :org_id, :task, 'queued', :model, :request, :plan, :hold, :created_at_ms, :deadline_ms,
-    :retention_seconds, :webhook_url, :idempotency_key, :body_digest, :lease_token, :lease_until_ms);
+    :retention_seconds, :webhook_url, :idempotency_key, :body_digest, :lease_token, :lease_until_ms,
+    :trace_context);
 
 -- name: get_generation
 -- One generation of an organization.

@@ -22,8 +22,8 @@ UPDATE orgs SET secret = :secret, old_secret = :old_secret WHERE id = :id AND se
 
 -- name: add_message
 -- Add a message that is due at once. A request has one message; a second is ignored.
-INSERT INTO messages (id, org_id, request_id, event, url, body, state, next_at_ms, created_at_ms)
-VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms)
+INSERT INTO messages (id, org_id, request_id, event, url, body, state, next_at_ms, created_at_ms, trace_context)
+VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms, :trace_context)
 ON CONFLICT (request_id) DO NOTHING;
 
 -- name: claim_messages [sqlite]
@@ -39,7 +39,7 @@ WHERE id IN (
     AND org_id NOT IN (SELECT value FROM json_each(:busy_orgs))
     ORDER BY next_at_ms LIMIT :limit
 )
-RETURNING id, org_id, url, body, deliveries, unrecorded, lease_token;
+RETURNING id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
 
 -- name: claim_messages [postgres]
 -- Lease due messages, except those to busy hosts and of busy organizations. A message whose process dies is due again
@@ -55,7 +55,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE messages SET unrecorded = unrecorded + 1, lease_token = lease_token + 1, next_at_ms = :until_ms
 FROM due WHERE messages.id = due.id
-RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token;
+RETURNING messages.id, org_id, url, body, deliveries, unrecorded, lease_token, trace_context;
 
 -- name: make_leased_messages_due
 -- Make leased messages due now, because the process that leased them is gone. Messages to which this happened more than

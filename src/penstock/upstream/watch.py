@@ -1,0 +1,102 @@
+"""Watch an attempt: its span in the trace, and its outcome, times and tokens in the metrics."""
+
+from collections.abc import Mapping
+
+from penstock.clock import Clock
+from penstock.metrics import SUCCESS, Metrics
+from penstock.tracing import Span, span
+from penstock.upstream.catalog import Candidate
+from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+
+_INTERRUPTED = "interrupted"  # the caller left, the process stopped, or the lease was lost: no failure of the provider
+_UNKNOWN = "unknown"
+# The names that OpenTelemetry's conventions have for providers; others are named by their slugs.
+_PROVIDER_NAMES = {
+    "gemini": "gcp.gemini",
+    "gemini-omni": "gcp.gemini",
+    "google": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+_OUTPUT_TYPES = {"chat": "text", "video": "video"}  # other tasks make images
+
+
+class AttemptWatch:
+    """One attempt, from `with` to the end of the block or, after `keep_open`, to `end`."""
+
+    __slots__ = ("_candidate", "_clock", "_metrics", "_outcome", "_started", "_stays_open", "_task", "span")
+
+    def __init__(self, metrics: Metrics, clock: Clock, candidate: Candidate, task: str) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._candidate = candidate
+        self._task = task
+        self._outcome = SUCCESS
+        self._stays_open = False
+        self._started = 0.0
+        operation = "chat" if task == "chat" else "generate_content"
+        self.span: Span = span(f"{operation} {candidate.model.upstream}", "client")
+        if self.span.is_recorded:
+            slug = candidate.provider.slug
+            self.span.set("gen_ai.operation.name", operation)
+            self.span.set("gen_ai.provider.name", _PROVIDER_NAMES.get(slug, slug))
+            self.span.set("gen_ai.request.model", candidate.model.upstream)
+            self.span.set("gen_ai.output.type", _OUTPUT_TYPES.get(task, "image"))
+            self.span.set("penstock.provider", slug)
+
+    def __enter__(self) -> "AttemptWatch":
+        self._started = self._clock.monotonic()
+        self.span.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trail: object) -> None:
+        if error is not None:
+            self.fail(_outcome_of(error))
+        self.span.__exit__(kind, None, trail)
+        if error is not None and self._stays_open:
+            self.span.end()
+        if error is not None or not self._stays_open:
+            self._count()
+
+    def fail(self, outcome: str) -> None:
+        """Note why the attempt failed: the kind of the failure."""
+        self._outcome = outcome
+        self.span.fail(outcome)
+
+    def note_first_byte(self) -> None:
+        """Note that the first event of a stream has come."""
+        seconds = self._clock.monotonic() - self._started
+        self.span.set("gen_ai.response.time_to_first_chunk", seconds)
+        self._metrics.count_first_byte(self._candidate.provider.slug, self._candidate.model.upstream, seconds)
+
+    def note_tokens(self, tokens: Mapping[str, int]) -> None:
+        """Note what the provider counted: `input`, of which `cached`, and `output` tokens."""
+        self._metrics.count_tokens(self._candidate.provider.slug, self._candidate.model.upstream, tokens)
+        if self.span.is_recorded:
+            self.span.set("gen_ai.usage.input_tokens", tokens.get("input"))
+            self.span.set("gen_ai.usage.cache_read.input_tokens", tokens.get("cached"))
+            self.span.set("gen_ai.usage.output_tokens", tokens.get("output"))
+
+    def keep_open(self) -> None:
+        """Go on after the block, until `end`; an exception in the block still ends it."""
+        self._stays_open = True
+        self.span.keep_open()
+
+    def end(self) -> None:
+        """End an attempt that was kept open."""
+        self.span.end()
+        self._count()
+
+    def _count(self) -> None:
+        seconds = self._clock.monotonic() - self._started
+        candidate = self._candidate
+        self._metrics.count_attempt(
+            candidate.provider.slug, candidate.model.upstream, self._task, self._outcome, seconds
+        )
+
+
+def _outcome_of(error: BaseException) -> str:
+    if isinstance(error, AttemptFailed):
+        return error.kind
+    return _UNKNOWN if isinstance(error, OutcomeUnknown) else _INTERRUPTED
