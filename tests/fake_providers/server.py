@@ -171,6 +171,7 @@ class FakeProvider:
 
     def __init__(self, usual: Sequence[Any] | None = None) -> None:
         self.port = 0
+        self.find_problem: Callable[[ReceivedRequest], str | None] = lambda request: None  # why it would be refused
         self.usual = self.usual if usual is None else usual
         self.next_states: deque[Sequence[Any]] = deque()  # for the next jobs
         self.jobs: dict[str, Job] = {}
@@ -220,6 +221,10 @@ class FakeProvider:
     def missing(self) -> FakeResponse:
         return FakeResponse({"error": {"message": "Not found."}}, 404)
 
+    def refused(self, problem: str) -> FakeResponse:
+        """A malformed request: with the explanation at the places where providers have it."""
+        return FakeResponse({"code": 400, "message": problem, "error": {"message": problem}}, 400)
+
     # ----------------------------------------------------------------------------------------------------- responding
 
     async def respond(self, request: ReceivedRequest, open_exchange: OpenExchange) -> None:
@@ -238,12 +243,16 @@ class FakeProvider:
         for method, pattern, name in self._routes:
             match = pattern.fullmatch(path)
             if match and method == request.method:
-                return (
-                    name,
-                    match.groupdict(),
-                    getattr(self, name) if self.knows(request) else lambda _: self.unauthorized(),
-                )
+                return name, match.groupdict(), self._handler(name, request)
         return "others", {}, lambda _: self.missing()
+
+    def _handler(self, route_name: str, request: ReceivedRequest) -> Callable[[Exchange], FakeResponse]:
+        if not self.knows(request):
+            return lambda _: self.unauthorized()
+        if problem := self.find_problem(request):
+            return lambda _: self.refused(problem)
+        handler: Callable[[Exchange], FakeResponse] = getattr(self, route_name)
+        return handler
 
 
 # -------------------------------------------------------------------------------------------------------------- serving

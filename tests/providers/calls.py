@@ -4,15 +4,18 @@ import base64
 import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from PIL import Image
 
 from penstock.chat import endpoint
 from penstock.generations import endpoints
+from tests.fake_providers.exchange import ReceivedRequest
 from tests.fake_providers.scripted import KEY_ENV, mask, png
 from tests.fake_providers.server import FakeProvider, serving
 from tests.gateway import OpenGateway, RunningGateway
+from tests.providers import descriptions
 
 IMAGE_URI = "data:image/png;base64," + base64.b64encode(png(64, 48)).decode()
 MASK_URI = "data:image/png;base64," + base64.b64encode(mask(64, 48)).decode()  # the left half is to be edited
@@ -34,12 +37,22 @@ async def gateways_for(
 ) -> AsyncIterator[RunningGateway]:
     """A gateway with several providers at the URLs of fakes, by slug."""
     async with AsyncExitStack() as stack:
-        for provider, _ in fakes.values():
+        for slug, (provider, _) in fakes.items():
+            provider.find_problem = partial(find_problem, slug)
             await stack.enter_async_context(serving(provider))
         providers = {
             slug: {"base_url": provider.url + path, "key_env": KEY_ENV} for slug, (provider, path) in fakes.items()
         }
         yield await stack.enter_async_context(open_gateway(providers=providers, **settings))
+
+
+def find_problem(slug: str, request: ReceivedRequest) -> str | None:
+    """Why the provider itself would refuse a request, by the descriptions that others have published."""
+    is_chat = request.path.endswith("/chat/completions")
+    if request.method != "POST" or is_chat or not descriptions.INSTALLED:
+        return None
+    is_form = not request.headers.get("content-type", "").startswith("application/json")
+    return descriptions.first_breach(slug, request.path.partition("?")[0], request.fields, is_form=is_form)
 
 
 async def create_image(running: RunningGateway, **body: Any) -> dict[str, Any]:

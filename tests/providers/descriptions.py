@@ -19,12 +19,11 @@ from types import ModuleType
 from typing import Any
 
 import jsonschema_rs
-import yaml
 
 from penstock.providers.spec import Model, Provider
 from tests.providers import json_schemas
 from tests.providers.json_schemas import Schema
-from tests.providers.sweep import Sent, requests
+from tests.providers.sweep import requests
 
 HERE = Path(__file__).parent
 APART = Path(sys.prefix) / "descriptions"
@@ -32,14 +31,15 @@ INSTALLED = (APART / "comfy_cli").exists() and (APART / "together").exists()
 
 
 Validator = jsonschema_rs.Draft202012Validator
+Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Description:
-    """What one source says about a provider's requests: it finds the validator of a request's body, or None."""
+    """What one source says about a provider's requests: it finds the validator for a path and a body, or None."""
 
     source: str
-    find: Callable[[Sent], Validator | None]
+    find: Callable[[str, Body], Validator | None]
 
 
 # --------------------------------------------------------------------------------------------------------------- Comfy
@@ -67,7 +67,7 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
 @cache
 def comfy_document() -> dict[str, Any]:
     path = APART / "comfy_cli/command/generate/spec/openapi.yml"
-    document: dict[str, Any] = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    document: dict[str, Any] = json.loads(path.read_text())  # in spite of its name
     return document
 
 
@@ -83,12 +83,8 @@ def comfy_operation(slug: str, method: str, path: str) -> dict[str, Any] | None:
     return None
 
 
-def comfy(sent: Sent) -> Validator | None:
-    return _comfy(sent.provider.slug, sent.path)
-
-
 @cache
-def _comfy(slug: str, path: str) -> Validator | None:
+def comfy(slug: str, path: str) -> Validator | None:
     operation = comfy_operation(slug, "post", path)
     schema = operation and content_schema(operation["requestBody"])
     return Validator(schema) if schema else None
@@ -124,25 +120,18 @@ def parameters(package: str, module: str, name: str) -> Schema:
     return json_schemas.of_type(getattr(importlib.import_module(f"{alias}.types.{module}"), name))
 
 
-def openai(sent: Sent) -> Validator | None:
-    return _openai(sent.model.op.task)
-
-
 @cache
-def _openai(task: str) -> Validator:
-    if task != "edit":
+def openai(operation: str) -> Validator:
+    if operation != "edits":
         return Validator(parameters("openai", "image_generate_params", "ImageGenerateParamsNonStreaming"))
     schema = parameters("openai", "image_edit_params", "ImageEditParamsNonStreaming")
-    schema["properties"]["image[]"] = schema["properties"].pop("image")  # the name of a list in a form
-    return Validator(schema | {"required": ["image[]", "prompt"]})
-
-
-def runway(sent: Sent) -> Validator | None:
-    return _runway(sent.path.rpartition("/")[2], sent.model.upstream)
+    schema["properties"]["image[]"] = schema["properties"]["image"]  # the name of a list in a form
+    schema["required"].remove("image")
+    return Validator(schema | {"anyOf": [{"required": ["image[]"]}, {"required": ["image"]}]})
 
 
 @cache
-def _runway(operation: str, model: str) -> Validator:
+def runway(operation: str, model: str) -> Validator:
     """Runway's types are unions over the models."""
     title = "".join(word.title() for word in operation.split("_"))
     union = parameters("runwayml", f"{operation}_create_params", f"{title}CreateParams")
@@ -150,26 +139,28 @@ def _runway(operation: str, model: str) -> Validator:
 
 
 @cache
-def _luma() -> Validator:
+def luma() -> Validator:
     return Validator(parameters("luma_agents", "generation_create_params", "GenerationCreateParams"))
 
 
 @cache
-def _together(task: str) -> Validator:
-    if task == "video":
+def together(operation: str) -> Validator:
+    if operation == "videos":
         return Validator(parameters("together", "video_create_params", "VideoCreateParams"))
     return Validator(parameters("together", "image_generate_params", "ImageGenerateParams"))
 
 
 @cache
-def _openrouter(task: str) -> Validator:
+def openrouter(operation: str) -> Validator:
     from openrouter.components import ImageGenerationRequest, VideoGenerationRequest
 
-    return Validator(json_schemas.of_pydantic(VideoGenerationRequest if task == "video" else ImageGenerationRequest))
+    return Validator(
+        json_schemas.of_pydantic(VideoGenerationRequest if operation == "videos" else ImageGenerationRequest)
+    )
 
 
 @cache
-def _google() -> Validator:
+def google() -> Validator:
     """A message and its settings. On the wire, the settings of images are among those of the generation."""
     from google.genai import types
 
@@ -188,15 +179,16 @@ def _google() -> Validator:
 
 
 @cache
-def _interactions() -> Validator:
+def interactions() -> Validator:
     from google.genai._gaos.types.interactions.createmodelinteraction import CreateModelInteraction
 
     return Validator(json_schemas.of_pydantic(CreateModelInteraction))
 
 
-def fal(sent: Sent) -> Validator | None:
+@cache
+def fal(endpoint: str) -> Validator | None:
     described = fal_document()
-    name = described["endpoints"].get(sent.model.upstream)
+    name = described["endpoints"].get(endpoint)
     return Validator({**described["types"][name], "types": described["types"]}) if name else None
 
 
@@ -215,30 +207,41 @@ def _versions() -> Mapping[str, str]:
     return {str(package.metadata["name"]).lower(): package.version for package in found}
 
 
-def _package(name: str, find: Callable[[Sent], Validator | None]) -> Description:
+def _package(name: str, find: Callable[[str, Body], Validator | None]) -> Description:
     return Description(f"{name} {_versions().get(name, '(not installed)')}", find)
+
+
+def _of_comfy(slug: str) -> Description:
+    return _package("comfy-cli", lambda path, body: comfy(slug, path))
 
 
 @cache
 def descriptions() -> Mapping[str, tuple[Description, ...]]:
     """The descriptions of each provider, by slug."""
-    of_comfy = _package("comfy-cli", comfy)
-    found: dict[str, tuple[Description, ...]] = dict.fromkeys(COMFY_PATHS, (of_comfy,))
+    found: dict[str, tuple[Description, ...]] = {slug: (_of_comfy(slug),) for slug in COMFY_PATHS}
     found |= {
-        "fal": (Description("@fal-ai/client 1.10.1", fal),),
-        "gemini-omni": (_package("google-genai", lambda sent: _interactions()), of_comfy),
-        "google": (_package("google-genai", lambda sent: _google()),),
-        "luma": (_package("luma-agents", lambda sent: _luma()),),
-        "openai": (_package("openai", openai),),
-        "openrouter": (_package("openrouter", lambda sent: _openrouter(sent.model.op.task)),),
-        "runway": (_package("runwayml", runway),),
-        "together": (_package("together", lambda sent: _together(sent.model.op.task)),),
+        "fal": (Description("@fal-ai/client 1.10.1", lambda path, body: fal(path.lstrip("/"))),),
+        "gemini-omni": (
+            _package("google-genai", lambda path, body: interactions() if _last(path) == "interactions" else None),
+            _of_comfy("gemini-omni"),
+        ),
+        "google": (_package("google-genai", lambda path, body: google()),),
+        "luma": (_package("luma-agents", lambda path, body: luma()),),
+        "openai": (_package("openai", lambda path, body: openai(_last(path))),),
+        "openrouter": (_package("openrouter", lambda path, body: openrouter(_last(path))),),
+        "runway": (_package("runwayml", lambda path, body: runway(_last(path), body["model"])),),
+        "together": (_package("together", lambda path, body: together(_last(path))),),
     }
     return found
 
 
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 # Where a description is known to be narrower or older than the provider: what it says, and how we know better.
 NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "bfl": ((r"(width|height): .* is less than the minimum of 256", "docs.bfl.ai/flux_2: from 64 pixels"),),
     "bytedance": (
         (r"model: ", "Comfy lists older models; docs.byteplus.com has these"),
         (r"'safety_identifier' was unexpected", "byteplus-python-sdk-v2 3.0.63 sends it"),
@@ -263,17 +266,29 @@ NARROWER: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def find_validators(sent: Sent) -> list[tuple[Description, Validator]]:
-    """The descriptions that know requests of this model, each with the validator of the body."""
-    found = ((description, description.find(sent)) for description in descriptions().get(sent.provider.slug, ()))
+def find_validators(slug: str, path: str, body: Body) -> list[tuple[Description, Validator]]:
+    """The descriptions that know this endpoint of the provider, each with the validator of the body."""
+    found = ((description, description.find(path, body)) for description in descriptions().get(slug, ()))
     return [(description, validator) for description, validator in found if validator]
 
 
-def breaches(validator: Validator, body: Any) -> Iterator[str]:
-    """Where a body does not fit its description: the place in the body, and what is wrong there."""
+def breaches(slug: str, validator: Validator, body: Any) -> Iterator[tuple[str, str | None]]:
+    """Where a body does not fit a description: the place and what is wrong, and the row of NARROWER that allows it."""
     for error in validator.iter_errors(body):
         place = "/".join(map(str, error.instance_path))
-        yield f"{place}: {error.message}" if place else error.message
+        breach = f"{place}: {error.message}" if place else error.message
+        rows = (pattern for pattern, _ in NARROWER.get(slug, ()) if re.search(pattern, breach))
+        yield breach, next(rows, None)
+
+
+def first_breach(slug: str, path: str, fields: Body, *, is_form: bool) -> str | None:
+    """Why the provider would refuse a body. Values in forms are texts, so their types are not compared."""
+    body = {name: "file" if isinstance(value, bytes) else value for name, value in fields.items()}
+    for _, validator in find_validators(slug, path, body):
+        for breach, allowed_by in breaches(slug, validator, body):
+            if not allowed_by and not (is_form and re.search("is not of type|is not valid under any", breach)):
+                return breach
+    return None
 
 
 # ---------------------------------------------------------------------------------------------- for docs/providers.md
@@ -291,9 +306,14 @@ def _media(provider: Provider) -> list[Model]:
 
 
 def _compared(provider: Provider) -> dict[str, list[str]]:
-    found = [(model, find_validators(next(requests(provider, model)))) for model in _media(provider)]
+    found = [(model, find_validators(provider.slug, *_example(provider, model))) for model in _media(provider)]
     sources = dict.fromkeys(description.source for _, validators in found for description, _ in validators)
     known = {model.id for model, validators in found if validators}
     missing = [model for model, validators in found if not validators]
     names = dict.fromkeys(f"{model.id} ({model.upstream})" if model.id in known else model.id for model in missing)
     return {"compared_with": list(sources), "not_described": list(names)}
+
+
+def _example(provider: Provider, model: Model) -> tuple[str, Body]:
+    sent = next(requests(provider, model))
+    return sent.path, sent.body

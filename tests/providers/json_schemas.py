@@ -100,9 +100,14 @@ def _of_typed_dict(kind: Any) -> Schema:
     return {
         "type": "object",
         "properties": {wire_names[name]: of_type(hint) for name, hint in hints.items()},
-        "required": sorted(wire_names[name] for name in kind.__required_keys__),
+        "required": [wire_names[name] for name, hint in hints.items() if _is_required(kind, hint)],
         "additionalProperties": False,
     }
+
+
+def _is_required(kind: Any, hint: Any) -> bool:
+    """Whether a field is required. `__required_keys__` does not know it where annotations are texts."""
+    return get_origin(hint) is Required or (kind.__total__ and get_origin(hint) is not NotRequired)
 
 
 def _wire_name(name: str, hint: Any) -> str:

@@ -39,7 +39,7 @@ NARROWER = (
 def breaches(slug: str, holder: Any, reply: Any) -> Iterator[str]:
     """Where a reply does not fit the document, except where that is known to be narrower."""
     schema = json_schemas.opened(descriptions.content_schema(holder))
-    for breach in descriptions.breaches(descriptions.Validator(schema), reply) if schema else ():
+    for breach, _ in descriptions.breaches(slug, descriptions.Validator(schema), reply) if schema else ():
         if not any(of == slug and text in breach for of, text in NARROWER):
             yield breach
 
@@ -119,3 +119,12 @@ async def test_simulators_fit_the_description(
             compared += 1
     assert compared
     assert not found, "\n" + "\n".join(found)
+
+
+async def test_simulators_refuse_what_the_provider_would_refuse(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        made = await create_video(running, model="kling-3", colour="red")
+    assert made["status"] == "failed"
+    assert "colour" in str(made["error"]), made
+    assert not provider.jobs
