@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import os
-import secrets
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +13,6 @@ from typing import Any, TypeVarTuple
 from weakref import WeakKeyDictionary
 
 import hypothesis
-import psycopg
 import pytest
 import structlog
 
@@ -166,12 +164,23 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture
 def fresh_database(postgres_url: str) -> Iterator[str]:
     """URL of an empty database that belongs to this test alone."""
-    name = f"test_{secrets.token_hex(8)}"
-    with psycopg.connect(f"{postgres_url}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        yield f"{postgres_url}/{name}"
-        # A test that breaks connections on purpose may leave some open.
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with postgres.new_database(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_url: str) -> Iterator[str]:
+    """Name of a database with the gateway's tables, from which each test's own is copied: migrating takes longer."""
+    with postgres.new_database(postgres_url) as url:
+        asyncio.run(postgres.migrate(url))
+        yield url.rpartition("/")[2]
+
+
+@pytest.fixture
+def migrated_database(postgres_url: str, migrated_template: str) -> Iterator[str]:
+    """URL of a database with the gateway's tables that belongs to this test alone."""
+    with postgres.new_database(postgres_url, f"TEMPLATE {migrated_template} STRATEGY FILE_COPY") as url:
+        yield url
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def database_for(request: pytest.FixtureRequest, dialect: Dialect) -> Database:
         return sqlite_database(request.getfixturevalue("tmp_path") / "penstock.db")
     # The server of the tests does not wait for the disk, to be faster. tests/unit/store uses one that does.
     request.getfixturevalue("monkeypatch").setattr(postgres, "DURABILITY", {})
-    return postgres_database(request.getfixturevalue("fresh_database"))
+    return postgres_database(request.getfixturevalue("migrated_database"))
 
 
 def all_queries() -> queries.QueryFile:

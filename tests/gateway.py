@@ -352,7 +352,7 @@ def installation_for(request: pytest.FixtureRequest, dialect: Dialect) -> Instal
     monkeypatch.setattr(postgres, "DURABILITY", {})
     violations = lock_order.watch(monkeypatch)
     request.addfinalizer(lambda: check_lock_order(violations))
-    return Installation(data, request.getfixturevalue("fresh_database"))
+    return Installation(data, request.getfixturevalue("migrated_database"))
 
 
 def check_lock_order(violations: list[str]) -> None:

@@ -6,6 +6,7 @@ The starter of the wheel is not used: as root it adds a system user and changes 
 
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -16,14 +17,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
+from psycopg.rows import dict_row
 
+from penstock.store.migrate import migrate_postgres, read_migrations
+from penstock.store.postgres import Connection
+from penstock.store.queue import install_queue
 from tests.ports import unused_port
 
 START_SECONDS = 30
 
 # The data is deleted after the tests, so nothing waits for the disk. A killed server loses nothing either, because the
 # kernel keeps what it has written; only a power failure would.
-COMMON = ("max_connections=200", "jit=off")
+COMMON = ("max_connections=200", "jit=off", "autovacuum=off")
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", *COMMON)
 
 INITDB = ("--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
@@ -76,6 +81,24 @@ def server(settings: Sequence[str] = FAST) -> Iterator[str]:
             yield url
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def new_database(server_url: str, options: str = "") -> Iterator[str]:
+    """Create a database with a random name, yield its URL, and drop it."""
+    name = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(f"{server_url}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} {options}".encode())
+        yield f"{server_url}/{name}"
+        # A test that breaks connections on purpose may leave some open.
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+async def migrate(url: str) -> None:
+    """Create the gateway's tables, as its first start does."""
+    async with await Connection.connect(url, autocommit=True, row_factory=dict_row) as connection:
+        await migrate_postgres(connection, read_migrations())
+        await install_queue(connection)
 
 
 def prepare_binaries(folder: Path) -> tuple[Path, int | None]:
