@@ -28,6 +28,7 @@ class Caller:
     concurrent_requests: int | None = None
     nanos_per_day: int | None = None
     nanos_per_month: int | None = None
+    org_nanos_per_month: int | None = None  # of all keys of the organization together
     models: tuple[str, ...] | None = None  # that it may use: ids, or beginnings of ids that end with `*`; None: all
     replay_mode: str | None = None
 
@@ -35,7 +36,7 @@ class Caller:
     def is_limited(self) -> bool:
         """Whether calls must be counted."""
         counted = (self.requests_per_minute, self.concurrent_requests, self.nanos_per_day, self.nanos_per_month)
-        return counted != (None, None, None, None)
+        return counted != (None, None, None, None) or self.org_nanos_per_month is not None
 
     def may_use(self, model: str) -> bool:
         """Whether a model is among those that the key is limited to."""

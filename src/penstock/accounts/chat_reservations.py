@@ -135,6 +135,7 @@ class ChatReservations:
             process_id=self.process_id,
         )
         await transfers.hold(tx, org_id, call.id, amount, call.at_ms, reserved=reserved)
+        await limits.check_org_budget(tx, call.caller, self.clock.now_ms())
 
     async def _sufficient_balance(self, org_id: str, amount: Nanos) -> _Balance:
         """Return a balance with the amount free; raise InsufficientBalance if there is less."""

@@ -260,6 +260,7 @@ def _caller(row: Row) -> Caller:
         concurrent_requests=row["concurrent_requests"],
         nanos_per_day=row["nanos_per_day"],
         nanos_per_month=row["nanos_per_month"],
+        org_nanos_per_month=row["org_nanos_per_month"],
         models=None if (models := decode_models(row["models"])) is None else tuple(models),
         replay_mode=row["replay_mode"],
     )

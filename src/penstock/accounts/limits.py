@@ -1,4 +1,6 @@
-"""Check the limits of a key: requests per minute, concurrent requests, dollars per day and month, allowed models."""
+"""Check the limits of a key: requests per minute, concurrent requests, dollars per day and month, allowed models; and
+the dollars per month of its organization.
+"""
 
 from datetime import UTC, datetime
 
@@ -55,14 +57,34 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
     assert row is not None, "sums are always returned"
     for limit, spent, span, until_ms in (
         (caller.nanos_per_day, row["today"], "day", day_ms + _DAY_MS),
-        (caller.nanos_per_month, row["this_month"], "month", month_start_ms(month_ms + 32 * _DAY_MS)),
+        (caller.nanos_per_month, row["this_month"], "month", next_month_ms(now_ms)),
     ):
         if limit is not None and spent + row["held"] + hold > limit:
-            seconds_left = -(-(until_ms - now_ms) // 1000)
-            end = datetime.fromtimestamp(until_ms // 1000, UTC)
-            rule = f"This key is limited to {dollars(Nanos(limit))} USD per {span}"
-            message = f"{rule}; the {span} ends at {end:%Y-%m-%dT%H:%M:%SZ}."
-            raise RateLimited(message, headers={"retry-after": str(seconds_left)}, should_retry=False)
+            raise _budget_reached("This key", limit, span, until_ms, now_ms)
+
+
+async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None:
+    """Raise RateLimited if the organization has now spent and held more than it may spend in this UTC month.
+
+    Runs after the hold in the transaction that accepts the request. The hold has locked the organization, so that
+    parallel calls of its keys are checked one after the other.
+    """
+    limit = caller.org_nanos_per_month
+    if limit is None:
+        return
+    month_ms = month_start_ms(now_ms)
+    row = await tx.one("sum_budget_of_org", org_id=caller.org_id, month=month_ms // SLOT_MS)
+    assert row is not None, "a caller's organization exists"
+    if row["spent"] + row["held"] > limit:
+        raise _budget_reached("Your organization", limit, "month", next_month_ms(now_ms), now_ms)
+
+
+def _budget_reached(who: str, limit: int, span: str, until_ms: int, now_ms: int) -> RateLimited:
+    seconds_left = -(-(until_ms - now_ms) // 1000)
+    end = datetime.fromtimestamp(until_ms // 1000, UTC)
+    rule = f"{who} is limited to {dollars(Nanos(limit))} USD per {span}"
+    message = f"{rule}; the {span} ends at {end:%Y-%m-%dT%H:%M:%SZ}."
+    return RateLimited(message, headers={"retry-after": str(seconds_left)}, should_retry=False)
 
 
 def day_start_ms(now_ms: int) -> int:
@@ -73,6 +95,11 @@ def day_start_ms(now_ms: int) -> int:
 def month_start_ms(now_ms: int) -> int:
     """Return when the UTC month began."""
     return day_start_ms(now_ms) - (datetime.fromtimestamp(now_ms // 1000, UTC).day - 1) * _DAY_MS
+
+
+def next_month_ms(now_ms: int) -> int:
+    """Return when the next UTC month begins."""
+    return month_start_ms(month_start_ms(now_ms) + 32 * _DAY_MS)
 
 
 def check_model(caller: Caller, model: str, listed_as: str) -> None:

@@ -1,19 +1,23 @@
-"""Create and list organizations."""
+"""Create, change and list organizations."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from penstock.clock import Clock
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, NotFound
 from penstock.store.base import Store, Transaction
 from penstock.values import ZERO, Nanos, new_id
 
 MAX_NAME_CHARS = 200
 BILLING_TYPES = ("prepaid", "postpaid")
+_CHANGEABLE = ("name", "nanos_per_month", "storage_bytes")
+_MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Org:
-    """An organization and its balance."""
+    """An organization, its balance and its limits."""
 
     id: str
     name: str
@@ -21,12 +25,13 @@ class Org:
     available: Nanos
     held: Nanos
     created_at_ms: int
+    nanos_per_month: int | None = None  # most that its keys together may spend in a month (UTC)
+    storage_bytes: int | None = None  # most bytes of its files; 0: no limit; None: as the settings say
 
 
 async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org:
-    """Create an organization without money and keys; raise InvalidRequest for a bad name or billing type."""
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise InvalidRequest(f"`name` must have 1 to {MAX_NAME_CHARS} printable characters.", param="name")
+    """Create an organization without money, keys and limits; raise InvalidRequest for a bad name or billing type."""
+    _check_name(name)
     if billing not in BILLING_TYPES:
         raise InvalidRequest(f"`billing` must be one of: {', '.join(BILLING_TYPES)}.", param="billing")
     at_ms = clock.now_ms()
@@ -37,6 +42,35 @@ async def create_org(store: Store, clock: Clock, name: str, billing: str) -> Org
 
 async def add_org(tx: Transaction, org_id: str, name: str, billing: str, at_ms: int) -> None:
     await tx.run("add_org", id=org_id, name=name, billing=billing, created_at_ms=at_ms)
+
+
+async def change_org(store: Store, org_id: str, changes: Mapping[str, Any]) -> Org:
+    """Change the name or the limits, by the names of the fields of `Org`, and return the organization. None removes a
+    limit. Every process notices within two seconds, and a storage limit within half a minute.
+
+    Raises InvalidRequest for a bad value and NotFound for an unknown organization.
+    """
+    if "name" in changes:
+        _check_name(changes["name"])
+    for name in ("nanos_per_month", "storage_bytes"):
+        if (value := changes.get(name)) is not None and not 0 <= value <= _MAX_INTEGER:
+            raise InvalidRequest(f"`{name}` must be from 0 to {_MAX_INTEGER}.", param=name)
+
+    async def write(tx: Transaction) -> Org:
+        await tx.one("lock_org", id=org_id)
+        row = await tx.one("get_org", id=org_id)
+        if row is None:
+            raise NotFound(f"No such organization: {org_id}.")
+        org = Org(**{**row, **changes})
+        await tx.run("set_org", id=org_id, **{name: asdict(org)[name] for name in _CHANGEABLE})
+        return org
+
+    return await store.write(write)
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidRequest(f"`name` must have 1 to {MAX_NAME_CHARS} printable characters.", param="name")
 
 
 async def list_orgs(store: Store) -> list[Org]:

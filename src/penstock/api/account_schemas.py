@@ -180,6 +180,9 @@ _ORGANIZATION = closed_object(
         "billing_type": one_of(*BILLING_TYPES),
         "available": NUMBER,
         "held": MONEY,
+        "usd_per_month": or_null(MONEY),
+        "spent_this_month": MONEY,
+        "storage_bytes": or_null(INTEGER),
         "created_at": TIME,
     }
 )

@@ -1,10 +1,11 @@
-"""List and create organizations, add credit to them and create keys for them; for operators."""
+"""List, create and change organizations, add credit to them and create keys for them; for operators."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, create_org, list_orgs
+from penstock.accounts.limits import month_start_ms
+from penstock.accounts.orgs import BILLING_TYPES, MAX_NAME_CHARS, Org, change_org, create_org, list_orgs
 from penstock.accounts.transfers import add_credit
 from penstock.api import query
 from penstock.api.fields import checked_fields
@@ -13,12 +14,13 @@ from penstock.api.paging import LIMIT, path_id
 from penstock.errors import NotFound
 from penstock.fields import Field
 from penstock.gateway import Gateway
-from penstock.schema import Call, Response
+from penstock.schema import SLOT_MS, Call, Response
 from penstock.store.base import Row
-from penstock.values import Nanos, dollars, iso, nanos
+from penstock.values import ZERO, Nanos, dollars, iso, nanos
 
 _MIN_USD = 0.01
 _MAX_USD = 1_000_000
+_MAX_BYTES = 2**53 - 1  # what a number in JSON can say exactly
 CREDITS_QUERY = (LIMIT,)
 ORG_FIELDS: Mapping[str, Field] = {
     row.name: row
@@ -29,6 +31,26 @@ ORG_FIELDS: Mapping[str, Field] = {
             types=("string",),
             about="How it pays; by default as the setting `billing` says.",
             one_of=BILLING_TYPES,
+        ),
+    )
+}
+ORG_CHANGE_FIELDS: Mapping[str, Field] = {
+    row.name: row
+    for row in (
+        Field(name="name", types=("string",), about="Name.", max_length=MAX_NAME_CHARS),
+        Field(
+            name="usd_per_month",
+            types=("number",),
+            about="Most that all its keys together may spend per UTC month; null for no limit.",
+            low=0,
+            high=_MAX_USD,
+        ),
+        Field(
+            name="storage_bytes",
+            types=("integer",),
+            about="Most bytes of its stored files; 0 for no limit, null for the setting `storage_bytes_per_org`.",
+            low=0,
+            high=_MAX_BYTES,
         ),
     )
 }
@@ -43,13 +65,32 @@ CREDIT_FIELDS: Mapping[str, Field] = {
 
 async def list_organizations(gateway: Gateway, call: Call) -> Response:
     """Return all organizations, oldest first."""
-    return Response(json={"object": "list", "data": [_org_record(org) for org in await list_orgs(gateway.store)]})
+    orgs = await list_orgs(gateway.store)
+    spent = await _spent_this_month(gateway, None)
+    return Response(json={"object": "list", "data": [_org_record(org, spent.get(org.id, ZERO)) for org in orgs]})
+
+
+async def retrieve_organization(gateway: Gateway, call: Call) -> Response:
+    org = await _org(gateway, call)
+    return Response(json=_org_record(org, (await _spent_this_month(gateway, org.id))[org.id]))
 
 
 async def create_organization(gateway: Gateway, call: Call) -> Response:
     fields = checked_fields(call.json, ORG_FIELDS)
     billing = fields.get("billing_type", gateway.settings.billing)
-    return Response(json=_org_record(await create_org(gateway.store, gateway.clock, fields["name"], billing)))
+    org = await create_org(gateway.store, gateway.clock, fields["name"], billing)
+    return Response(json=_org_record(org, ZERO))
+
+
+async def change_organization(gateway: Gateway, call: Call) -> Response:
+    """Change what the body names; null removes a limit."""
+    org = await _org(gateway, call)
+    fields = checked_fields(call.json, ORG_CHANGE_FIELDS, keeps_null=True)
+    if "usd_per_month" in fields:
+        usd = fields.pop("usd_per_month")
+        fields["nanos_per_month"] = None if usd is None else nanos(Decimal(str(usd)))
+    changed = await change_org(gateway.store, org.id, fields)
+    return Response(json=_org_record(changed, (await _spent_this_month(gateway, org.id))[org.id]))
 
 
 async def create_key_for_organization(gateway: Gateway, call: Call) -> Response:
@@ -85,7 +126,14 @@ async def _org(gateway: Gateway, call: Call) -> Org:
     return Org(**row)
 
 
-def _org_record(org: Org) -> dict[str, Any]:
+async def _spent_this_month(gateway: Gateway, org_id: str | None) -> dict[str, Nanos]:
+    """Return what one organization or each one has spent in this UTC month."""
+    month = month_start_ms(gateway.clock.now_ms()) // SLOT_MS
+    rows = await gateway.store.slow("sum_spend_of_orgs", id=org_id, month=month)
+    return {row["id"]: Nanos(int(row["spent"])) for row in rows}
+
+
+def _org_record(org: Org, spent: Nanos) -> dict[str, Any]:
     return {
         "id": org.id,
         "object": "organization",
@@ -93,6 +141,9 @@ def _org_record(org: Org) -> dict[str, Any]:
         "billing_type": org.billing,
         "available": dollars(org.available),
         "held": dollars(org.held),
+        "usd_per_month": None if org.nanos_per_month is None else dollars(Nanos(org.nanos_per_month)),
+        "spent_this_month": dollars(spent),
+        "storage_bytes": org.storage_bytes,
         "created_at": iso(org.created_at_ms),
     }
 

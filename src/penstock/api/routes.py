@@ -25,7 +25,7 @@ from penstock.api import (
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
-from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_FIELDS
+from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
 from penstock.api.providers import CHECK_FIELDS
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
 from penstock.api.requests import REQUESTS_QUERY
@@ -115,6 +115,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/orgs", orgs.list_organizations, "List organizations", access="operator", gives="OrganizationList"),
     Route("POST", "/v1/orgs", orgs.create_organization, "Create an organization",
           access="operator", takes="json", fields=ORG_FIELDS, gives="Organization"),
+    Route("GET", "/v1/orgs/{org_id}", orgs.retrieve_organization, "Retrieve an organization",
+          access="operator", gives="Organization"),
+    Route("PATCH", "/v1/orgs/{org_id}", orgs.change_organization, "Change an organization",
+          access="operator", takes="json", fields=ORG_CHANGE_FIELDS, gives="Organization"),
     Route("POST", "/v1/orgs/{org_id}/keys", orgs.create_key_for_organization, "Create a key of an organization",
           access="operator", takes="json", fields=KEY_FIELDS, gives="NewKey"),
     Route("GET", "/v1/orgs/{org_id}/credits", orgs.list_credits, "List credits",

@@ -1,4 +1,4 @@
-"""Create and list organizations, and add credit to them."""
+"""Create, change and list organizations, and add credit to them."""
 
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -6,13 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from penstock.accounts import transfers
-from penstock.accounts.orgs import create_org, list_orgs
+from penstock.accounts.orgs import Org as Organization
+from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars, nanos
 from penstock.vault import Vault
 
+_NONE = "none"
 orgs = typer.Typer(no_args_is_help=True, help="Organizations.")
 credit = typer.Typer(no_args_is_help=True, help="Credit of organizations.")
 
@@ -34,6 +36,38 @@ def create(
     typer.echo(with_store(settings, work))
 
 
+@orgs.command("set")
+def set_limits(
+    org: Annotated[str, typer.Argument(help="Id of the organization.")],
+    data: Data = None,
+    config: Config = None,
+    name: Annotated[str | None, typer.Option(help="New name.")] = None,
+    usd_per_month: Annotated[
+        str | None,
+        typer.Option(help="Most USD that its keys together may spend per UTC month; `none`: no limit."),
+    ] = None,
+    storage_bytes: Annotated[
+        str | None,
+        typer.Option(
+            help="Most bytes of its stored files; 0 for no limit, `none` for the setting storage_bytes_per_org."
+        ),
+    ] = None,
+) -> None:
+    """Change the name or the limits of an organization. Running gateways notice within seconds."""
+    settings = load_settings(data=data, config=config)
+    changes: dict[str, Any] = {}
+    if name is not None:
+        changes["name"] = name
+    if usd_per_month is not None:
+        changes["nanos_per_month"] = None if usd_per_month == _NONE else _amount("--usd-per-month", usd_per_month)
+    if storage_bytes is not None:
+        changes["storage_bytes"] = None if storage_bytes == _NONE else _bytes(storage_bytes)
+    if not changes:
+        raise ValueError("nothing to change: give --name, --usd-per-month or --storage-bytes")
+    with_store(settings, lambda store, _: change_org(store, org, changes))
+    typer.echo(f"changed {org}")
+
+
 @orgs.command("list")
 def show_orgs(data: Data = None, config: Config = None) -> None:
     """List organizations with their balances."""
@@ -41,11 +75,16 @@ def show_orgs(data: Data = None, config: Config = None) -> None:
 
     async def work(store: Store, vault: Vault) -> list[list[Any]]:
         return [
-            [org.id, org.name, org.billing, dollars(org.available), dollars(org.held)] for org in await list_orgs(store)
+            [org.id, org.name, org.billing, dollars(org.available), dollars(org.held), _budget(org)]
+            for org in await list_orgs(store)
         ]
 
     rows = with_store(settings, work)
-    show("Organizations", ["id", "name", "billing", "available USD", "held USD"], rows)
+    show("Organizations", ["id", "name", "billing", "available USD", "held USD", "USD per month"], rows)
+
+
+def _budget(org: Organization) -> Any:
+    return None if org.nanos_per_month is None else dollars(Nanos(org.nanos_per_month))
 
 
 @credit.command("add")
@@ -58,7 +97,7 @@ def add_credit(
 ) -> None:
     """Add credit to an organization and print what it has available."""
     settings = load_settings(data=data, config=config)
-    amount = _amount(usd)
+    amount = _amount("--usd", usd)
 
     async def work(store: Store, vault: Vault) -> str:
         owner = await org_id(store, org, settings)
@@ -71,11 +110,17 @@ def add_credit(
     typer.echo(f"available: {with_store(settings, work)} USD")
 
 
-def _amount(usd: str) -> Nanos:
+def _bytes(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("--storage-bytes must be a whole number or `none`")
+    return int(text)
+
+
+def _amount(option: str, usd: str) -> Nanos:
     try:
         amount = nanos(Decimal(usd))
     except (InvalidOperation, ValueError):
         amount = Nanos(0)
     if amount <= 0:
-        raise ValueError("--usd must be an amount above 0, such as 25.00")
+        raise ValueError(f"{option} must be an amount above 0, such as 25.00")
     return amount

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from penstock.accounts import transfers
-from penstock.accounts.limits import check_limits
+from penstock.accounts.limits import check_limits, check_org_budget
 from penstock.accounts.requests import open_request
 from penstock.errors import InsufficientBalance, nothing_sent
 from penstock.event_loop import run_aside
@@ -110,6 +110,7 @@ async def _accept(
         await gateway.jobs.queue(tx, call.id, request.task)
         reserved = await gateway.chat_reservations.reserved_amount(tx, caller.org_id)
         await transfers.hold(tx, caller.org_id, call.id, hold, call.at_ms, reserved=reserved)
+        await check_org_budget(tx, caller, now)
         failpoint("accept.in_tx")
         row = await get_generation(tx, call.id, caller.org_id)
         assert row is not None, "it was inserted in this transaction"

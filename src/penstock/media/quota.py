@@ -1,5 +1,7 @@
 """Limit how many bytes of files an organization may have stored."""
 
+from dataclasses import dataclass, replace
+
 from penstock.clock import Clock
 from penstock.errors import StorageQuotaExceeded
 from penstock.store.base import Store
@@ -9,7 +11,8 @@ _MAX_CACHED = 10_000
 
 
 class StorageQuota:
-    """Refuses new files of organizations that have stored as much as the setting `storage_bytes_per_org` allows.
+    """Refuses new files of organizations that have stored as much as they may: as many bytes as are set for the
+    organization itself, else as the setting `storage_bytes_per_org` says.
 
     The bytes are added up from the rows of files at most once in thirty seconds per organization, and what was accepted
     meanwhile is added. So an organization may exceed the quota a little, and room becomes free with a delay.
@@ -18,29 +21,38 @@ class StorageQuota:
     def __init__(self, store: Store, clock: Clock, max_bytes: int) -> None:
         self._store = store
         self._clock = clock
-        self._max_bytes = max_bytes  # 0: no limit
-        self._used: dict[str, tuple[float, int]] = {}  # until when a sum may be used, and the sum
+        self._max_bytes = max_bytes  # of organizations without a limit of their own; 0: no limit
+        self._known: dict[str, _Usage] = {}
 
     async def check(self, org_id: str, more_bytes: int = 0) -> None:
         """Raise StorageQuotaExceeded unless there is room for `more_bytes`; without them, for anything at all."""
-        if not self._max_bytes:
-            return
-        until, used = self._used.get(org_id, (0.0, 0))
-        if self._clock.monotonic() >= until:
-            until = self._clock.monotonic() + _CACHE_SECONDS
-            self._used[org_id] = (until, used)  # calls that come meanwhile use the old sum instead of adding up, too
-            used = await self._sum(org_id)
-            self._used[org_id] = (until, used)
-        if used + max(1, more_bytes) > self._max_bytes:
+        usage = self._known.get(org_id, _Usage())
+        if self._clock.monotonic() >= usage.until:
+            usage = replace(usage, until=self._clock.monotonic() + _CACHE_SECONDS)
+            self._known[org_id] = usage  # calls that come meanwhile use the old sum instead of adding up, too
+            usage = await self._read(org_id, usage.until)
+        if usage.max_bytes and usage.used + max(1, more_bytes) > usage.max_bytes:
+            self._known[org_id] = usage
             raise StorageQuotaExceeded(
-                f"Your organization has stored {used} bytes of its {self._max_bytes}. Delete recordings, purge "
+                f"Your organization has stored {usage.used} bytes of its {usage.max_bytes}. Delete recordings, purge "
                 "requests, or wait until files expire.",
                 should_retry=False,
             )
-        if len(self._used) >= _MAX_CACHED:
-            self._used.clear()
-        self._used[org_id] = (until, used + more_bytes)
+        if len(self._known) >= _MAX_CACHED:
+            self._known.clear()
+        self._known[org_id] = replace(usage, used=usage.used + more_bytes)
 
-    async def _sum(self, org_id: str) -> int:
+    async def _read(self, org_id: str, until: float) -> "_Usage":
         row = await self._store.one("get_stored_bytes", org_id=org_id)
-        return int(row["bytes"]) if row else 0
+        assert row is not None, "sums are always returned"
+        max_bytes = self._max_bytes if row["max_bytes"] is None else int(row["max_bytes"])
+        return _Usage(until, int(row["bytes"]), max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    """What an organization has stored, and how much it may store."""
+
+    until: float = 0.0  # when to read it again
+    used: int = 0
+    max_bytes: int = 0  # 0: no limit

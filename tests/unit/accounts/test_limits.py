@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.accounts.limits import month_start_ms
+from penstock.accounts.limits import month_start_ms, next_month_ms
+from penstock.accounts.orgs import change_org
 from penstock.accounts.records import OPEN_STATUSES
 from penstock.accounts.requests import Filters
 from penstock.api.models import list_models
@@ -15,6 +16,7 @@ from penstock.chat.endpoint import complete
 from penstock.errors import PermissionDenied, Problem, RateLimited
 from penstock.generations import endpoints
 from penstock.schema import Caller
+from penstock.values import nanos
 from tests.fake_providers import faults
 from tests.gateway import ENDED, OpenGateway, RunningGateway, postgres_only, two_providers
 
@@ -190,3 +192,26 @@ async def test_dollars_are_limited_while_images_end_in_two_processes(open_gatewa
 
             callers = [call_in_turn(running, caller) for running in (first, second) for _ in range(6)]
             assert sum(await asyncio.gather(*callers)) == 10, "ten images at 0.04 dollars"
+
+
+async def test_dollars_per_month_of_an_organization(open_gateway: OpenGateway) -> None:
+    """All keys count together, and chats too; parallel calls do not exceed it; the next month starts anew."""
+    async with open_gateway() as running:
+        org_id = (await running.create_caller_in_new_org()).org_id
+        await change_org(running.gateway.store, org_id, {"nanos_per_month": nanos("1.20")})
+        one = await running.create_caller(org_id)
+        two = await running.create_caller(org_id)
+        running.lab.videos.next(faults.ok, faults.fails)
+        outcomes = await asyncio.gather(*[try_video(running, caller) for caller in (one, two, one, two, one)])
+        assert sorted(outcomes) == ["RATE_LIMITED"] * 2 + ["accepted"] * 3, "0.40 USD each"
+        await wait_until_ended(running, one)
+        assert await try_video(running, one) == "accepted", "one of the three failed and costs nothing"
+        await wait_until_ended(running, one)
+        body = {"model": "lab/chat", "messages": [{"role": "user", "content": "hello"}]}
+        with pytest.raises(RateLimited, match=r"Your organization is limited to 1.2 USD per month; the month ends at"):
+            await complete(running.gateway, running.call(body, caller=two))
+        assert await try_video(running, running.caller) == "accepted", "other organizations are not concerned"
+        await running.wait_until_idle()
+        running.clock.advance((next_month_ms(running.clock.now_ms()) - running.clock.now_ms()) / 1000)
+        assert await try_video(running, two) == "accepted"
+        await wait_until_ended(running, two)

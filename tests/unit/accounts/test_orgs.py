@@ -1,10 +1,12 @@
 """Organizations are created with a valid name and billing type, and listed."""
 
+from dataclasses import replace
+
 import pytest
 
-from penstock.accounts.orgs import create_org, list_orgs
+from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import ManualClock
-from penstock.errors import InvalidRequest
+from penstock.errors import InvalidRequest, NotFound
 from tests.databases import Database
 
 
@@ -29,3 +31,25 @@ async def test_a_bad_name_or_billing_type_is_refused(database: Database) -> None
                 await create_org(store, ManualClock(), name, billing)
             assert caught.value.param == param
         assert await list_orgs(store) == []
+
+
+async def test_what_a_change_names_is_changed_and_the_rest_stays(database: Database) -> None:
+    async with database.open() as store:
+        org = await create_org(store, ManualClock(), "One", "prepaid")
+        other = await create_org(store, ManualClock(), "Two", "prepaid")
+        limited = await change_org(store, org.id, {"nanos_per_month": 5, "storage_bytes": 0})
+        assert limited == replace(org, nanos_per_month=5, storage_bytes=0)
+        changed = await change_org(store, org.id, {"name": "New", "nanos_per_month": None})
+        assert changed == replace(org, name="New", storage_bytes=0)
+        assert sorted(await list_orgs(store), key=lambda each: each.name) == [changed, other]
+
+
+async def test_a_bad_change_changes_nothing(database: Database) -> None:
+    async with database.open() as store:
+        org = await create_org(store, ManualClock(), "One", "prepaid")
+        for changes in ({"name": ""}, {"name": None}, {"nanos_per_month": -1}, {"storage_bytes": 2**63}):
+            with pytest.raises(InvalidRequest):
+                await change_org(store, org.id, changes)
+        with pytest.raises(NotFound):
+            await change_org(store, "org_nonesuch", {"name": "New"})
+        assert await list_orgs(store) == [org]

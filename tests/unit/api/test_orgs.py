@@ -28,6 +28,24 @@ async def test_operators_create_organizations_with_credit_and_keys(tmp_path: Pat
         assert (await here.served.call("GET", "/v1/orgs", key=key["key"])).code == "PERMISSION_DENIED"
 
 
+async def test_operators_change_the_limits_of_organizations(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        made = (await here.admin("POST", "/v1/orgs", {"name": "Acme"})).json
+        path = f"/v1/orgs/{made['id']}"
+        assert (await here.admin("GET", path)).json == made
+        assert (made["usd_per_month"], made["storage_bytes"], made["spent_this_month"]) == (None, None, 0)
+        limits = {"usd_per_month": 2.5, "storage_bytes": 1000}
+        assert (await here.admin("PATCH", path, limits)).json == made | limits
+        changed = await here.admin("PATCH", path, {"usd_per_month": None, "name": "Ajax"})
+        assert changed.json == made | {"storage_bytes": 1000, "name": "Ajax"} == (await here.admin("GET", path)).json
+        bad: list[dict[str, Any]] = [{"usd_per_month": -1}, {"storage_bytes": 1.5}, {"billing_type": "postpaid"}]
+        for body in bad:
+            response = await here.admin("PATCH", path, body)
+            assert (response.status, response.json["error"]["param"]) == (400, next(iter(body)))
+        response = await here.admin("PATCH", f"/v1/orgs/{new_id('org', 1)}", {"name": "x"})
+        assert (response.status, response.code) == (404, "NOT_FOUND")
+
+
 async def test_bad_fields_and_unknown_organizations_are_refused(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         org_id = (await here.admin("POST", "/v1/orgs", {"name": "Acme"})).json["id"]
@@ -59,10 +77,12 @@ async def test_only_operators_see_and_change_organizations(tmp_path: Path) -> No
         for method, path in (
             ("GET", "/v1/orgs"),
             ("POST", "/v1/orgs"),
+            ("GET", f"/v1/orgs/{new_id('org', 1)}"),
+            ("PATCH", f"/v1/orgs/{new_id('org', 1)}"),
             ("POST", f"/v1/orgs/{new_id('org', 1)}/credits"),
             ("GET", f"/v1/orgs/{new_id('org', 1)}/credits"),
             ("POST", f"/v1/orgs/{new_id('org', 1)}/keys"),
         ):
             for key in (here.theirs.admin.key, here.mine.plain.key):
-                response = await here.served.call(method, path, key=key, body={} if method == "POST" else None)
+                response = await here.served.call(method, path, key=key, body=None if method == "GET" else {})
                 assert response.code == "PERMISSION_DENIED", path

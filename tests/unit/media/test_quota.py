@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from penstock.accounts.orgs import change_org
 from penstock.errors import StorageQuotaExceeded
 from penstock.recordings import files
 from tests.gateway import OpenGateway, RunningGateway, sqlite_only
@@ -71,3 +72,18 @@ async def test_a_quota_of_zero_is_none(open_gateway: OpenGateway) -> None:
         await running.image()
         running.clock.advance(31)
         await running.image()
+
+
+@sqlite_only
+async def test_an_organization_may_have_a_quota_of_its_own(open_gateway: OpenGateway) -> None:
+    for default, own, is_full in ((0, 1, True), (1, 0, False), (1, 10**9, False), (10**9, 1, True)):
+        async with open_gateway(storage_bytes_per_org=default) as running:
+            caller = await running.create_caller_in_new_org()
+            await change_org(running.gateway.store, caller.org_id, {"storage_bytes": own})
+            await running.image(caller=caller)
+            running.clock.advance(31)
+            if is_full:
+                with pytest.raises(StorageQuotaExceeded, match=f"of its {own}"):
+                    await running.image(caller=caller)
+            else:
+                await running.image(caller=caller)

@@ -11,6 +11,8 @@ CREATE TABLE orgs (
     secret              {blob},  -- signs webhooks, encrypted; null until the first webhook needs it
     old_secret          {blob},  -- the secret before the last rotation; signs too until old_secret_until_ms
     old_secret_until_ms BIGINT,
+    nanos_per_month     BIGINT,  -- most that all keys together may spend in a month (UTC); null: no limit
+    storage_bytes       BIGINT,  -- most bytes of stored files; 0: no limit; null: as the settings say
     created_at_ms       BIGINT NOT NULL,
     CHECK (billing = 'postpaid' OR available >= 0)
 );
@@ -213,8 +215,8 @@ CREATE INDEX media_by_org ON media (org_id, size_bytes);  -- for adding them up
 -- Webhook messages. A message is inserted in the transaction that ends its generation, and delivered afterwards.
 CREATE TABLE messages (
     id            {id} PRIMARY KEY,
-    org_id        {id} NOT NULL,
-    request_id    {id} NOT NULL UNIQUE,
+    org_id        {id} NOT NULL,  -- 'operator' for an alert
+    request_id    {id} UNIQUE,  -- null: an alert to the operator
     event         TEXT NOT NULL,
     url           TEXT NOT NULL,
     body          {blob} NOT NULL,

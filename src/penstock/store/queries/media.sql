@@ -37,8 +37,9 @@ UPDATE media SET expires_at_ms = :at_ms WHERE id IN (
 SELECT id, size_bytes, expires_at_ms FROM media UNION ALL SELECT media_id, size_bytes, NULL FROM recording_files;
 
 -- name: get_stored_bytes
--- The bytes of all files of an organization.
-SELECT COALESCE((SELECT SUM(size_bytes) FROM media WHERE org_id = :org_id), 0)
+-- The bytes of all files of an organization, and its own limit of them.
+SELECT (SELECT storage_bytes FROM orgs WHERE id = :org_id) AS max_bytes,
+    COALESCE((SELECT SUM(size_bytes) FROM media WHERE org_id = :org_id), 0)
     + COALESCE((SELECT SUM(size_bytes) FROM recording_files
         JOIN recordings ON recordings.id = recording_files.recording_id WHERE recordings.org_id = :org_id), 0) AS bytes;
 

@@ -30,13 +30,33 @@ VALUES (:ref, :step, :kind, :org_id, :source, :target, :amount, :returned, :crea
 -- Add an organization with an empty account.
 INSERT INTO orgs (id, name, billing, created_at_ms) VALUES (:id, :name, :billing, :created_at_ms);
 
+-- name: set_org
+-- Change the name and the limits of an organization.
+UPDATE orgs SET name = :name, nanos_per_month = :nanos_per_month, storage_bytes = :storage_bytes WHERE id = :id;
+
+-- name: lock_org
+-- Lock an organization until the end of the transaction.
+SELECT id FROM orgs WHERE id = :id FOR NO KEY UPDATE;
+
 -- name: list_orgs
 -- All organizations, oldest first.
-SELECT id, name, billing, available, held, created_at_ms FROM orgs ORDER BY id;
+SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, created_at_ms FROM orgs ORDER BY id;
 
 -- name: get_org
 -- One organization.
-SELECT id, name, billing, available, held, created_at_ms FROM orgs WHERE id = :id;
+SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, created_at_ms FROM orgs WHERE id = :id;
+
+-- name: sum_spend_of_orgs
+-- What each organization spent since a slot; a null id does not filter.
+SELECT id, (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+    WHERE org_id = orgs.id AND key_id = '' AND status = '' AND slot >= :month) AS spent
+FROM orgs WHERE CAST(:id AS TEXT) IS NULL OR id = :id;
+
+-- name: sum_budget_of_org
+-- What an organization spent since a slot, and what is held for its unfinished requests.
+SELECT held, (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+    WHERE org_id = :org_id AND key_id = '' AND status = '' AND slot >= :month) AS spent
+FROM orgs WHERE id = :org_id;
 
 -- name: list_credits
 -- The newest credits of an organization. Their ids begin with `crd_`, so they are one range of the primary key.
