@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from tests.databases import Database
 
 VAULT = Vault("v" * 43)
 ORG = "org_" + "0" * 32
+FIRST_DELAYS = (5, 15, 45)  # of the default schedule, enough for most tests
 URL = "https://hooks.example.com/in"
 
 
@@ -85,13 +86,17 @@ class Process:
 
 @asynccontextmanager
 async def open_process(
-    database: Database, respond: Respond | int = 200, clock: ManualClock | None = None
+    database: Database,
+    respond: Respond | int = 200,
+    clock: ManualClock | None = None,
+    delays: Sequence[float] = FIRST_DELAYS,
 ) -> AsyncIterator[Process]:
     async with database.open() as store:
         await store.write(lambda tx: add_org(tx, ORG))
         clock = clock or ManualClock(at_ms=round(time.time() * 1000))
         receiver = Receiver(clock, respond)
-        yield Process(store, clock, receiver, Deliveries(store, receiver, VAULT, clock, Settings()))
+        settings = Settings(webhook_delays_seconds=tuple(delays))
+        yield Process(store, clock, receiver, Deliveries(store, receiver, VAULT, clock, settings))
 
 
 async def add_org(tx: Transaction, org_id: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from penstock import providers
+from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_leases import ChatLeases, release_abandoned
 from penstock.accounts.chat_reservations import ChatReservations
@@ -121,6 +122,7 @@ async def build_gateway(
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
+        deliveries = Deliveries(store, http_client, vault, clock, settings, tracing)
         yield Gateway(
             settings=settings,
             clock=clock,
@@ -130,6 +132,7 @@ async def build_gateway(
             requests=Requests(store, clock, chat_settlement.catch_up),
             usage=UsageReports(store, chat_settlement.catch_up),
             balances=Balances(store, clock, chat_settlement.catch_up),
+            alerts=Alerts(store, clock, settings, deliveries.wake),
             catalog=catalog,
             health=Health(clock),
             provider_records=Records(store, clock),
@@ -141,7 +144,7 @@ async def build_gateway(
             jobs=jobs,
             callbacks=Callbacks(store, vault, clock, settings, jobs, catalog.callback_secrets(environ)),
             webhooks=WebhookSecrets(store, vault, clock),
-            deliveries=Deliveries(store, http_client, vault, clock, settings, tracing),
+            deliveries=deliveries,
             chat_reservations=chat_reservations,
             chat_settlement=chat_settlement,
             recordings=Recordings(store, storage, clock),
@@ -207,6 +210,8 @@ def _periodic_work(gateway: Gateway, sweeps: bool) -> dict[str, Coroutine[Any, A
         work["remove expired payloads"] = _repeat(gateway, partial(payloads.delete_expired, gateway), pause)
         work["check orphans"] = _repeat(gateway, partial(orphans.check_due, gateway), _SWEEP_SECONDS)
         work["delete expired media"] = _repeat(gateway, gateway.media.delete_expired, _SWEEP_SECONDS)
+        if gateway.alerts.is_on:
+            work["look for alerts"] = _repeat(gateway, gateway.alerts.check, _SWEEP_SECONDS)
         work["delete stray files"] = _repeat(gateway, gateway.media.delete_strays, _STRAYS_SECONDS)
     return work
 

@@ -74,6 +74,7 @@ class InsufficientBalance(Problem):
 class RateLimited(Problem):
     status = 429
     type = "rate_limit_error"
+    budget_of: str | None = None  # the id of the key or organization, if its budget of the month is the limit
 
 
 class InvalidRequest(Problem):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from penstock.accounts.alerts import Alerts
 from penstock.accounts.balances import Balances
 from penstock.accounts.chat_reservations import ChatReservations
 from penstock.accounts.chat_settlement import ChatSettlement
@@ -42,6 +43,7 @@ class Gateway:
     requests: Requests
     usage: UsageReports
     balances: Balances
+    alerts: Alerts
     catalog: Catalog
     health: Health
     provider_records: Records

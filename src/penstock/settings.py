@@ -34,6 +34,10 @@ PublicUrl = Annotated[
         title="http(s)://host[:port], with a path if needed, or empty",
     ),
 ]
+WebhookUrl = Annotated[
+    str,
+    Meta(pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s#]*)?)?$", title="https://host[:port] with a path, or empty"),
+]
 Origin = Annotated[
     str, Meta(pattern=r"^(\*|https?://[^\s/?#@,]+)$", title="https://host[:port] without a path, or `*` for all")
 ]
@@ -210,11 +214,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[str, ...], Meta(description="Networks that the egress rules let through, such as 10.20.0.0/16.")
     ] = ()
     ca_file: Annotated[str, Meta(description="PEM file of a further certificate authority to trust.")] = ""
-    webhook_delays_seconds: Annotated[tuple[Pause, ...], Meta(description="Pauses before each webhook retry.")] = (
-        5.0,
-        15.0,
-        45.0,
-    )
+    alert_url: Annotated[
+        WebhookUrl,
+        Meta(
+            description="HTTPS URL that gets a signed webhook when 80 or 100 percent of a monthly budget are used, or "
+            "a balance is low; empty: none."
+        ),
+    ] = ""
+    alert_balance_usd: Annotated[
+        Dollars, Meta(description="A prepaid organization with less than this available has a low balance; 0: never.")
+    ] = "5.00"
+    webhook_delays_seconds: Annotated[
+        tuple[Pause, ...],
+        Meta(
+            description="Pauses before each webhook retry; the default goes on for almost a day. After the last one a "
+            "message is `exhausted` until somebody has it sent again."
+        ),
+    ] = (5.0, 15.0, 45.0, 900.0, 3600.0, 7200.0, *[14_400.0] * 5)
     webhook_timeout_seconds: Annotated[Seconds, Meta(description="Longest webhook delivery.")] = 30.0
 
     log_level: Annotated[
@@ -345,7 +361,8 @@ def _replace(settings: Settings, **values: int) -> Settings:
 _CONNECTIONS_MIN = 6  # some are kept for reads, and one organization gets half
 _WHOLE = "whole"
 _ORIGINS = "origins"
-_SECRETS = frozenset({"secret", "database", "media_options", "providers"})  # may contain a password or a key
+# May contain a password or a key.
+_SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
 
 
 def in_force(settings: Settings) -> list[dict[str, Any]]:

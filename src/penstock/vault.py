@@ -66,6 +66,7 @@ class Vault:
         self._all = tuple(_Keys.of(secret) for secret in master)
         self._pepper = _derive(master[-1], "api keys")
         self._key_secrets = _derive(master[-1], "secrets of derived api keys")
+        self._alert_secret = _derive(master[-1], "signatures of alerts")
         self.fingerprint = _derive(master[-1], "fingerprint").hex()[:32]
         """Identifies the oldest master secret; safe to store and show."""
 
@@ -76,6 +77,10 @@ class Vault:
     def derive_key_secret(self, key_id: str) -> str:
         """Return the secret part of the API key with this id, for keys that are derived and not random."""
         return urlsafe_b64encode(hmac.digest(self._key_secrets, key_id.encode(), "sha256")).decode().rstrip("=")
+
+    def derive_alert_secret(self) -> bytes:
+        """Return the secret that signs alerts to the operator; a new master secret does not change it."""
+        return self._alert_secret
 
     def seal(self, data: bytes, context: str = "") -> bytes:
         """Encrypt data for storage. Opening it needs the same `context`, such as the id of its row."""

@@ -196,6 +196,19 @@ def test_a_test_event_a_message_sent_again_and_a_rotated_secret(story: Installat
         assert got[1:] == [f"msg_{made['id']}"] * 3
         browser.press("Close", "dialog")
 
+        statuses += [503, 503]
+        served.call("POST", "/compat/v1/videos", video)
+        browser.until(lambda: "Given up" in browser.text("table"), "the second message is not listed with its end")
+        browser.run(
+            "const status = document.querySelector('select.narrow'); status.value = 'exhausted'; "
+            "status.dispatchEvent(new Event('change', { bubbles: true }))"
+        )
+        browser.until(lambda: "Delivered" not in browser.text("table"), "the list is not filtered")
+        browser.click("#redeliver-all")
+        browser.press("Send", "dialog")
+        browser.until(lambda: "No messages" in browser.text("main"), "it is not sent again")
+        browser.until(lambda: len(got) == 7, "it does not arrive")
+
         before = served.call("GET", "/v1/webhooks/secret").json["key"]
         browser.press("Rotate")
         browser.press("Rotate", "dialog")

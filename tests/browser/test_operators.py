@@ -24,6 +24,13 @@ def test_an_organization_gets_credit_and_a_key(served: Serving, browser: Browser
     browser.until(lambda: not browser.has("dialog"), "the credit is not added")
     [org] = [org for org in served.call("GET", "/v1/orgs").json["data"] if org["name"] == "Northwind"]
     assert org["available"] == before + 12.5
+    browser.run("document.querySelector(\"[aria-label='Limits of Northwind']\").click()")
+    browser.fill(browser.labelled("US dollars per month"), "250")
+    browser.fill(browser.labelled("Bytes of stored files"), "1000000")
+    browser.press("Save", "dialog")
+    browser.until(lambda: "of $250" in browser.text("table"), "the budget is not shown")
+    limited = served.call("GET", f"/v1/orgs/{org['id']}").json
+    assert (limited["usd_per_month"], limited["storage_bytes"]) == (250, 1_000_000)
     browser.run("document.querySelector(\"[aria-label='New key for Northwind']\").click()")
     browser.fill(browser.labelled("Name"), "their first key")
     browser.press("Create", "dialog")

@@ -22,6 +22,7 @@ from penstock.webhooks.events import add_message, event_body
 from tests.databases import sqlite_database
 from tests.http_client import server_tls
 from tests.tcp_server import Connection, Script, TcpServer, serve
+from tests.webhook_receivers import FIRST_DELAYS
 
 pytestmark = pytest.mark.faults
 
@@ -70,7 +71,11 @@ class Rig:
         told = {
             "database": f"{self.folder}/penstock.db",
             "ca_file": f"{self.folder}/ca.pem",
-            "settings": {"egress_allow_hosts": names, "webhook_timeout_seconds": timeout_seconds},
+            "settings": {
+                "egress_allow_hosts": names,
+                "webhook_timeout_seconds": timeout_seconds,
+                "webhook_delays_seconds": FIRST_DELAYS,
+            },
             "later_seconds": later_seconds,
             "spare_files": spare_files,
         }

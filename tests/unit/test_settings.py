@@ -99,6 +99,7 @@ def test_tables_come_only_from_the_file(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- mistakes
 
 SECONDS = "must be a number above 0, at most 1000000000"
+DELAYS = (5.0, 15.0, 45.0, 900.0, 3600.0, 7200.0, 14_400.0, 14_400.0, 14_400.0, 14_400.0, 14_400.0)
 PAUSE = "must be a number from 0 to 1000000000"
 DOLLARS = 'starting_credit_usd must be an amount of dollars as text, such as "0.04"'
 NETWORKS = "egress_allow_cidrs must be networks such as 10.20.0.0/16, with no bit set after the prefix"
@@ -214,7 +215,7 @@ def test_every_setting_is_documented_once() -> None:
     shown = {name: (variable, default) for name, variable, default, _ in rows}
     assert shown["port"] == ("PENSTOCK_PORT", "8080")
     assert shown["worker"] == ("PENSTOCK_WORKER", "true")
-    assert shown["webhook_delays_seconds"] == ("PENSTOCK_WEBHOOK_DELAYS_SECONDS", "5.0, 15.0, 45.0")
+    assert shown["webhook_delays_seconds"] == ("PENSTOCK_WEBHOOK_DELAYS_SECONDS", ", ".join(map(str, DELAYS)))
     assert shown["providers"] == ("", "")
 
 
@@ -222,7 +223,7 @@ def test_defaults_are_as_documented() -> None:
     defaults = Settings()
     assert (defaults.media_retention, defaults.media_retention_max) == ("24h", "30d")
     assert defaults.image_wait_seconds == 300
-    assert (defaults.webhook_delays_seconds, defaults.webhook_timeout_seconds) == ((5, 15, 45), 30)
+    assert (defaults.webhook_delays_seconds, defaults.webhook_timeout_seconds) == (DELAYS, 30)
     assert defaults.billing == "prepaid"
     assert defaults.host == "127.0.0.1"
 

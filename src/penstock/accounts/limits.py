@@ -60,7 +60,9 @@ async def _check_spend(tx: Transaction, caller: Caller, hold: Nanos, now_ms: int
         (caller.nanos_per_month, row["this_month"], "month", next_month_ms(now_ms)),
     ):
         if limit is not None and spent + row["held"] + hold > limit:
-            raise _budget_reached("This key", limit, span, until_ms, now_ms)
+            problem = _budget_reached("This key", limit, span, until_ms, now_ms)
+            problem.budget_of = caller.key_id if span == "month" else None
+            raise problem
 
 
 async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None:
@@ -76,7 +78,9 @@ async def check_org_budget(tx: Transaction, caller: Caller, now_ms: int) -> None
     row = await tx.one("sum_budget_of_org", org_id=caller.org_id, month=month_ms // SLOT_MS)
     assert row is not None, "a caller's organization exists"
     if row["spent"] + row["held"] > limit:
-        raise _budget_reached("Your organization", limit, "month", next_month_ms(now_ms), now_ms)
+        problem = _budget_reached("Your organization", limit, "month", next_month_ms(now_ms), now_ms)
+        problem.budget_of = caller.org_id
+        raise problem
 
 
 def _budget_reached(who: str, limit: int, span: str, until_ms: int, now_ms: int) -> RateLimited:

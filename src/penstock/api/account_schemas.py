@@ -57,7 +57,7 @@ _WEBHOOK_MESSAGE = closed_object(
     {
         "id": TEXT,
         "object": always("webhook.message"),
-        "request_id": TEXT,
+        "request_id": or_null(TEXT),
         "event": TEXT,
         "url": TEXT,
         "status": one_of(*MESSAGE),
@@ -311,6 +311,8 @@ ACCOUNT_SCHEMAS: Mapping[str, Schema] = {
         {"key": {"type": "string", "pattern": "^whsec_"}, "previous_expires_at": or_null(TIME)}
     ),
     "WebhookMessageList": list_of("WebhookMessage"),
+    "AlertSecret": closed_object({"key": {"type": "string", "pattern": "^whsec_"}}),
+    "WebhookRedelivery": closed_object({"object": always("webhook.redelivery"), "count": INTEGER}),
     "WebhookTest": closed_object(
         {
             "object": always("webhook.test"),

@@ -32,7 +32,15 @@ from penstock.api.route import Route
 from penstock.api.router import Router
 from penstock.api.routes import HEALTH_PATHS, ROUTES
 from penstock.call_report import open_report
-from penstock.errors import AuthenticationFailed, InternalError, InvalidRequest, PermissionDenied, Problem, Unavailable
+from penstock.errors import (
+    AuthenticationFailed,
+    InternalError,
+    InvalidRequest,
+    PermissionDenied,
+    Problem,
+    RateLimited,
+    Unavailable,
+)
 from penstock.gateway import Gateway
 from penstock.interrupts import CallerGone, CallerLine
 from penstock.schema import Call, Caller, Response
@@ -269,6 +277,8 @@ class AsgiApp:
         if problem.status >= 500 and not isinstance(problem, Unavailable):
             log.warning("call failed", request_id=state.id, route=route.path, code=problem.code)
         response = problems.problem_response(problem, generation=route.generation, reached=state.reached)
+        if isinstance(problem, RateLimited) and problem.budget_of:
+            await self._gateway.alerts.note_refusal(problem.budget_of)
         if route.generation and state.caller is not None and problems.is_refusal(problem):
             await self._record(state, state.caller, problem, len(responses.encode_body(response)))
         return response

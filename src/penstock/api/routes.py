@@ -5,6 +5,7 @@ from functools import cache
 import msgspec
 
 from penstock.api import (
+    alerts,
     balance,
     callbacks,
     files,
@@ -22,6 +23,7 @@ from penstock.api import (
     usage,
     webhooks,
 )
+from penstock.api.alerts import ALERTS_QUERY
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
 from penstock.api.models import MODELS_QUERY
@@ -105,11 +107,21 @@ ROUTES: tuple[Route, ...] = (
           query=MESSAGES_QUERY, gives="WebhookMessageList"),
     Route("GET", "/v1/webhooks/messages/{message_id}", webhooks.retrieve_message, "Retrieve a webhook message",
           gives="WebhookMessage"),
+    Route("POST", "/v1/webhooks/messages/redeliver", webhooks.redeliver_exhausted_messages,
+          "Deliver all exhausted webhook messages again", access="admin", gives="WebhookRedelivery"),
     Route("POST", "/v1/webhooks/messages/{message_id}/redeliver", webhooks.redeliver_message,
           "Deliver a webhook message again", access="admin", gives="WebhookMessage"),
     Route("POST", "/v1/webhooks/test", webhooks.send_test_event, "Send a test event",
           access="admin", takes="json", fields=TRIAL_FIELDS, gives="WebhookTest"),
 
+    Route("GET", "/v1/alerts", alerts.list_alerts, "List alerts to the operator",
+          access="operator", query=ALERTS_QUERY, gives="WebhookMessageList"),
+    Route("GET", "/v1/alerts/secret", alerts.retrieve_alert_secret, "Read the secret that signs alerts",
+          access="operator", gives="AlertSecret"),
+    Route("POST", "/v1/alerts/test", alerts.send_test_alert, "Send a test event to the operator",
+          access="operator", gives="WebhookTest"),
+    Route("POST", "/v1/alerts/{message_id}/redeliver", alerts.redeliver_alert, "Deliver an alert again",
+          access="operator", gives="WebhookMessage"),
     Route("GET", "/v1/settings", settings.list_settings, "List the settings in force",
           access="operator", gives="SettingList"),
     Route("GET", "/v1/orgs", orgs.list_organizations, "List organizations", access="operator", gives="OrganizationList"),

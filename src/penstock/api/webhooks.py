@@ -17,6 +17,7 @@ from penstock.schema import Call, Response
 from penstock.states import MESSAGE
 from penstock.store.paging import Pager
 from penstock.values import iso
+from penstock.webhooks.deliveries import TrialDelivery
 from penstock.webhooks.records import message_records
 
 _MAX_OVERLAP_HOURS = 168
@@ -81,10 +82,20 @@ async def redeliver_message(gateway: Gateway, call: Call) -> Response:
     return await retrieve_message(gateway, call)
 
 
+async def redeliver_exhausted_messages(gateway: Gateway, call: Call) -> Response:
+    """Start the deliveries of all exhausted messages of the caller's organization over, and return their number."""
+    count = await gateway.deliveries.redeliver_exhausted(call.caller.org_id)
+    return Response(json={"object": "webhook.redelivery", "count": count})
+
+
 async def send_test_event(gateway: Gateway, call: Call) -> Response:
     """Send a test event once and return the receiver's status."""
     url = checked_fields(call.json, TRIAL_FIELDS)["url"]
-    sent = await gateway.deliveries.send_trial(call.caller.org_id, url)
+    return trial_response(await gateway.deliveries.send_trial(call.caller.org_id, url))
+
+
+def trial_response(sent: TrialDelivery) -> Response:
+    """Return how a test event was received."""
     return Response(
         json={
             "object": "webhook.test",

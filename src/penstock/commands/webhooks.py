@@ -1,4 +1,4 @@
-"""List and redeliver webhook messages, and rotate the signing secret."""
+"""List and redeliver webhook messages, and show and rotate the signing secret."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
 from penstock.webhooks.deliveries import Deliveries
-from penstock.webhooks.events import WebhookSecrets
+from penstock.webhooks.events import OPERATOR, WebhookSecrets
 
 app = typer.Typer(no_args_is_help=True, help="Webhook messages and the signing secret.")
 
@@ -40,9 +40,23 @@ def list_messages(
 
 
 @app.command()
-def redeliver(message_id: str, data: Data = None, config: Config = None) -> None:
+def redeliver(
+    message_id: Annotated[str | None, typer.Argument(help="Id of a message or of its request.")] = None,
+    exhausted: Annotated[bool, typer.Option("--exhausted", help="All messages that could not be delivered.")] = False,
+    data: Data = None,
+    config: Config = None,
+    org: Annotated[
+        str | None, typer.Option(help="With --exhausted: only messages of this organization; by default of all.")
+    ] = None,
+) -> None:
     """Have a running gateway send a delivered or exhausted message again, with the same id and body."""
     settings = load_settings(data=data, config=config)
+    if exhausted == (message_id is not None):
+        raise ValueError("give either the id of a message or --exhausted")
+    if message_id is None:
+        count = with_store(settings, lambda store, vault: _deliveries(store, vault, settings).redeliver_exhausted(org))
+        typer.echo(f"queued {count} messages")
+        return
     name = message_id if message_id.startswith("msg_") else f"msg_{message_id}"
 
     async def work(store: Store, vault: Vault) -> None:
@@ -50,6 +64,23 @@ def redeliver(message_id: str, data: Data = None, config: Config = None) -> None
 
     with_store(settings, work)
     typer.echo(f"queued {name}")
+
+
+@app.command("secret")
+def show_secret(
+    data: Data = None,
+    config: Config = None,
+    org: Org = None,
+    alerts: Annotated[bool, typer.Option("--alerts", help="The secret that signs alerts to the operator.")] = False,
+) -> None:
+    """Print the signing secret of an organization, or of alerts."""
+    settings = load_settings(data=data, config=config)
+
+    async def work(store: Store, vault: Vault) -> str:
+        owner = OPERATOR if alerts else await org_id(store, org, settings)
+        return await WebhookSecrets(store, vault, Clock()).get_secret(owner)
+
+    typer.echo(with_store(settings, work))
 
 
 @app.command()

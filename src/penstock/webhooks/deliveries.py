@@ -42,6 +42,7 @@ _LEASE_EXTRA = 0.5  # a lease lasts this fraction longer than a delivery may tak
 _UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, the message itself may crash the process
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _RESULT_CHARS_MAX = 200
+_REQUEUED_AT_ONCE = 1000  # messages in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +377,19 @@ class Deliveries:
                 raise NotFound(f"No such message: {message_id}.")
             raise Conflict(f"{message_id} is still being delivered.", should_retry=False)
         self.wake()
+
+    async def redeliver_exhausted(self, org_id: str | None = None) -> int:
+        """Start the deliveries of all exhausted messages over; without `org_id`, of everyone. Returns their number."""
+        total = 0
+        while True:
+            count = await self._store.write(
+                lambda tx: tx.run("requeue_exhausted_messages", org_id=org_id, limit=_REQUEUED_AT_ONCE)
+            )
+            total += count
+            if count < _REQUEUED_AT_ONCE:
+                break
+        self.wake()
+        return total
 
     async def send_trial(self, org_id: str, url: str) -> TrialDelivery:
         """Send a test event to a URL once, signed and checked like any other delivery; nothing is stored.

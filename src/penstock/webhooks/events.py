@@ -15,6 +15,9 @@ from penstock.vault import Vault
 
 PREFIX = "whsec_"
 TRIAL_EVENT = "webhook.test"
+OPERATOR = "operator"  # stands for an organization in messages to the operator
+ALERT_PREFIX = "msg_alr"
+_ALERTS = msgspec.json.Encoder(decimal_format="number")
 _SECRET_BYTES = 32
 _SECRET_BYTES_MIN = 24
 _OLD_SECRET_MS = 24 * 3600 * 1000
@@ -47,7 +50,12 @@ class WebhookSecrets:
         return (await self.get_signing_secrets(org_id))[0]
 
     async def get_signing_secrets(self, org_id: str) -> tuple[str, ...]:
-        """The current secret and, for a day after a rotation, the one before it. Creates the first one."""
+        """The current secret and, for a day after a rotation, the one before it. Creates the first one.
+
+        The secret of alerts to the operator follows from the master secret.
+        """
+        if org_id == OPERATOR:
+            return (PREFIX + b64encode(self._vault.derive_alert_secret()).decode(),)
         row = await self._store.one("get_secrets", org_id=org_id)
         if row is None or row["secret"] is None:
             row = await self._create_secret(org_id)
@@ -136,6 +144,26 @@ def event_body(
 def trial_event_body(message_id: str) -> bytes:
     """The body of an event that is sent to try a receiver."""
     return msgspec.json.encode({"type": TRIAL_EVENT, "data": {"object": TRIAL_EVENT, "id": message_id}})
+
+
+def alert_body(event: str, message_id: str, data: Mapping[str, Any]) -> bytes:
+    """The body of an alert to the operator; amounts of money are numbers."""
+    return _ALERTS.encode({"type": event, "data": {"id": message_id, **data}})
+
+
+async def add_alert(tx: Transaction, *, message_id: str, url: str, event: str, body: bytes, at_ms: int) -> None:
+    """Add a message to the operator. Call `Deliveries.wake` after the commit."""
+    await tx.run(
+        "add_message",
+        id=message_id,
+        org_id=OPERATOR,
+        request_id=None,
+        event=event,
+        url=url,
+        body=body,
+        at_ms=at_ms,
+        trace_context=None,
+    )
 
 
 async def add_message(

@@ -12,7 +12,7 @@ from penstock.values import iso
 from penstock.webhooks.events import sign
 from tests.api.running import running
 from tests.gateway import OpenGateway, RunningGateway
-from tests.webhook_receivers import Receiver
+from tests.webhook_receivers import FIRST_DELAYS, Receiver
 
 HOOK = "https://hooks.example.com/in"
 
@@ -44,7 +44,7 @@ async def finished_video(running: RunningGateway, status: int) -> str:
 
 
 async def test_messages_are_listed_shown_and_sent_again(open_gateway: OpenGateway) -> None:
-    async with open_gateway() as running:
+    async with open_gateway(webhook_delays_seconds=FIRST_DELAYS) as running:
         delivered = await finished_video(running, 200)
         running.clock.advance(1)
         exhausted = await finished_video(running, 500)
@@ -87,6 +87,12 @@ async def test_messages_are_listed_shown_and_sent_again(open_gateway: OpenGatewa
 
         await running.wait_until(met)
         assert receiver.sent[0].headers["webhook-id"] == f"msg_{exhausted}"
+
+        await running.change("UPDATE messages SET state = 'exhausted'")
+        for caller, count in ((other, 0), (running.caller, 2)):
+            response = await webhooks.redeliver_exhausted_messages(gateway, running.call(caller=caller))
+            assert response.json == {"object": "webhook.redelivery", "count": count}
+        await running.wait_until(met)
 
 
 async def test_a_test_event_is_signed_and_tried_once(open_gateway: OpenGateway) -> None:

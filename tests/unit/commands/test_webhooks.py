@@ -53,6 +53,31 @@ def test_an_exhausted_message_is_sent_again(open_gateway: OpenGateway, installat
     assert rows[f"msg_{old}"] == "waiting"
 
 
+@sqlite_only
+def test_all_exhausted_messages_are_sent_again(open_gateway: OpenGateway, installation: Installation) -> None:
+    old, new = prepare(open_gateway, installation.data)
+    where = ("--data", installation.data)
+    for org, count in (("org_nonesuch", 0), (None, 1), (None, 0)):
+        words = ("--org", org) if org else ()
+        queued = done("webhooks", "redeliver", "--exhausted", *words, *where, PENSTOCK_SECRET=MASTER)
+        assert queued.out == f"queued {count} messages\n"
+    rows = {row[0]: row[2] for row in done("webhooks", "list", *where, PENSTOCK_SECRET=MASTER).lines}
+    assert rows == {f"msg_{old}": "waiting", f"msg_{new}": "waiting"}
+
+
+@pytest.mark.parametrize("words", [(), ("msg_1", "--exhausted")])
+def test_one_message_or_all_exhausted_ones(data_folder: Path, words: tuple[str, ...]) -> None:
+    ended = penstock("webhooks", "redeliver", *words, "--data", data_folder)
+    assert (ended.status, ended.err.strip().endswith("give either the id of a message or --exhausted")) == (1, True)
+
+
+def test_the_secrets_of_an_organization_and_of_alerts_are_shown(data_folder: Path) -> None:
+    for words in ((), ("--alerts",)):
+        first, second = (done("webhooks", "secret", *words, "--data", data_folder).out.strip() for _ in range(2))
+        assert first == second
+        assert first.startswith("whsec_")
+
+
 def test_an_unknown_message_is_refused(data_folder: Path) -> None:
     ended = penstock("webhooks", "redeliver", "msg_nonesuch", "--data", data_folder)
     assert (ended.status, ended.out) == (1, "")

@@ -8,8 +8,11 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.errors import Conflict, NotFound, StorageUnavailable
 from penstock.net.errors import LookupBusy, MaybeSent, NotSent
+from penstock.settings import Settings
+from penstock.webhooks import deliveries
 from tests.databases import Database
 from tests.webhook_receivers import (
+    ORG,
     URL,
     SentMessage,
     add_messages,
@@ -20,15 +23,19 @@ from tests.webhook_receivers import (
 # ------------------------------------------------------------------------------------------------------------- schedule
 
 
-async def test_four_deliveries_on_schedule_then_exhausted(database: Database) -> None:
+async def test_deliveries_on_schedule_for_a_day_then_exhausted(database: Database) -> None:
+    delays = Settings().webhook_delays_seconds
+    assert delays[:3] == (5, 15, 45)
+    assert 22 * 3600 < sum(delays) < 24 * 3600, "a receiver may be down overnight"
+
     async def refuse_slowly(_: SentMessage) -> int:
         process.clock.advance(10)  # pauses begin when a delivery ends
         return 500
 
-    async with open_process(database, refuse_slowly) as process:
+    async with open_process(database, refuse_slowly, delays=delays) as process:
         (message_id,) = await add_messages(process.store)
         await process.deliveries.deliver_due_messages()
-        for count, delay in enumerate((5, 15, 45), 1):
+        for count, delay in enumerate(delays, 1):
             assert await process.state(message_id) == ("waiting", count, "status 500")
             process.clock.advance(delay - 0.01)
             await process.deliveries.deliver_due_messages()
@@ -36,12 +43,12 @@ async def test_four_deliveries_on_schedule_then_exhausted(database: Database) ->
             process.clock.advance(0.2 * delay + 0.01)
             await process.deliveries.deliver_due_messages()
             assert len(process.receiver.sent) == count + 1, "too late"
-        assert await process.state(message_id) == ("exhausted", 4, "status 500")
+        assert await process.state(message_id) == ("exhausted", 12, "status 500")
         process.clock.advance(86_400)
         await process.deliveries.deliver_due_messages()
-        assert len(process.receiver.sent) == 4
+        assert len(process.receiver.sent) == 12
         assert len({(sent.url, sent.body, sent.headers["webhook-id"]) for sent in process.receiver.sent}) == 1
-        assert len({sent.headers["webhook-timestamp"] for sent in process.receiver.sent}) == 4
+        assert len({sent.headers["webhook-timestamp"] for sent in process.receiver.sent}) == 12
 
 
 async def test_only_2xx_is_success(sqlite: Database) -> None:
@@ -288,3 +295,19 @@ async def test_an_operator_sends_a_message_again(database: Database) -> None:
         assert len({(sent.body, sent.headers["webhook-id"]) for sent in process.receiver.sent}) == 1
         with pytest.raises(NotFound):
             await process.deliveries.redeliver("msg_none")
+
+
+async def test_all_exhausted_messages_are_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "_REQUEUED_AT_ONCE", 2)
+    other = "org_" + "1" * 32
+    async with open_process(database, 500) as process:
+        ids = [*await add_messages(process.store, *[URL] * 5), *await add_messages(process.store, org_id=other)]
+        for _ in range(4):
+            await process.deliveries.deliver_due_messages()
+            process.clock.advance(60)
+        assert {(await process.state(message_id)).state for message_id in ids} == {"exhausted"}
+        process.receiver.respond = 200
+        assert await process.deliveries.redeliver_exhausted(ORG) == 5
+        await process.deliveries.deliver_due_messages()
+        assert [(await process.state(message_id)).state for message_id in ids] == ["delivered"] * 5 + ["exhausted"]
+        assert [await process.deliveries.redeliver_exhausted() for _ in range(2)] == [1, 0]

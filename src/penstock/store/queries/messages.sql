@@ -21,7 +21,7 @@ SELECT id, secret, old_secret FROM orgs WHERE secret IS NOT NULL ORDER BY id;
 UPDATE orgs SET secret = :secret, old_secret = :old_secret WHERE id = :id AND secret = :seen;
 
 -- name: add_message
--- Add a message that is due at once. A request has one message; a second is ignored.
+-- Add a message that is due at once. A request has one message; a second is ignored. An alert has no request.
 INSERT INTO messages (id, org_id, request_id, event, url, body, state, next_at_ms, created_at_ms, trace_context)
 VALUES (:id, :org_id, :request_id, :event, :url, :body, 'waiting', 0, :at_ms, :trace_context)
 ON CONFLICT (request_id) DO NOTHING;
@@ -105,6 +105,13 @@ ON CONFLICT (message_id, number) DO NOTHING;
 -- Start the deliveries of an ended message over.
 UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL
 WHERE id = :id AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND state IN ('delivered', 'exhausted');
+
+-- name: requeue_exhausted_messages
+-- Start the deliveries of some exhausted messages over; a null organization does not filter.
+UPDATE messages SET state = 'waiting', deliveries = 0, unrecorded = 0, next_at_ms = 0, ended_at_ms = NULL WHERE id IN (
+    SELECT id FROM messages WHERE state = 'exhausted' AND (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id)
+    ORDER BY id LIMIT :limit FOR NO KEY UPDATE
+);
 
 -- name: purge_message
 -- Replace the body of a message, whose text may quote the request.

@@ -58,6 +58,30 @@ SELECT held, (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
     WHERE org_id = :org_id AND key_id = '' AND status = '' AND slot >= :month) AS spent
 FROM orgs WHERE id = :org_id;
 
+-- name: list_budgets
+-- Monthly budgets of organizations and keys of which a percentage is spent since a slot; a null id does not filter.
+SELECT * FROM (
+    SELECT orgs.id AS org_id, orgs.name AS org_name, CAST(NULL AS TEXT) AS key_id, CAST(NULL AS TEXT) AS key_name,
+        orgs.nanos_per_month AS budget,
+        (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+            WHERE org_id = orgs.id AND key_id = '' AND status = '' AND slot >= :month) AS spent
+    FROM orgs WHERE orgs.nanos_per_month > 0 AND (CAST(:id AS TEXT) IS NULL OR orgs.id = :id)
+    UNION ALL
+    SELECT keys.org_id, orgs.name, keys.id, keys.name, keys.nanos_per_month,
+        (SELECT COALESCE(SUM(cost), 0) FROM usage_slots
+            WHERE org_id = keys.org_id AND key_id = keys.id AND status = '' AND slot >= :month)
+    FROM keys JOIN orgs ON orgs.id = keys.org_id
+    WHERE keys.nanos_per_month > 0 AND keys.status = 'active' AND (CAST(:id AS TEXT) IS NULL OR keys.id = :id)
+) AS budgets WHERE spent * 100.0 >= budget * 1.0 * CAST(:percent AS BIGINT);
+
+-- name: list_low_balances
+-- Prepaid organizations with less than an amount available, and their newest credits.
+SELECT orgs.id AS org_id, orgs.name AS org_name, orgs.available, credits.id AS credit_id
+FROM orgs JOIN (
+    SELECT org_id, MAX(ref) AS id FROM transfers WHERE ref > 'crd_' AND ref < 'crd_~' AND step = 'credit' GROUP BY org_id
+) AS credits ON credits.org_id = orgs.id
+WHERE orgs.billing = 'prepaid' AND orgs.available < :low;
+
 -- name: list_credits
 -- The newest credits of an organization. Their ids begin with `crd_`, so they are one range of the primary key.
 SELECT ref AS id, org_id, amount, note, created_at_ms FROM transfers

@@ -1,4 +1,4 @@
-// Organizations and their credit, for operators.
+// Organizations, their limits and their credit, for operators.
 
 import { useData } from "../data.js";
 import { ask } from "../gateway.js";
@@ -52,6 +52,8 @@ export function Organizations() {
   const post = (path, body) => ask(path, { method: "POST", body });
   const create = ({ name, billing }) => after(post("/v1/orgs", { name: name.trim(), billing_type: billing }));
   const credit = ({ usd, note }) => after(post(`/v1/orgs/${open.org.id}/credits`, { usd: Number(usd), ...(note.trim() && { note: note.trim() }) }));
+  const number = (text) => (text.trim() === "" ? null : Number(text));
+  const limit = ({ budget, bytes }) => after(ask(`/v1/orgs/${open.org.id}`, { method: "PATCH", body: { usd_per_month: number(budget), storage_bytes: number(bytes) } }));
   const key = async ({ name }) => {
     const made = await post(`/v1/orgs/${open.org.id}/keys`, { name: name.trim(), scopes: ["admin"] });
     setOpen({ kind: "made", made });
@@ -62,10 +64,14 @@ export function Organizations() {
     { name: "Billing", cell: ({ billing_type: type }) => type },
     { name: "Available", kind: "number", cell: ({ available }) => money(available) },
     { name: "Held", kind: "number", cell: ({ held }) => money(held) },
+    { name: "This month", kind: "number", cell: ({ spent_this_month: spent, usd_per_month: budget }) =>
+      (budget === null ? money(spent) : `${money(spent)} of ${money(budget)}`) },
     { name: "Since", kind: "nowrap", cell: ({ created_at: at }) => day(at) },
     { name: "Actions", quiet: true, kind: "actions", cell: (org) => html`<div class="row">
       <button type="button" class="button small add-credit" aria-label=${`Add credit to ${org.name}`}
           onClick=${() => setOpen({ kind: "credit", org })}>Add credit</button>
+      <button type="button" class="button small limits" aria-label=${`Limits of ${org.name}`}
+          onClick=${() => setOpen({ kind: "limits", org })}>Limits</button>
       <button type="button" class="button small" aria-label=${`Credit history of ${org.name}`}
           onClick=${() => setOpen({ kind: "credits", org })}>History</button>
       <button type="button" class="button small" aria-label=${`New key for ${org.name}`}
@@ -87,6 +93,11 @@ export function Organizations() {
         onSave=${credit} onClose=${close}>${(texts, set) => html`
       <${TextField} label="US dollars" type="number" step="any" required value=${texts.usd} onInput=${set("usd")} />
       <${TextField} label="Note (optional)" type="text" value=${texts.note} onInput=${set("note")} placeholder="Invoice, reason" />`}<//>`}
+    ${open?.kind === "limits" && html`<${FormDialog} title=${`Limits of ${open.org.name}`} verb="Save"
+        blank=${{ budget: String(open.org.usd_per_month ?? ""), bytes: String(open.org.storage_bytes ?? "") }} onSave=${limit} onClose=${close}>${(texts, set) => html`
+      <${TextField} label="US dollars per month" type="number" step="any" value=${texts.budget} onInput=${set("budget")} help="Empty: no limit." />
+      <${TextField} label="Bytes of stored files" type="number" step="1" value=${texts.bytes} onInput=${set("bytes")}
+          help="Empty: as the setting storage_bytes_per_org says. 0: no limit." />`}<//>`}
     ${open?.kind === "key" && html`<${FormDialog} title=${`New key for ${open.org.name}`} verb="Create" blank=${{ name: "" }} onSave=${key}
         onClose=${close}>${(texts, set) => html`
       <${TextField} label="Name" type="text" required value=${texts.name} onInput=${set("name")}

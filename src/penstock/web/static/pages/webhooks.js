@@ -106,6 +106,7 @@ function Message({ id, canManage, onClose, onChange }) {
 export function Webhooks({ own }) {
   const [status, setStatus] = useState("");
   const [open, setOpen] = useState(null);
+  const [resending, setResending] = useState(false);
   const page = usePages("/v1/webhooks/messages", { limit: 20, status }, { every: REFRESH_MS });
   const canManage = own.scopes.includes("admin");
   const columns = [
@@ -125,10 +126,14 @@ export function Webhooks({ own }) {
         ${[["", "Any"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["exhausted", "Given up"]].map(([value, label]) => html`<option
             key=${value} value=${value}>${label}</option>`)}</select></label>`}>
       <${Loaded} of=${page}>${(data) => (data.data.length
-        ? html`<${Table} label="Messages" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />`
+        ? html`<${Table} label="Messages" columns=${columns} rows=${data.data} rowKey=${({ id }) => id} /><${Pager} of=${page} />
+          ${canManage && status === "exhausted" && html`<div class="row"><button type="button" class="button" id="redeliver-all"
+              onClick=${() => setResending(true)}><${Icon} name="again" />Send all again</button></div>`}`
         : html`<${Empty} icon="hook" title="No messages">Give a call a <code>webhook_url</code>, and the message about its end is listed here with every delivery.<//>`)}<//>
     <//>
     <div class="halves">${canManage && html`<${TestEvent} onSent=${page.reload} />`}<${Secret} canManage=${canManage} /></div>
+    ${resending && html`<${Confirm} title="Send all again" verb="Send" question="Every message that was given up is delivered again, with the same id and body."
+        action=${() => ask("/v1/webhooks/messages/redeliver", { method: "POST" }).then(page.reload)} onClose=${() => setResending(false)} />`}
     ${open && html`<${Message} id=${open} canManage=${canManage} onClose=${() => setOpen(null)} onChange=${page.reload} />`}
   </div>`;
 }

@@ -1,0 +1,159 @@
+"""Tell the operator by webhook, once, when a monthly budget is nearly or fully used or a balance is low."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from penstock.accounts.limits import month_start_ms
+from penstock.clock import Clock
+from penstock.errors import InvalidRequest, StorageUnavailable
+from penstock.net.guard import check_webhook_url, egress_rules
+from penstock.schema import SLOT_MS
+from penstock.settings import Settings
+from penstock.store.base import Row, Store, Transaction
+from penstock.typed_config import Misconfigured
+from penstock.values import Nanos, dollars, nanos, new_id
+from penstock.webhooks.events import ALERT_PREFIX, add_alert, alert_body
+
+log = structlog.get_logger("penstock.alerts")
+
+_WARNING_PERCENT = 80
+_FULL_PERCENT = 100
+_MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that the operator is told once."""
+
+    name: str  # says what it is about and in which period; a second alert with the same name is not sent
+    event: str
+    data: dict[str, Any]
+    unless: str | None = None  # not sent after the alert with this name
+
+
+class Alerts:
+    """Stores alerts as webhook messages to the URL in the setting `alert_url`; without one it does nothing.
+
+    Any number of processes may look for the same alerts: the store keeps the name of each one that was sent, in the
+    transaction that adds its message.
+    """
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings, wake: Callable[[], None]) -> None:
+        """`wake` has the deliveries look for the new message. Raises Misconfigured for a URL that breaks a rule."""
+        self._store = store
+        self._clock = clock
+        self._url = _checked_url(settings)
+        self._low_balance = nanos(settings.alert_balance_usd)
+        self._wake = wake
+        self._known: set[str] = set()  # names of alerts that were sent
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self._url)
+
+    async def check(self) -> int:
+        """Store an alert for each budget and balance that has reached a threshold; return how many were new."""
+        if not self._url:
+            return 0
+        found = [
+            _budget_alert(row, self._period, _FULL_PERCENT if row["spent"] >= row["budget"] else _WARNING_PERCENT)
+            for row in await self._budgets(None, _WARNING_PERCENT)
+        ]
+        if self._low_balance:
+            rows = await self._store.slow("list_low_balances", low=self._low_balance)
+            found += [_balance_alert(row, self._low_balance) for row in rows]
+        return sum([await self._store_once(alert) for alert in found])
+
+    async def note_refusal(self, budget_of: str) -> None:
+        """Store the alert of a budget that is used up: a call was refused because the rest is too small for it.
+
+        `budget_of` is the id of the key or the organization. A failure is logged: the caller has its answer anyway.
+        """
+        if not self._url or (mark := f"{budget_of} {self._period}") in self._known:
+            return
+        try:
+            for row in await self._budgets(budget_of, 0):
+                await self._store_once(_budget_alert(row, self._period, _FULL_PERCENT))
+        except StorageUnavailable as problem:
+            log.warning("alert not stored", budget_of=budget_of, reason=str(problem))
+            return
+        self._remember(mark)
+
+    async def _budgets(self, budget_of: str | None, percent: int) -> list[Row]:
+        month = month_start_ms(self._clock.now_ms()) // SLOT_MS
+        return await self._store.slow("list_budgets", id=budget_of, month=month, percent=percent)
+
+    @property
+    def _period(self) -> str:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).strftime("%Y-%m")
+
+    async def _store_once(self, alert: Alert) -> bool:
+        if alert.name in self._known:
+            return False
+        at_ms = self._clock.now_ms()
+        message_id = new_id(ALERT_PREFIX, at_ms)
+
+        async def write(tx: Transaction) -> bool:
+            if alert.unless and await tx.one("get_fact", name=alert.unless) is not None:
+                return False
+            if not await tx.run("add_fact", name=alert.name, value=message_id):
+                return False
+            body = alert_body(alert.event, message_id, alert.data)
+            await add_alert(tx, message_id=message_id, url=self._url, event=alert.event, body=body, at_ms=at_ms)
+            return True
+
+        is_new = await self._store.write(write)
+        self._remember(alert.name)
+        if is_new:
+            log.warning("alert", alert_event=alert.event, message_id=message_id)
+            self._wake()
+        return is_new
+
+    def _remember(self, name: str) -> None:
+        if len(self._known) >= _MAX_REMEMBERED:
+            self._known.clear()
+        self._known.add(name)
+
+
+def _checked_url(settings: Settings) -> str:
+    if not settings.alert_url:
+        return ""
+    try:
+        return check_webhook_url(settings.alert_url, egress_rules(settings))
+    except InvalidRequest as problem:
+        raise Misconfigured(problem.message.replace("webhook_url", "alert_url")) from None
+
+
+def _budget_alert(row: Row, period: str, percent: int) -> Alert:
+    """The alert about a budget of a key or an organization. A changed budget is another one: it has alerts anew."""
+    budget = Nanos(row["budget"])
+    name = f"alert {row['key_id'] or row['org_id']} {period} {budget}"
+    data = {
+        "object": "budget",
+        "org_id": row["org_id"],
+        "org_name": row["org_name"],
+        "key_id": row["key_id"],
+        "key_name": row["key_name"],
+        "period": period,
+        "percent": percent,
+        "usd_per_month": dollars(budget),
+        "spent": dollars(Nanos(int(row["spent"]))),
+    }
+    unless = f"{name} {_FULL_PERCENT}" if percent < _FULL_PERCENT else None
+    return Alert(f"{name} {percent}", "budget.reached", data, unless)
+
+
+def _balance_alert(row: Row, low: Nanos) -> Alert:
+    """The alert about a balance. The next credit ends the period."""
+    data = {
+        "object": "balance",
+        "org_id": row["org_id"],
+        "org_name": row["org_name"],
+        "available": dollars(Nanos(row["available"])),
+        "below": dollars(low),
+    }
+    return Alert(f"alert {row['org_id']} balance {row['credit_id']}", "balance.low", data)
