@@ -1,6 +1,4 @@
-"""Check the limits of a key: requests per minute, concurrent requests, dollars per day and month, allowed models; and
-the dollars per month of its organization.
-"""
+"""Check the limits of keys (requests, dollars, models) and the dollars per month of organizations."""
 
 from datetime import UTC, datetime
 

@@ -1,31 +1,72 @@
-"""Back up the database and the master secret while the gateway runs."""
+"""Back up the database, the master secret and, on demand, the stored files while the gateway runs."""
 
+import asyncio
 import shutil
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.media.copying import CopiedFiles, copy_files
+from penstock.media.storage import open_storage
+from penstock.settings import Settings
 from penstock.store.base import Store
-from penstock.vault import SECRET_FILE, Vault
+from penstock.store.opening import open_store
+from penstock.vault import SECRET_FILE
+
+_MAX_SHOWN = 20
 
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="Folder to create for the copy.")],
     data: Data = None,
     config: Config = None,
+    media: Annotated[
+        bool, typer.Option("--media", help="Copy the stored files too, also those in an object store.")
+    ] = False,
 ) -> None:
-    """Copy the database and the master secret, which is needed to use it."""
+    """Copy the database and the master secret, which is needed to use it.
+
+    A database on Postgres is backed up by Postgres' own tools; with --media the files are copied here.
+    """
     settings = load_settings(data=data, config=config)
-
-    async def work(store: Store, _: Vault) -> None:
-        folder.mkdir(mode=0o700, parents=True)
-        await store.backup(folder / settings.sqlite_file.name)
-
-    with_store(settings, work)
+    copied = with_store(settings, lambda store, _: _copy(store, settings, folder, with_files=media))
     if (settings.data / SECRET_FILE).exists():
         shutil.copy2(settings.data / SECRET_FILE, folder / SECRET_FILE)
-    typer.echo(
-        f"Copied to {folder}. Media files are not included: copy {settings.data / 'media'} or your bucket as well."
-    )
+    if copied is None:
+        source = settings.media or settings.data / "media"
+        typer.echo(f"Copied to {folder}. Stored files are not included: add --media, or copy {source} as well.")
+        return
+    typer.echo(f"Copied to {folder}, with {copied.files} files of {copied.size_bytes} bytes.")
+    _report("deleted before they could be copied, or missing", copied.missing)
+    _report("damaged: their bytes are not those that were stored", copied.damaged)
+    if copied.damaged:
+        raise typer.Exit(1)
+
+
+async def _copy(store: Store, settings: Settings, folder: Path, *, with_files: bool) -> CopiedFiles | None:
+    """Copy the database first: a file that is stored afterwards belongs to nothing in the copy."""
+    is_dumped_elsewhere = with_files and store.dialect == "postgres"
+    await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
+    if not is_dumped_elsewhere:
+        await store.backup(folder / settings.sqlite_file.name)
+    if not with_files:
+        return None
+    storage = open_storage(settings.media, settings.media_options, settings.data)
+    if is_dumped_elsewhere:
+        rows = await store.slow("list_file_digests")
+    else:
+        copy = await open_store(msgspec.structs.replace(settings, data=folder))
+        try:
+            rows = await copy.slow("list_file_digests")
+        finally:
+            await copy.close()
+    return await copy_files(storage, rows, folder / "media")
+
+
+def _report(what: str, ids: list[str]) -> None:
+    if ids:
+        more = "" if len(ids) <= _MAX_SHOWN else ", …"
+        typer.echo(f"{len(ids)} files {what}: {', '.join(ids[:_MAX_SHOWN])}{more}", err=True)
