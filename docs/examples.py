@@ -22,6 +22,7 @@ from tests.api.raw_http import RawResponse, Server, serving
 FILE = Path(__file__).parent.parent / "src" / "penstock" / "api" / "examples.json"
 URL = "http://127.0.0.1:8080"
 HOOK = "https://hooks.example.com/penstock"
+ALERTS = "https://ops.example.com/penstock"
 PROMPT = "a lighthouse at dusk, calm sea"
 _ROUTER = Router(ROUTES)
 _LONGEST_LIST = 2
@@ -163,11 +164,11 @@ class Story:
                     return
                 await asyncio.sleep(0.05)
 
-    async def until_delivered(self) -> str:
-        """Return the id of a webhook message that has been delivered."""
+    async def until_delivered(self, path: str) -> str:
+        """Return the id of a message of this list that has been delivered."""
         async with asyncio.timeout(60):
             while True:
-                found = await self.call("GET", "/v1/webhooks/messages?status=delivered", shown=False)
+                found = await self.call("GET", f"{path}?status=delivered", shown=False)
                 if found["data"]:
                     return str(found["data"][0]["id"])
                 await asyncio.sleep(0.05)
@@ -217,7 +218,7 @@ def path_of(made: Any) -> str:
 async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("GET", "/compat/v1/models")
     await story.call("GET", "/compat/v1/models/atelier/sketch?schema=true")
-    message = await story.until_delivered()
+    message = await story.until_delivered("/v1/webhooks/messages")
     await story.call("GET", "/v1/requests?kind=video&limit=1")
     await story.call("GET", f"/v1/requests/{image_id}")
     await story.call("GET", f"/v1/requests/{image_id}/payloads")
@@ -228,6 +229,7 @@ async def look_at_the_account(story: Story, image_id: str) -> None:
     await story.call("GET", "/v1/webhooks/messages?limit=1")
     await story.call("GET", f"/v1/webhooks/messages/{message}")
     await story.call("POST", f"/v1/webhooks/messages/{message}/redeliver")
+    await story.call("POST", "/v1/webhooks/messages/redeliver")
     await story.call("POST", "/v1/webhooks/test", {"url": HOOK})
     await story.call("GET", "/v1/webhooks/secret")
     await story.call("POST", "/v1/webhooks/secret/rotate", {"overlap_hours": 24})
@@ -251,9 +253,16 @@ async def manage_keys_and_recordings(story: Story, image_id: str) -> None:
 async def operate(story: Story) -> None:
     org = await story.call("POST", "/v1/orgs", {"name": "studio", "billing_type": "prepaid"})
     await story.call("GET", "/v1/orgs")
+    await story.call("PATCH", f"/v1/orgs/{org['id']}", {"usd_per_month": 500, "storage_bytes": 5_000_000_000})
+    await story.call("GET", f"/v1/orgs/{org['id']}")
     await story.call("POST", f"/v1/orgs/{org['id']}/keys", {"name": "first key", "scopes": ["admin"]})
     await story.call("POST", f"/v1/orgs/{org['id']}/credits", {"usd": 100, "note": "invoice 7"})
     await story.call("GET", f"/v1/orgs/{org['id']}/credits")
+    alert = await story.until_delivered("/v1/alerts")
+    await story.call("GET", "/v1/alerts?limit=1")
+    await story.call("POST", f"/v1/alerts/{alert}/redeliver")
+    await story.call("POST", "/v1/alerts/test")
+    await story.call("GET", "/v1/alerts/secret")
     await story.call("GET", "/v1/providers")
     await story.call("POST", "/v1/providers/atelier/check?dryRun=true", {})
     await story.call("GET", "/v1/settings")
@@ -267,9 +276,11 @@ async def accept(*_: Any, **__: Any) -> int:
 
 
 async def make_examples(folder: Path) -> dict[str, dict[str, Any]]:
-    async with opened(folder, works=True, public_url=URL) as gateway:
-        account = await first_account(gateway)
-        with patch.object(HttpClient, "post_guarded", accept):
+    alerts: dict[str, Any] = {"alert_url": ALERTS, "alert_balance_usd": "50.00"}
+    with patch.object(HttpClient, "post_guarded", accept):
+        async with opened(folder, works=True, public_url=URL, **alerts) as gateway:
+            account = await first_account(gateway)
+            await gateway.alerts.check()
             async with serving(AsgiApp(gateway), gateway.settings) as served:
                 story = Story(served, account.admin.key)
                 image_id = await make_things(story)

@@ -15,7 +15,17 @@ import msgspec
 from msgspec import Meta, inspect
 
 from penstock.environment import Environment
-from penstock.typed_config import Dollars, Misconfigured, convert, prepared, read_toml, unwrap
+from penstock.typed_config import (
+    Dollars,
+    Misconfigured,
+    Origin,
+    PublicUrl,
+    WebhookUrl,
+    convert,
+    prepared,
+    read_toml,
+    unwrap,
+)
 from penstock.values import Retention
 
 PREFIX = "PENSTOCK_"
@@ -26,20 +36,6 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Pause = Annotated[float, Meta(ge=0, le=1e9)]
 RetentionTime = Annotated[
     str, Meta(pattern=r"^(?!.*\s)[1-9][0-9]{0,5}[hd]$", title="a number of hours or days such as 12h or 7d")
-]
-PublicUrl = Annotated[
-    str,
-    Meta(
-        pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s?#]*)?)?$",
-        title="http(s)://host[:port], with a path if needed, or empty",
-    ),
-]
-WebhookUrl = Annotated[
-    str,
-    Meta(pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s#]*)?)?$", title="https://host[:port] with a path, or empty"),
-]
-Origin = Annotated[
-    str, Meta(pattern=r"^(\*|https?://[^\s/?#@,]+)$", title="https://host[:port] without a path, or `*` for all")
 ]
 Secret = Annotated[str, Meta(pattern=r"^([\s\S]{32,})?$", title="at least 32 characters long, or empty")]
 

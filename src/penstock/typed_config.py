@@ -25,6 +25,20 @@ Dollars = Annotated[
         title='an amount of dollars as text, such as "0.04"',
     ),
 ]
+PublicUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s?#]*)?)?$",
+        title="http(s)://host[:port], with a path if needed, or empty",
+    ),
+]
+WebhookUrl = Annotated[
+    str,
+    Meta(pattern=r"^(?!.*\s)(https?://[^\s/?#@]+(/[^\s#]*)?)?$", title="https://host[:port] with a path, or empty"),
+]
+Origin = Annotated[
+    str, Meta(pattern=r"^(\*|https?://[^\s/?#@,]+)$", title="https://host[:port] without a path, or `*` for all")
+]
 
 _WORDS = {
     inspect.BoolType: "true or false",

@@ -14,7 +14,7 @@ TAGS: Mapping[str, str] = {
     "Keys": "API keys of the own organization, and their limits.",
     "Webhooks": "Messages to receivers, their deliveries, and the secret that signs them.",
     "Recordings": "Stored calls that are replayed in tests.",
-    "Installation": "For operators: organizations, credit, providers, settings, metrics.",
+    "Installation": "For operators: organizations, credit, alerts, providers, settings, metrics.",
     "Files": "Downloads by signed URL, and calls that only providers make.",
     "Pages": "The dashboard, the documentation and this document.",
     "Health": "For load balancers and monitoring.",
@@ -122,6 +122,9 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "list_messages": Operation("Webhooks", "Lists messages to receivers with every delivery, newest first."),
     "retrieve_message": Operation("Webhooks", "Returns one message with its body and its deliveries."),
+    "redeliver_exhausted_messages": Operation(
+        "Webhooks", "Sends all messages again that could not be delivered, and returns how many they are."
+    ),
     "redeliver_message": Operation("Webhooks", "Sends a message again, with the same id and body."),
     "send_test_event": Operation(
         "Webhooks", "Sends a signed event of type `webhook.test` once, and returns how the receiver responded."
@@ -136,7 +139,21 @@ OPERATIONS: Mapping[str, Operation] = {
     "list_settings": Operation(
         "Installation", "Lists the settings in force and where each comes from. Values that may be secret are null."
     ),
-    "list_organizations": Operation("Installation", "Lists all organizations with their balances."),
+    "list_alerts": Operation(
+        "Installation", "Lists what was sent to `alert_url` about budgets and balances, with every delivery."
+    ),
+    "retrieve_alert_secret": Operation("Installation", "Returns the secret that signs alerts."),
+    "send_test_alert": Operation("Installation", "Sends a signed test event to `alert_url` once."),
+    "redeliver_alert": Operation("Installation", "Sends an alert again, with the same id and body."),
+    "list_organizations": Operation(
+        "Installation", "Lists all organizations with their balances, limits and spending of this month."
+    ),
+    "retrieve_organization": Operation("Installation", "Returns one organization."),
+    "change_organization": Operation(
+        "Installation",
+        "Changes the name, the budget per month or the storage quota; null removes a limit. All keys of the "
+        "organization share the budget.",
+    ),
     "create_organization": Operation("Installation", "Creates an organization, without keys and without credit."),
     "create_key_for_organization": Operation("Installation", "Creates a key of any organization."),
     "list_credits": Operation("Installation", "Lists what was credited to an organization."),
