@@ -348,7 +348,7 @@ def share(settings: Settings, cores: int) -> Settings:
 
 
 def _replace(settings: Settings, **values: int) -> Settings:
-    """Settings with other values, which `in_force` shows as they were given."""
+    """Settings with other values; `as_configured` returns the former ones."""
     changed = msgspec.structs.replace(settings, **values)
     msgspec.structs.force_setattr(changed, _WHOLE, settings)
     return changed
@@ -357,35 +357,12 @@ def _replace(settings: Settings, **values: int) -> Settings:
 _CONNECTIONS_MIN = 6  # some are kept for reads, and one organization gets half
 _WHOLE = "whole"
 _ORIGINS = "origins"
-# May contain a password or a key.
-_SECRETS = frozenset({"secret", "database", "media_options", "providers", "alert_url"})
 
 
-def in_force(settings: Settings) -> list[dict[str, Any]]:
-    """Each setting with its value, unless that may be secret, and where the value comes from."""
-    settings = getattr(settings, _WHOLE, settings)
-    origins: Mapping[str, str] = getattr(settings, _ORIGINS, {})
-    found = []
-    for name, variable, default, meaning in rows():
-        value = getattr(settings, name)
-        is_secret = name in _SECRETS
-        found.append(
-            {
-                "name": name,
-                "variable": variable or None,
-                "value": None if is_secret else _shown(value),
-                "is_secret": is_secret,
-                "is_set": bool(value) if is_secret else name in origins,
-                "origin": origins.get(name, "default"),
-                "default": default,
-                "meaning": meaning,
-            }
-        )
-    return found
-
-
-def _shown(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+def as_configured(settings: Settings) -> tuple[Settings, Mapping[str, str]]:
+    """The settings as they were given, before they were shared out; and where each that was given comes from."""
+    whole: Settings = getattr(settings, _WHOLE, settings)
+    return whole, getattr(whole, _ORIGINS, {})
 
 
 def _fields() -> tuple[inspect.Field, ...]:

@@ -17,7 +17,7 @@ from penstock.schema import Call, Response
 from penstock.states import MESSAGE
 from penstock.store.paging import Pager
 from penstock.values import iso
-from penstock.webhooks.deliveries import TrialDelivery
+from penstock.webhooks.delivery import TrialDelivery
 from penstock.webhooks.records import message_records
 
 _MAX_OVERLAP_HOURS = 168

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -22,6 +22,7 @@ from penstock.store.waiting import retry_while_unavailable
 from penstock.tracing import Tracing, span, trace_headers
 from penstock.values import new_id
 from penstock.vault import Vault
+from penstock.webhooks.delivery import DeliveryResult, LeasedMessage, TrialDelivery
 from penstock.webhooks.events import WebhookSecrets, sign, trial_event_body
 
 _log = logging.getLogger(__name__)
@@ -43,46 +44,6 @@ _UNRECORDED_MAX = 10  # after so many deliveries in a row without a result, the 
 _CLOCKS_APART_MS = 5 * 60 * 1000  # how much the clocks of our machines may differ
 _RESULT_CHARS_MAX = 200
 _REQUEUED_AT_ONCE = 1000  # messages in one transaction
-
-
-@dataclass(frozen=True, slots=True)
-class LeasedMessage:
-    """A message that only this process may deliver until its lease ends."""
-
-    id: str
-    org_id: str
-    url: str
-    body: bytes
-    deliveries: int  # deliveries whose result was recorded
-    unrecorded: int  # deliveries since then, this one included; the processes of the others died
-    lease_token: int
-    trace_context: str | None = None
-
-    @property
-    def host(self) -> str:
-        return self.url.split("/", 3)[2]
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """How a delivery ended; `text` is shown to operators."""
-
-    text: str
-    status: int | None = None  # of the receiver's response
-    delivered: bool = False
-    counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
-    known: bool = True  # False when the message may have arrived or not
-    short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
-    started_at_ms: int | None = None  # None when nothing was sent
-
-
-@dataclass(frozen=True, slots=True)
-class TrialDelivery:
-    """A test event that was sent, and how that ended."""
-
-    message: LeasedMessage
-    result: DeliveryResult
-    duration_ms: int
 
 
 _NOT_STARTED = DeliveryResult("stopped before it was sent", counts=False)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from penstock.settings import Settings, in_force, load
+from penstock.api.settings import in_force
+from penstock.settings import Settings, load
 from tests.api.running import running
 
 
@@ -12,7 +13,7 @@ async def test_operators_see_values_and_never_secrets(tmp_path: Path) -> None:
         listed = {row["name"]: row for row in response.json["data"]}
         assert list(listed) == list(Settings.__struct_fields__)
         assert (listed["port"]["value"], listed["port"]["variable"]) == (here.gateway.settings.port, "PENSTOCK_PORT")
-        for name in ("secret", "database", "media_options", "providers"):
+        for name in ("secret", "database", "media_options", "providers", "alert_url"):
             assert (listed[name]["value"], listed[name]["is_secret"]) == (None, True)
         secret = here.gateway.settings.secret
         assert not secret or secret not in response.body.decode()

@@ -1,0 +1,43 @@
+"""A message that is being delivered, and how a delivery ended."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedMessage:
+    """A message that only this process may deliver until its lease ends."""
+
+    id: str
+    org_id: str
+    url: str
+    body: bytes
+    deliveries: int  # deliveries whose result was recorded
+    unrecorded: int  # deliveries since then, this one included; the processes of the others died
+    lease_token: int
+    trace_context: str | None = None
+
+    @property
+    def host(self) -> str:
+        return self.url.split("/", 3)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """How a delivery ended; `text` is shown to operators."""
+
+    text: str
+    status: int | None = None  # of the receiver's response
+    delivered: bool = False
+    counts: bool = True  # False when the receiver is not to blame: the delivery is repeated soon
+    known: bool = True  # False when the message may have arrived or not
+    short_of_places: bool = True  # if it does not count: whether fewer deliveries at once would help
+    started_at_ms: int | None = None  # None when nothing was sent
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDelivery:
+    """A test event that was sent, and how that ended."""
+
+    message: LeasedMessage
+    result: DeliveryResult
+    duration_ms: int
