@@ -47,19 +47,23 @@ class Description:
 # By provider: how the provider's own path is found in Comfy's document.
 COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "bfl": ((r"/v1/(flux-(?!3)[^/]+)", r"/proxy/bfl/\1/generate"), (r"/v1/(.+)", r"/proxy/bfl/v1/\1")),
+    "bria": ((r"/(.+)", r"/proxy/bria/\1"),),
     "bytedance": ((r"/api/v3/(.+)", r"/proxy/byteplus/api/v3/\1"),),
     "dashscope": ((r"/api/v1/(.+)", r"/proxy/wan/api/v1/\1"),),
     "gemini-omni": ((r"/v1beta/interactions", "/proxy/gemini-interactions"),),
     "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
     "kling": ((r"/v1/(.+)", r"/proxy/kling/v1/\1"),),
+    "krea": ((r"/(.+)", r"/proxy/krea/\1"),),
     "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
     "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
     "recraft": (
         (r"/v1/images/generations", "/proxy/recraft/image_generation"),
         (r"/v1/images/(.+)", r"/proxy/recraft/images/\1"),
     ),
+    "topaz": ((r"/(.+)", r"/proxy/topaz/\1"),),
     "vertex": ((r".*/models/([^:]+):predictLongRunning", r"/proxy/veo/\1/generate"),),
     "vidu": ((r"/ent/v2/(.+)", r"/proxy/vidu/\1"),),
+    "wavespeed": ((r"/(.+)", r"/proxy/wavespeed/\1"),),
     "xai": ((r"/v1/(.+)", r"/proxy/xai/v1/\1"),),
 }
 

@@ -1,0 +1,119 @@
+"""Topaz: upscaling of images with its generative models, as jobs whose result has a URL of its own."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from penstock.providers.openai_compatible import form_file
+from penstock.providers.spec import (
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Upload,
+    complete_table,
+    converted,
+    fixed,
+    header,
+    passthrough,
+)
+from penstock.values import InputImage
+
+STATUS: dict[str, Status] = {
+    "Pending": "queued",
+    "Processing": "in_progress",
+    "Completed": "completed",
+    "Failed": "failed",
+    "Cancelled": "cancelled",
+}
+DEFAULT_FACTOR = 2
+STEP_MEGAPIXELS = 8
+MAX_STEPS = 8  # larger outputs are priced by the megapixel, with a margin for the last step
+MARGIN = Decimal("1.15")
+NOTE = "Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Topaz"
+
+
+def read_job(reply: Reply) -> Result:
+    """Read a new job, its state, or where its result is."""
+    job = reply.json
+    if "download_url" in job:
+        return Result(files=(File(url=job["download_url"]),))
+    return Result(
+        status=STATUS[job.get("status", "Pending")],
+        ref={"id": job["process_id"]},
+        upstream_id=job["process_id"],
+        message="Topaz did not say why the job failed.",
+        progress=job["progress"] / 100 if "progress" in job else None,
+    )
+
+
+def error_message(reply: Reply) -> str | None:
+    return str(reply.json.get("message") or reply.json["error"])
+
+
+def file_and_size(images: list[InputImage]) -> tuple[Upload, int, int]:
+    image = images[0]
+    return form_file(image), image.width, image.height
+
+
+def with_output_size(fields: dict[str, Any]) -> dict[str, Any]:
+    """The size of the output in pixels, which Topaz takes instead of a factor."""
+    factor = fields.pop("factor", DEFAULT_FACTOR)
+    sides = {f"output_{side}": round(fields[f"input_{side}"] * factor) for side in ("width", "height")}
+    return {**fields, **sides}
+
+
+UPSCALE = Operation(
+    task="upscale",
+    send="POST /image/v1/enhance-gen/async",
+    poll="GET /image/v1/status/{id}",
+    fetch="GET /image/v1/download/{id}",
+    read=read_job,
+    body="form",
+    adjust_body=with_output_size,
+    params=(),
+    priced_extras=frozenset({"output_width", "output_height"}),
+    poll_seconds=2.0,
+)
+
+
+def model(name: str, upstream: str, step_usd: str, *rows: Param) -> Model:
+    """A model at a price for each 8 megapixels of the output that are begun."""
+    usd = Decimal(step_usd)
+    large = Price(
+        unit="megapixel", usd=f"{usd * MARGIN / STEP_MEGAPIXELS}", above=MAX_STEPS * STEP_MEGAPIXELS * 10**6, note=NOTE
+    )
+    steps = [
+        Price(unit="image", usd=f"{usd * number}", above=(number - 1) * STEP_MEGAPIXELS * 10**6, note=NOTE)
+        for number in range(MAX_STEPS, 0, -1)
+    ]
+    op = replace(UPSCALE, params=complete_table("upscale", IMAGE, FACTOR, fixed("output_format", "png"), *rows))
+    return Model(id=name, upstream=upstream, op=op, prices=(large, *steps), name=f"Topaz {upstream}")
+
+
+IMAGE = converted(
+    "images",
+    to=("image", "input_width", "input_height"),
+    convert=file_and_size,
+    required=True,
+    max_items=1,
+)
+FACTOR = converted("scale_factor", to="factor", convert=float, low=1, high=6, default=DEFAULT_FACTOR)
+PROVIDER = Provider(
+    slug="topaz",
+    name="Topaz Labs",
+    docs="https://developer.topazlabs.com",
+    base_url="https://api.topazlabs.com",
+    key_env="TOPAZ_API_KEY",
+    auth=header("x-api-key"),
+    error_message=error_message,
+    models=(
+        model("topaz/wonder-3.5", "Wonder 3.5", "0.08"),
+        model("topaz/bloom-2", "Bloom 2", "0.32", passthrough("prompt")),
+    ),
+)

@@ -1,0 +1,184 @@
+"""WaveSpeed: models of many providers behind one queue; each model has a path and fields of its own."""
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.providers.convert import (
+    data_uri,
+    each_image,
+    first_and_last,
+    first_image,
+    pixels,
+    size_text,
+)
+from penstock.providers.spec import (
+    FailureKind,
+    File,
+    Model,
+    Operation,
+    Param,
+    Price,
+    Provider,
+    Reply,
+    Result,
+    Status,
+    Task,
+    bearer,
+    complete_table,
+    converted,
+    duration,
+    fixed,
+    frame,
+    ignored,
+    passthrough,
+    price_list,
+    refused,
+)
+
+STATUS: dict[str, Status] = {
+    "created": "queued",
+    "processing": "in_progress",
+    "completed": "completed",
+    "failed": "failed",
+    "timeout": "failed",
+    "deleted": "failed",
+    "cancelled": "cancelled",
+}
+# From wavespeed.ai/docs/error-codes; a job that failed has one of them.
+FAILURE_KINDS: dict[int, FailureKind] = {1200: "refused", 1400: "rejected", 1401: "rejected", 1402: "rejected"}
+
+
+def read_prediction(reply: Reply) -> Result:
+    job = reply.json["data"]
+    return Result(
+        status=STATUS[job["status"]],
+        ref={"id": job["id"]},
+        upstream_id=job["id"],
+        files=tuple(File(url=url) for url in job.get("outputs") or ()),
+        failure_kind=FAILURE_KINDS.get(job.get("code") or 0, "broken"),
+        message=job.get("error"),
+    )
+
+
+def error_message(reply: Reply) -> str | None:
+    return str(reply.json["message"])
+
+
+def model(name: str, path: str, task: Task, rows: tuple[Param, ...], *prices: Price) -> Model:
+    op = replace(
+        JOB, task=task, params=complete_table(task, *rows, *OTHER_WAYS), poll_seconds=5.0 if task == "video" else 1.0
+    )
+    return Model(id=name, upstream=path, op=op, prices=prices, priority=20)
+
+
+def image_models(
+    name: str, paths: tuple[str, str], max_images: int, rows: tuple[Param, ...], *prices: Price
+) -> list[Model]:
+    """A model with a path that makes images and one that edits up to `max_images` of them."""
+    images = converted("images", to="images", convert=each_image(data_uri), required=True, max_items=max_images)
+    made, edited = paths
+    return [
+        model(name, made, "image", (PROMPT, *rows), *prices),
+        model(name, edited, "edit", (PROMPT, images, *rows), *prices),
+    ]
+
+
+def with_target(fields: dict[str, Any]) -> dict[str, Any]:
+    """An upscaler makes an image of 2K, 4K or 8K, whatever the factor is; callers may say which."""
+    return {"target_resolution": "4k", **fields}
+
+
+def upscale_model(name: str, path: str, usd: str, price: Any) -> Model:
+    rows = (
+        converted("images", to="image", convert=first_image(data_uri), required=True, max_items=1),
+        passthrough("target_resolution", one_of=("2k", "4k", "8k")),
+        fixed("output_format", "png"),
+        *ignored("scale_factor"),
+    )
+    made = model(name, path, "upscale", rows, price(usd, "image"))
+    return replace(made, op=replace(made.op, adjust_body=with_target))
+
+
+JOB = Operation(
+    task="image",
+    send="POST /api/v3/{model}",
+    poll="GET /api/v3/predictions/{id}/result",
+    read=read_prediction,
+    model_field=None,
+    params=(),
+)
+OTHER_WAYS = refused("enable_sync_mode", "enable_base64_output")  # of delivery, which are not read here
+PROMPT = passthrough("prompt", required=True)
+NEGATIVE_PROMPT = passthrough("negative_prompt")
+RATIOS = "1:1 3:2 2:3 3:4 4:3 4:5 5:4 9:16 16:9 21:9"
+PNG = fixed("output_format", "png")
+SEEDREAM = (
+    converted(
+        "frame",
+        to="size",
+        convert=size_text(pixels(min_side=1024, max_side=4096, min_area=2560 * 1440), "*"),
+    ),
+)
+BANANA_2 = (frame(f"{RATIOS} 1:4 4:1 1:8 8:1", "1k", "2k", "4k"), PNG)
+BANANA_PRO = (frame(RATIOS, "1k", "2k", "4k"), PNG)
+VEO_TEXT = (
+    PROMPT,
+    NEGATIVE_PROMPT,
+    duration(4, 6, 8, default=8),
+    frame("16:9 9:16", "1080p", "720p"),
+    passthrough("generate_audio", one_of=(True, False)),
+)
+VEO_IMAGE = (
+    *VEO_TEXT,
+    converted(
+        "input_reference",
+        to=("image", "last_image"),
+        convert=first_and_last(data_uri),
+        required=True,
+        max_items=2,
+    ),
+)
+
+price = price_list("WaveSpeed's own skills for agents on GitHub, looked up 2026-11-15")
+comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with WaveSpeed")
+VEO_PRICES = (price("0.80", "call", generate_audio=False), price("1.20", "call"))
+PROVIDER = Provider(
+    slug="wavespeed",
+    name="WaveSpeed",
+    docs="https://wavespeed.ai/docs",
+    base_url="https://api.wavespeed.ai",
+    key_env="WAVESPEED_API_KEY",
+    auth=bearer,
+    error_message=error_message,
+    models=(
+        *image_models(
+            "seedream-4.5",
+            ("bytedance/seedream-v4.5", "bytedance/seedream-v4.5/edit"),
+            10,
+            SEEDREAM,
+            price("0.04", "image"),
+        ),
+        *image_models(
+            "nano-banana-2",
+            ("google/nano-banana-2/text-to-image", "google/nano-banana-2/edit"),
+            14,
+            BANANA_2,
+            price("0.12", "image", resolution="2k"),
+            price("0.16", "image", resolution="4k"),
+            price("0.08", "image"),
+        ),
+        *image_models(
+            "nano-banana-pro",
+            ("google/nano-banana-pro/text-to-image", "google/nano-banana-pro/edit"),
+            14,
+            BANANA_PRO,
+            price("0.24", "image", resolution="4k"),
+            price("0.14", "image"),
+        ),
+        upscale_model("wavespeed/image-upscaler", "wavespeed-ai/image-upscaler", "0.01", price),
+        upscale_model("wavespeed/seedvr2-image", "wavespeed-ai/seedvr2/image", "0.01", comfy_price),
+        upscale_model("wavespeed/ultimate-image-upscaler", "wavespeed-ai/ultimate-image-upscaler", "0.06", comfy_price),
+        model("veo-3.1-fast", "google/veo3.1-fast/text-to-video", "video", VEO_TEXT, *VEO_PRICES),
+        model("veo-3.1-fast", "google/veo3.1-fast/image-to-video", "video", VEO_IMAGE, *VEO_PRICES),
+    ),
+)
