@@ -17,6 +17,8 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "atelier": ["--short"],
     "images": ["--short"],
     "listing": ["--records", "20000"],
+    "costs": ["--calls", "200", "--rounds", "1"],
+    "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
     "videos": ["--short"],
     "streams": ["--short"],

@@ -28,7 +28,8 @@ DELETE FROM media WHERE id = :id;
 -- name: expire_inputs
 -- Let the inputs of an ended request expire.
 UPDATE media SET expires_at_ms = :at_ms WHERE id IN (
-    SELECT id FROM media WHERE request_id = :request_id AND org_id = :org_id AND role <> 'output'
+    SELECT id FROM media INDEXED BY media_by_request
+    WHERE request_id = :request_id AND org_id = :org_id AND role <> 'output'
     ORDER BY id FOR NO KEY UPDATE
 );
 

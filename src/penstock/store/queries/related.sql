@@ -1,4 +1,6 @@
 -- What belongs to the requests of a page: attempts, outputs, messages, deliveries and the names of keys.
+--
+-- With the plus sign SQLite does not look the organization up in an index, which would read all of its rows.
 
 -- name: list_attempts_of_requests [sqlite]
 -- The attempts of generations, in the order in which candidates are tried.
@@ -16,7 +18,8 @@ ORDER BY request_id, round, candidate, part;
 
 -- name: list_outputs_of_requests [sqlite]
 -- The outputs of requests that have not expired, in order.
-SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms FROM media
+SELECT id, request_id, content_type, size_bytes, width, height, revised_prompt, expires_at_ms
+FROM media INDEXED BY media_by_request
 WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id AND role = 'output' AND expires_at_ms > :now_ms
 ORDER BY request_id, position;
 
@@ -29,7 +32,7 @@ ORDER BY request_id, position;
 -- name: list_messages_of_requests [sqlite]
 -- The webhook messages of requests.
 SELECT id, org_id, request_id, event, url, state, deliveries, last_result, next_at_ms, created_at_ms, ended_at_ms
-FROM messages WHERE request_id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+FROM messages WHERE request_id IN (SELECT value FROM json_each(:ids)) AND +org_id = :org_id;
 
 -- name: list_messages_of_requests [postgres]
 -- The webhook messages of requests.
@@ -48,7 +51,7 @@ WHERE message_id IN (SELECT json_array_elements_text(CAST(:ids AS json))) ORDER 
 
 -- name: list_progress_of_requests [sqlite]
 -- How far unfinished generations are, in percent.
-SELECT id, status, progress FROM generations WHERE id IN (SELECT value FROM json_each(:ids)) AND org_id = :org_id;
+SELECT id, status, progress FROM generations WHERE id IN (SELECT value FROM json_each(:ids)) AND +org_id = :org_id;
 
 -- name: list_progress_of_requests [postgres]
 -- How far unfinished generations are, in percent.
@@ -70,7 +73,7 @@ FROM json_each(:ids) AS m JOIN media AS f ON f.id = (
     WHERE r.org_id = :org_id AND r.model = m.value AND r.status = 'completed' AND f.expires_at_ms > :now_ms
     ORDER BY r.id DESC, f.position LIMIT 1
 )
-WHERE f.org_id = :org_id;
+WHERE +f.org_id = :org_id;
 
 -- name: list_examples_of_models [postgres]
 -- The first output of the newest request of each model that still has one.

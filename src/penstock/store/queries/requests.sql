@@ -221,7 +221,7 @@ WHERE id = :id AND org_id = :org_id AND purged_at_ms IS NULL;
 
 -- name: list_requests_of_process
 -- Unfinished requests that a process handles.
-SELECT id, org_id, hold FROM requests
+SELECT id, org_id, hold FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND process_id = :process_id
 ORDER BY id LIMIT :limit;
 
@@ -240,7 +240,7 @@ DELETE FROM processes WHERE id = :id AND lease_until_ms < :now_ms;
 
 -- name: list_abandoned_requests
 -- Unfinished requests without a generation, from a process that died while it handled them.
-SELECT id, org_id, hold FROM requests
+SELECT id, org_id, hold FROM requests INDEXED BY requests_by_status
 WHERE org_id = :org_id AND status IN ('pending', 'processing') AND id < :high
     AND id NOT IN (SELECT id FROM generations)
 ORDER BY id LIMIT :limit;

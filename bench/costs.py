@@ -1,0 +1,335 @@
+"""What a call costs the gateway: processor time, syncs, commits, statements and thread changes, with a profile.
+
+    python -m bench.costs [--kind image] [--database sqlite] [--calls 2000] [--rounds 3] [--gateway PYTHON] [--profile]
+
+Kinds: `chat`, `image` (a PNG of 64 x 64 as a URL), `image-b64` (the same as base64), `large-image` (2.7 MB of base64).
+The gateway runs in its own process; this one is the provider and the caller, with 64 calls at a time (8 of large
+images). Processor time is that of the gateway's process, so other work on the machine changes it little. `--gateway`
+names the Python of another installation to compare with, and may be repeated; their rounds take turns. `--profile`
+prints the functions in which the event loop spends its time; it makes everything slower, so the figures above it mean
+nothing.
+"""
+
+import argparse
+import asyncio
+import base64
+import cProfile
+import os
+import pstats
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).parent.parent
+_MIB = 2**20
+
+# ---------------------------------------------------------------------------------------------------- in the gateway
+
+
+def run_gateway() -> None:
+    """Run `penstock serve`, and write at SIGUSR1 what was counted so far to the file COSTS."""
+    counts: dict[str, int] = {"syncs": 0, "threads": 0, "commits": 0, "statements": 0}
+    _count_calls(counts)
+    profile = cProfile.Profile(time.thread_time) if os.environ.get("COSTS_PROFILE") else None
+
+    def write(*_: object) -> None:
+        Path(os.environ["COSTS"]).write_bytes(msgspec.json.encode(counts))
+
+    signal.signal(signal.SIGUSR1, write)
+    from penstock.cli import main as penstock
+
+    if profile is None:
+        penstock()
+        return
+    try:
+        profile.runcall(penstock)
+    finally:
+        profile.dump_stats(os.environ["COSTS_PROFILE"])
+
+
+def _count_calls(counts: dict[str, int]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import psycopg
+
+    from penstock.store import sqlite_writer
+
+    def counted(owner: Any, name: str, label: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            counts[label] += 1
+            return original(*arguments, **options)
+
+        setattr(owner, name, call)
+
+    counted(os, "fsync", "syncs")
+    counted(os, "fdatasync", "syncs")
+    counted(ThreadPoolExecutor, "submit", "threads")
+    counted(sqlite_writer.Writer, "_commit", "commits")
+    counted(psycopg.AsyncCursor, "execute", "statements")
+    counted(psycopg.AsyncCursor, "executemany", "statements")
+
+
+# --------------------------------------------------------------------------------------------------- provider, caller
+
+
+def small_png() -> bytes:
+    from tests.fake_providers.scripted import png
+
+    return png(64, 64)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of call: its path, its body and what the provider responds."""
+
+    path: str
+    body: dict[str, Any]
+    response: bytes
+    callers: int = 64
+
+
+def kinds() -> dict[str, Kind]:
+    from bench.images import sample_image
+
+    def image(data: bytes, callers: int = 64, **fields: str) -> Kind:
+        response = b'{"created":1794709785,"data":[{"b64_json":"' + base64.b64encode(data) + b'"}]}'
+        body = {"model": "image-model", "prompt": "a pear", "size": "1024x1024", **fields}
+        return Kind("/compat/v1/images/generations", body, response, callers)
+
+    chat = (
+        b'{"id":"chatcmpl-1","object":"chat.completion","created":1794709785,"model":"gpt-x","choices":[{"index":0,'
+        b'"message":{"role":"assistant","content":"Hello! How can I help you today?"},"finish_reason":"stop"}],'
+        b'"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
+    )
+    messages = [{"role": "user", "content": "hello"}]
+    return {
+        "chat": Kind("/compat/v1/chat/completions", {"model": "lab/gpt-x", "messages": messages}, chat),
+        "image": image(small_png(), response_format="url"),
+        "image-b64": image(small_png(), response_format="b64_json"),
+        "large-image": image(sample_image(), 8, response_format="b64_json"),
+    }
+
+
+class Provider(asyncio.Protocol):
+    """Responds to every request at once."""
+
+    response = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._received = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            length = re.search(rb"content-length: *(\d+)", self._received[:end].lower())
+            size = end + 4 + int(length[1] if length else 0)
+            if len(self._received) < size:
+                return
+            self._received = self._received[size:]
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+            self._transport.write(head % len(self.response) + self.response)  # type: ignore[attr-defined]
+
+
+async def call(port: int, key: str, kind: Kind, calls: int) -> None:
+    """Make so many calls with so many callers at a time."""
+    body = msgspec.json.encode(kind.body)
+    request = (
+        f"POST {kind.path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    ).encode() + body
+    remaining = iter(range(calls))
+
+    async def caller() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4 * _MIB)
+        for _ in remaining:
+            writer.write(request)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = re.search(rb"content-length: *(\d+)", head)
+            response = await reader.readexactly(int(length[1] if length else 0))
+            assert head.startswith(b"http/1.1 200"), response[:500]
+        writer.close()
+
+    await asyncio.gather(*(caller() for _ in range(kind.callers)))
+
+
+# ------------------------------------------------------------------------------------------------------- measurement
+
+
+@dataclass
+class Installation:
+    """A gateway process of one installation, and what its rounds cost."""
+
+    python: str
+    port: int
+    process: "subprocess.Popen[str]"
+    folder: Path
+    key: str
+    microseconds: list[float] = field(default_factory=list)
+    counts: dict[str, float] = field(default_factory=dict)
+    threads: Counter[str] = field(default_factory=Counter)
+
+    def processor_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def thread_ticks(self) -> Counter[str]:
+        """Processor time by the names of the gateway's threads, in ticks of the system's clock."""
+        found = Counter[str]()
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            name, _, rest = (task / "stat").read_text().partition("(")[2].rpartition(")")
+            fields = rest.split()
+            found[name + " user"] += int(fields[11])
+            found[name + " system"] += int(fields[12])
+        return found
+
+    def read_counts(self) -> dict[str, int]:
+        """What was counted so far; nothing in an installation that cannot count."""
+        file = self.folder / "costs"
+        file.unlink(missing_ok=True)
+        os.kill(self.process.pid, signal.SIGUSR1)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with suppress(OSError, msgspec.DecodeError):
+                return dict(msgspec.json.decode(file.read_bytes()))
+            time.sleep(0.01)
+        raise TimeoutError("the gateway does not tell what it counted")
+
+    @property
+    def peak_mib(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+@contextmanager
+def start(python: str, provider_port: int, database: str, profile: bool) -> Iterator[Installation]:
+    from tests.ports import unused_port
+
+    port = unused_port()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "penstock.toml").write_text(
+            f"""starting_credit_usd = "1000000"
+[providers.lab]
+speaks = "openai"
+base_url = "http://127.0.0.1:{provider_port}/v1"
+key_env = "LAB_KEY"
+[[providers.lab.models]]
+id = "image-model"
+task = "image"
+price = {{ unit = "image", usd = "0.04" }}
+[[providers.lab.models]]
+id = "lab/gpt-x"
+upstream = "gpt-x"
+task = "chat"
+price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
+"""
+        )
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        environ |= {"LAB_KEY": "x", "COSTS": str(folder / "costs"), "PYTHONPATH": str(ROOT)}
+        environ |= {"PENSTOCK_DATABASE": database} if database else {}
+        environ |= {"COSTS_PROFILE": str(folder / "profile")} if profile else {}
+        command = [python, "-m", "bench.costs", "serve", "--port", str(port), "--data", name]
+        with subprocess.Popen(
+            command, env=environ, cwd=name, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                key = next((line.strip() for line in process.stdout if line.startswith("    pk_")), "")
+                assert key, "the gateway ended before it listened"
+                yield Installation(python, port, process, folder, key)
+                process.terminate()
+                process.wait(30)
+                if profile:
+                    print_profile(folder / "profile")
+            finally:
+                process.kill()
+
+
+def print_profile(file: Path, lines: int = 60) -> None:
+    stats = pstats.Stats(str(file)).strip_dirs()
+    for order in ("tottime", "cumtime"):
+        stats.sort_stats(order).print_stats(lines)
+
+
+async def measure(options: argparse.Namespace, databases: list[str]) -> None:
+    kind = kinds()[options.kind]
+    Provider.response = kind.response
+    server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, backlog=4096)
+    provider_port = server.sockets[0].getsockname()[1]
+    pythons = [sys.executable, *(options.gateway or ())]
+    with ExitStack() as stack:
+        installed = [
+            stack.enter_context(start(python, provider_port, database, options.profile))
+            for python, database in zip(pythons, databases, strict=True)
+        ]
+        for installation in installed:
+            await call(installation.port, installation.key, kind, max(100, options.calls // 5))  # not counted
+        for _ in range(options.rounds):
+            for installation in installed:
+                before = installation.read_counts()
+                busy = installation.processor_seconds()
+                threads = installation.thread_ticks()
+                await call(installation.port, installation.key, kind, options.calls)
+                used = installation.processor_seconds() - busy
+                after = installation.read_counts()
+                installation.microseconds.append(used / options.calls * 1e6)
+                installation.threads = installation.thread_ticks() - threads
+                installation.counts = {name: (after[name] - before[name]) / options.calls for name in after}
+        print(f"{options.kind}, {options.database}, {options.rounds} rounds of {options.calls} calls")
+        for installation in installed:
+            spread = f"{min(installation.microseconds):.0f}-{max(installation.microseconds):.0f}"
+            counts = ", ".join(f"{name} {count:.2f}" for name, count in installation.counts.items())
+            median = statistics.median(installation.microseconds)
+            print(
+                f"{installation.python}\n  {median:.0f} µs a call ({spread}); {counts}; {installation.peak_mib:.0f} MiB"
+            )
+            for name, ticks in installation.threads.most_common(8):
+                print(f"    {name:30} {ticks / os.sysconf('SC_CLK_TCK') / options.calls * 1e6:6.0f} µs")
+    server.close()
+
+
+def main(options: argparse.Namespace) -> None:
+    import uvloop
+
+    count = 1 + len(options.gateway or ())
+    if options.database == "sqlite":
+        uvloop.run(measure(options, [""] * count))
+        return
+    import psycopg
+
+    from tests import postgres
+
+    with postgres.server(postgres.COMMON) as url:
+        with psycopg.connect(f"{url}/postgres", autocommit=True) as connection:
+            for number in range(count):
+                connection.execute(f"CREATE DATABASE bench_{number}".encode())
+        uvloop.run(measure(options, [f"{url}/bench_{number}" for number in range(count)]))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["serve"]:
+        run_gateway()
+        sys.exit()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", default="image", choices=("chat", "image", "image-b64", "large-image"))
+    parser.add_argument("--database", default="sqlite", choices=("sqlite", "postgres"))
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--gateway", action="append", metavar="PYTHON")
+    parser.add_argument("--profile", action="store_true")
+    main(parser.parse_args())

@@ -1,0 +1,44 @@
+"""No query reads all rows of a table or of an organization, unless that is what it is for."""
+
+import re
+
+import apsw
+
+from penstock.store.migrate import migrate_sqlite, read_migrations
+from penstock.store.queries import read_queries
+
+# What a plan says when it reads a whole table, or everything that an organization has.
+READS_ALL = re.compile(r"\bSCAN (?!CONSTANT|json_each|\w+ VIRTUAL)\w+|USING [\w ]*\(org_id=\?\)")
+
+# These add up, list or audit everything, or run seldom on small tables.
+MAY_READ_ALL = {
+    "count_failures": "its subquery has one row for each kind of failure",
+    "count_messages": "one number per state, for the metrics",
+    "count_orphans": "a check by operators",
+    "delete_expired_payloads": "in the background, at most every few seconds",
+    "find_pinned_recording": "recordings of one organization, for calls that name one",
+    "get_file_row": "in the background, for files that seem to have no row",
+    "get_stored_bytes": "at most every thirty seconds per organization",
+    "list_all_files": "in the background, once an hour",
+    "list_dead_processes": "one row per process",
+    "list_file_digests": "the audit of files",
+    "list_messages": "a page by id",
+    "list_orgs": "a list by operators",
+    "list_secrets": "when the master secret is rotated",
+    "list_suspects": "unfinished generations, after a crash",
+    "release_recording_claim": "one row per recording that is being made",
+}
+
+
+def test_queries_use_an_index_for_what_they_look_up() -> None:
+    connection = apsw.Connection(":memory:")
+    migrate_sqlite(connection, read_migrations())
+    found = {}
+    for name, query in read_queries().sqlite.items():
+        rows = connection.execute("EXPLAIN QUERY PLAN " + query.sql, dict.fromkeys(query.parameters))
+        plan = " | ".join(str(row[3]) for row in rows)
+        if READS_ALL.search(plan) and not name.startswith("audit_"):
+            found[name] = plan
+    unexpected = [f"{name}: {plan}" for name, plan in found.items() if name not in MAY_READ_ALL]
+    assert unexpected == [], "\n".join(unexpected)
+    assert set(MAY_READ_ALL) - set(found) == set(), "these need no exception any more"
