@@ -11,11 +11,12 @@ from typing import Any
 
 import jsonschema_rs  # comes with schemathesis
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from docs import generate, toml_schema
 from penstock.api.operations import OPERATIONS
 from penstock.api.routes import ROUTES
-from penstock.metrics import CurrentValues, Metrics
+from penstock.metrics import CurrentValues, Metrics, StoredValues
 from penstock.providers import discover
 from penstock.values import Nanos
 from tests import test_layout
@@ -65,18 +66,31 @@ def test_the_page_about_providers_leaves_none_out() -> None:
             assert all(f"`{to}`" in page for row in model.op.params for to in row.to)
 
 
-def test_operators_are_told_of_every_metric() -> None:
+def test_operators_are_told_of_every_metric_and_its_labels() -> None:
     """All names that the exposition can have, out of one with something in each."""
     metrics = Metrics()
     metrics.count_response("GET", "/x", 200, 0.1)
     metrics.count_generation("lab", "image", "completed", Nanos(1))
-    health = [{"provider": "lab", "successes": 1, "failures": 0, "healthy": True}]
+    metrics.count_attempt("lab", "x", "chat", "success", 1.0)
+    metrics.count_first_byte("lab", "x", 1.0)
+    metrics.count_tokens("lab", "x", {"input": 1})
+    health = [{"provider": "lab", "model": "m", "successes": 1, "failures": 0, "healthy": True}]
     figures = CurrentValues(
-        jobs_running=0, pool_workers=0, pool_places=0, messages={}, writes=0, write_seconds=0, health=health
+        jobs_running=0, pool_workers=0, pool_places=0, stored=StoredValues(), writes=0, write_seconds=0, health=health
     )
-    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.render(figures).decode(), re.MULTILINE))
-    documented = (ROOT / "docs" / "telemetry.md").read_text()
-    assert sorted(name for name in exposed if f"`{name}`" not in documented) == []
+    families = text_string_to_metric_families(metrics.render(figures).decode())
+    served = {
+        family.name + ("_total" if family.type == "counter" else ""): {
+            label for sample in family.samples for label in sample.labels if label != "le"
+        }
+        for family in families
+    }
+    page = (ROOT / "docs" / "telemetry.md").read_text()
+    rows = re.findall(r"^\| (`penstock_[^|]*)\|([^|]*)\|", page, re.MULTILINE)
+    told = {
+        name: set(re.findall(r"`(\w+)`", labels)) for names, labels in rows for name in re.findall(r"`(\w+)`", names)
+    }
+    assert told == served
 
 
 # ------------------------------------------------------------------------------------------------------- penstock.toml

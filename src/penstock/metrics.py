@@ -61,13 +61,24 @@ class Durations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValues:
+    """Values out of the database, which are the same for all processes that use it."""
+
+    jobs: Mapping[str, int] = field(default_factory=dict)  # unfinished ones by status
+    job_ages: Mapping[str, float] = field(default_factory=dict)  # seconds since the oldest was accepted, by status
+    messages: Mapping[str, int] = field(default_factory=dict)  # by state
+    message_age: float = 0.0  # seconds since the oldest message was added that is not yet delivered
+    low_balances: int = 0  # organizations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentValues:
     """Values that are not counted but read when the metrics are requested."""
 
     jobs_running: int
     pool_workers: int
     pool_places: int
-    messages: Mapping[str, int]  # by state
+    stored: "StoredValues"
     writes: int
     write_seconds: float
     health: Sequence[Mapping[str, Any]]  # rows of Health.report
@@ -218,12 +229,14 @@ def _read(file: Path) -> Figures | None:
 def _without_gauges(figures: Figures) -> Figures:
     """What a process has counted, without what was true only while it ran."""
     health = [{**row, "healthy": True} for row in figures.current.health]
-    current = replace(figures.current, jobs_running=0, pool_workers=0, pool_places=0, messages={}, health=health)
+    current = replace(
+        figures.current, jobs_running=0, pool_workers=0, pool_places=0, stored=StoredValues(), health=health
+    )
     return msgspec.structs.replace(figures, current=current)
 
 
 def add_up(several: Sequence[Figures]) -> Figures:
-    """The sum of the figures of several processes. Messages are in the database, so those of the first are used."""
+    """The sum of the figures of several processes. Values of the database are those of the first: all have the same."""
     counts: dict[str, dict[Labels, int]] = {}
     durations: dict[str, dict[Labels, Durations]] = {}
     for figures in several:
@@ -241,7 +254,7 @@ def add_up(several: Sequence[Figures]) -> Figures:
         jobs_running=sum(value.jobs_running for value in values),
         pool_workers=sum(value.pool_workers for value in values),
         pool_places=sum(value.pool_places for value in values),
-        messages=values[0].messages,
+        stored=values[0].stored,
         writes=sum(value.writes for value in values),
         write_seconds=sum(value.write_seconds for value in values),
         health=[row for value in values for row in value.health],
@@ -291,17 +304,38 @@ def _gauges(current: CurrentValues) -> Iterator[Metric]:
     yield GaugeMetricFamily("penstock_jobs_running", "Generations being run.", value=current.jobs_running)
     yield GaugeMetricFamily("penstock_pool_workers", "Child processes for images.", value=current.pool_workers)
     yield GaugeMetricFamily("penstock_pool_places", "Maximum number of child processes.", value=current.pool_places)
-    messages = GaugeMetricFamily("penstock_webhook_messages", "Webhook messages by state.", labels=("state",))
-    for state, count in sorted(current.messages.items()):
-        messages.add_metric((state,), count)
-    yield messages
     yield SummaryMetricFamily(
         "penstock_store_write_seconds",
         "From the call of a write to its commit.",
         count_value=current.writes,
         sum_value=current.write_seconds,
     )
+    yield from _stored(current.stored)
     yield from _health(current.health)
+
+
+def _stored(stored: StoredValues) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("penstock_jobs", "Unfinished generations of all processes.", labels=("status",))
+    ages = GaugeMetricFamily(
+        "penstock_job_oldest_seconds", "Age of the oldest unfinished generation.", labels=("status",)
+    )
+    for status in ("queued", "in_progress"):
+        jobs.add_metric((status,), stored.jobs.get(status, 0))
+        ages.add_metric((status,), stored.job_ages.get(status, 0.0))
+    messages = GaugeMetricFamily("penstock_webhook_messages", "Webhook messages by state.", labels=("state",))
+    for state in ("waiting", "delivered", "exhausted"):
+        messages.add_metric((state,), stored.messages.get(state, 0))
+    yield from (jobs, ages, messages)
+    yield GaugeMetricFamily(
+        "penstock_webhook_oldest_seconds",
+        "Age of the oldest webhook message that is not yet delivered.",
+        value=stored.message_age,
+    )
+    yield GaugeMetricFamily(
+        "penstock_low_balances",
+        "Prepaid organizations that have less than low_balance_usd.",
+        value=stored.low_balances,
+    )
 
 
 def _health(rows: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, FigureExchange, Metrics
+from penstock.metrics import BUCKETS_SECONDS, NO_PROVIDER, CurrentValues, FigureExchange, Metrics, StoredValues
 from penstock.values import nanos
 
 NOTHING: dict[str, Any] = {
     "jobs_running": 0,
     "pool_workers": 0,
     "pool_places": 2,
-    "messages": {},
+    "stored": StoredValues(),
     "writes": 0,
     "write_seconds": 0.0,
     "health": [],
@@ -74,12 +74,20 @@ def test_generations_are_counted_with_their_cost() -> None:
 
 def test_current_values() -> None:
     found = samples(
-        Metrics(), jobs_running=3, pool_workers=1, messages={"waiting": 5, "exhausted": 0}, writes=4, write_seconds=0.5
+        Metrics(),
+        jobs_running=3,
+        pool_workers=1,
+        stored=StoredValues(messages={"waiting": 5}, jobs={"queued": 2}, job_ages={"queued": 9.5}, low_balances=1),
+        writes=4,
+        write_seconds=0.5,
     )
     assert found["penstock_jobs_running",] == 3
     assert (found["penstock_pool_workers",], found["penstock_pool_places",]) == (1, 2)
     assert found["penstock_webhook_messages", "waiting"] == 5
     assert found["penstock_webhook_messages", "exhausted"] == 0
+    assert (found["penstock_jobs", "queued"], found["penstock_jobs", "in_progress"]) == (2, 0)
+    assert found["penstock_job_oldest_seconds", "queued"] == 9.5
+    assert found["penstock_low_balances",] == 1
     assert (found["penstock_store_write_seconds_count",], found["penstock_store_write_seconds_sum",]) == (4, 0.5)
 
 
@@ -131,7 +139,7 @@ def test_processes_that_share_a_port_add_up_their_figures(tmp_path: Path) -> Non
         metrics.count_response("GET", "/x", 200, seconds)
         metrics.count_generation("lab", "image", "completed", nanos("0.04"))
     second.publish(CurrentValues(**{**NOTHING, "jobs_running": 2, "writes": 5, "health": [row]}))
-    found = samples(first, jobs_running=1, writes=3, health=[row], messages={"waiting": 7})
+    found = samples(first, jobs_running=1, writes=3, health=[row], stored=StoredValues(messages={"waiting": 7}))
     assert found["penstock_requests_total", "GET", "/x", "200"] == 2
     assert found["penstock_request_seconds_sum", "GET", "/x"] == 4.003
     assert found["penstock_request_seconds_bucket", "0.005", "GET", "/x"] == 1

@@ -6,7 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.api.asgi import AsgiApp
 from tests.api.accounts import first_account, opened
+from tests.api.http_calls import served_api
 from tests.api.raw_http import RawResponse, serving
+from tests.gateway import OpenGateway, sqlite_only
 
 BODY = {"model": "atelier/sketch", "prompt": "a pear", "size": "64x64"}
 CHAT = {"model": "atelier/echo", "messages": [{"role": "user", "content": "hello"}]}
@@ -42,6 +44,23 @@ async def test_metrics_count_calls(tmp_path: Path) -> None:
     assert found["penstock_store_write_seconds_count",] > 0
     assert found["penstock_pool_workers",] >= 1
     assert not any("nobody" in word or "somebody" in word for name in found for word in name)
+
+
+@sqlite_only
+async def test_metrics_tell_of_old_jobs_old_messages_and_low_balances(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, worker=False, low_balance_usd="9.95") as api:
+        await api.video()
+        api.running.clock.advance(60)
+        second = (await api.video(webhook_url="https://receiver.example/")).json["id"]
+        before = values(await api.call("GET", "/metrics"))
+        await api.running.create_caller_in_new_org("0.50")
+        await api.running.cancel(second)  # which adds a message that no worker delivers
+        api.running.clock.advance(30)
+        after = values(await api.call("GET", "/metrics"))
+    assert (before["penstock_jobs", "queued"], before["penstock_job_oldest_seconds", "queued"]) == (2, 60)
+    assert (before["penstock_low_balances",], before["penstock_webhook_oldest_seconds",]) == (1, 0)
+    assert (after["penstock_jobs", "queued"], after["penstock_job_oldest_seconds", "queued"]) == (1, 90)
+    assert (after["penstock_low_balances",], after["penstock_webhook_oldest_seconds",]) == (2, 30)
 
 
 async def test_metrics_need_the_operator_scope(tmp_path: Path) -> None:

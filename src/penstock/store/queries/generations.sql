@@ -28,6 +28,11 @@ SELECT id, status, model, request, CASE WHEN result IS NULL THEN plan END AS pla
 FROM generations WHERE org_id = :org_id AND task = 'video' AND id > :low AND id < :high
 ORDER BY id {DESC|ASC} LIMIT :limit;
 
+-- name: count_open_generations
+-- Number of unfinished generations in each status, and when the oldest was accepted.
+SELECT status, COUNT(*) AS count, MIN(created_at_ms) AS oldest_at_ms FROM generations
+WHERE status IN ('queued', 'in_progress') GROUP BY status;
+
 -- name: list_free_generations
 -- Unfinished generations without a valid lease, from an id on. A lease that was not given back counts as one more
 -- crash.

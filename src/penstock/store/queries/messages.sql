@@ -144,3 +144,7 @@ ORDER BY id {DESC|ASC} LIMIT :limit;
 -- name: count_messages
 -- Number of messages in each state.
 SELECT state, COUNT(*) AS count FROM messages GROUP BY state;
+
+-- name: get_oldest_message
+-- When the oldest message was added that is not yet delivered; null if there is none.
+SELECT MIN(created_at_ms) AS at_ms FROM messages WHERE state = 'waiting';

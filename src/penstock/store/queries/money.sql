@@ -38,6 +38,10 @@ UPDATE orgs SET name = :name, nanos_per_month = :nanos_per_month, storage_bytes 
 -- Lock an organization until the end of the transaction.
 SELECT id FROM orgs WHERE id = :id FOR NO KEY UPDATE;
 
+-- name: count_low_balances
+-- Number of prepaid organizations that have less than an amount.
+SELECT COUNT(*) AS count FROM orgs WHERE billing = 'prepaid' AND available < :amount;
+
 -- name: list_orgs
 -- All organizations, oldest first.
 SELECT id, name, billing, available, held, nanos_per_month, storage_bytes, created_at_ms FROM orgs ORDER BY id;
