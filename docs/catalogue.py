@@ -8,17 +8,19 @@ from typing import Any
 
 from penstock.providers import discover
 from penstock.providers.spec import Model, Operation, Param, Price, Provider
-from penstock.upstream.catalog import ANY, modes
+from penstock.upstream.catalog import ANY
+from penstock.upstream.description import modes
 
 NAMES = {"frame": "`size`, `aspect_ratio`, `resolution`", "images": "`image`"}
 UNITS = {"image": "an image", "megapixel": "a megapixel", "started_megapixel": "a started megapixel"}
-UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens"}
+UNITS |= {"second": "a second", "call": "a call", "token": "a million tokens", "compute_second": "a compute second"}
 MILLION = Decimal(1_000_000)
 COMPARED = Path(__file__).parent.parent / "tests" / "providers" / "compared.json"
 
 INTRODUCTION = """A provider is on if its credential is in the environment; a self-hosted one, if its URL is.
 `penstock providers` shows which are on and what is missing for the others, and `penstock providers check NAME` makes
-one real call. [Configuration](configuration.md) says how to add models, prices and whole providers without code, and
+one real call. Of fal, Replicate and OpenRouter [any model](any-model.md) can be called, also one that is not listed
+here. [Configuration](configuration.md) says how to add models, prices and whole providers without code, and
 [add a provider](add-a-provider.md) how to write one.
 
 What happens to a field: *passthrough* (sent unchanged), *renamed* (sent under the provider's name), *converted* (sent

@@ -27,8 +27,19 @@ ONLY_IN = {
 
 LINES_MAX = 400
 PROVIDER_LINES_MAX = 200
-# Modules that provider files share: the vocabulary, conversions, the OpenAI-compatible API, and tokens.
-NOT_PROVIDERS = {"__init__", "spec", "convert", "openai_compatible", "chat_models", "jwt"}
+# Modules that provider files share: the vocabulary, tables from schemas, conversions, OpenAI-compatible API, tokens.
+NOT_PROVIDERS = {
+    "__init__",
+    "spec",
+    "exchange",
+    "live",
+    "derive",
+    "json_schema",
+    "convert",
+    "openai_compatible",
+    "chat_models",
+    "jwt",
+}
 
 PRINTING = {"commands"}
 

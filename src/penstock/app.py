@@ -49,6 +49,7 @@ from penstock.upstream import local
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.live_models import LiveModels
 from penstock.upstream.performance import Records
 from penstock.upstream.server_models import ServerModels
 from penstock.values import nanos, new_id
@@ -119,6 +120,8 @@ async def build_gateway(
         storage = open_storage(settings.media, settings.media_options, settings.data)
         await storage.delete_unfinished(0 if store.dialect == "sqlite" else _ABANDONED_SECONDS)
         upstream = Upstream(http_client, local_servers, settings)
+        live_models = LiveModels(catalog, upstream, store, clock, settings)
+        stack.push_async_callback(live_models.close)
         jobs = Jobs(store, clock, settings)
         chat_reservations = ChatReservations(store, clock, new_id("prc", clock.now_ms()))
         chat_settlement = ChatSettlement(store, clock, chat_reservations)
@@ -138,6 +141,7 @@ async def build_gateway(
             provider_records=Records(store, clock),
             upstream=upstream,
             server_models=ServerModels(catalog, upstream, clock),
+            live_models=live_models,
             transfer=Transfer(storage, pool, http_client, settings, unfinished),
             media=MediaFiles(store, storage, vault, clock),
             quota=StorageQuota(store, clock, settings.storage_bytes_per_org),

@@ -26,6 +26,7 @@ from penstock.tracing import Tracing
 from penstock.upstream.catalog import Catalog
 from penstock.upstream.client import Upstream
 from penstock.upstream.health import Health
+from penstock.upstream.live_models import LiveModels
 from penstock.upstream.performance import Records
 from penstock.upstream.server_models import ServerModels
 from penstock.webhooks.deliveries import Deliveries
@@ -60,6 +61,7 @@ class Gateway:
     recordings: Recordings
     worker_pool: WorkerPool
     server_models: ServerModels
+    live_models: LiveModels
     write_probe: WriteProbe
     tracing: Tracing | None = None  # None: off
     metrics: Metrics = field(default_factory=Metrics)

@@ -139,12 +139,12 @@ class Metrics:
         labels = (provider, self._model_label(provider, model))
         _add_seconds(self._durations["penstock_first_byte_seconds"], labels, seconds)
 
-    def count_tokens(self, provider: str, model: str, tokens: Mapping[str, int]) -> None:
+    def count_tokens(self, provider: str, model: str, tokens: Mapping[str, int | float]) -> None:
         """Count tokens by direction: `input`, of which `cached`, and `output`."""
         label = self._model_label(provider, model)
         for direction in _DIRECTIONS:
             if count := tokens.get(direction):
-                _add(self._counts["penstock_tokens"], (provider, label, direction), count)
+                _add(self._counts["penstock_tokens"], (provider, label, direction), int(count))
 
     def _model_label(self, provider: str, model: str) -> str:
         name = (provider, model)

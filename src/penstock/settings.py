@@ -204,6 +204,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     router: Annotated[
         str, Meta(description="Provider that gets the chat models that no other provider here lists.")
     ] = "openrouter"
+    live_catalogues: Annotated[
+        tuple[str, ...],
+        Meta(description="Providers of which also models that are not listed here can be called. Empty: none."),
+    ] = ("fal", "replicate", "openrouter")
     disabled_providers: Annotated[tuple[str, ...], Meta(description="Slugs of providers to leave out.")] = ()
     egress_allow_hosts: Annotated[tuple[str, ...], Meta(description="Hosts that the egress rules let through.")] = ()
     egress_allow_cidrs: Annotated[

@@ -14,7 +14,7 @@ from penstock.providers.spec import Model
 from penstock.schema import Call, Caller, Request
 from penstock.settings import Settings
 from penstock.upstream import translate
-from penstock.upstream.catalog import modes
+from penstock.upstream.description import modes
 from tests.api.http_calls import checked_json, served_api
 from tests.fake_providers import faults
 from tests.fake_providers.scripted import png

@@ -16,6 +16,44 @@ FLAGGED = {
     "metadata": {"reasons": ["violence"], "flagged_input": "…", "provider_name": "OpenAI"},
 }
 
+LISTED_IMAGES: list[dict[str, Any]] = [
+    {
+        "id": "acme/painter-2",
+        "name": "Acme: Painter 2",
+        "description": "Paints.",
+        "created": 1_790_000_000,
+        "endpoints": "/api/v1/images/models/acme/painter-2/endpoints",
+        "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["image"]},
+        "supports_streaming": False,
+        "supported_parameters": {
+            "aspect_ratio": {"type": "enum", "values": ["1:1", "16:9", "9:16"]},
+            "resolution": {"type": "enum", "values": ["1K", "2K"]},
+            "quality": {"type": "enum", "values": ["low", "high"]},
+            "seed": {"type": "boolean"},
+            "background": {"type": "enum", "values": ["auto", "opaque"]},
+        },
+    }
+]
+LISTED_VIDEOS: list[dict[str, Any]] = [
+    {
+        "id": "acme/filmer-3",
+        "canonical_slug": "acme/filmer-3",
+        "name": "Acme: Filmer 3",
+        "created": 1_790_000_000,
+        "allowed_passthrough_parameters": [],
+        "creativity": None,
+        "generate_audio": True,
+        "seed": None,
+        "supported_aspect_ratios": ["16:9", "9:16"],
+        "supported_durations": [4, 8],
+        "supported_frame_images": ["first_frame"],
+        "supported_resolutions": ["720p", "1080p"],
+        "supported_sizes": None,
+        "upscale_factor": None,
+        "pricing_skus": {"duration_seconds_with_audio_1080p": "0.2", "cents_per_second_output_720p": "12"},
+    }
+]
+
 
 class OpenRouter(FakeProvider):
     credential = ("authorization", f"Bearer {KEY}")
@@ -52,6 +90,31 @@ class OpenRouter(FakeProvider):
         data = [{"b64_json": base64.b64encode(png(64, 64)).decode(), "media_type": "image/png"}]
         tokens = {"prompt_tokens": 0, "completion_tokens": 4175, "total_tokens": 4175}
         return FakeResponse({"created": 1_767_225_600, "data": data, "usage": {**tokens, "cost": 0.04}})
+
+    @route("GET /api/v1/images/models")
+    def image_models(self, call: Exchange) -> FakeResponse:
+        return FakeResponse({"data": LISTED_IMAGES})
+
+    @route("GET /api/v1/images/models/{name*}/endpoints")
+    def image_endpoints(self, call: Exchange) -> FakeResponse:
+        pricing = [
+            {"billable": "output_image", "cost_usd": 0.03, "unit": "image"},
+            {"billable": "input_image", "cost_usd": 0.000002, "unit": "token"},
+        ]
+        endpoint: dict[str, Any] = {
+            "allowed_passthrough_parameters": [],
+            "pricing": pricing,
+            "provider_name": "Acme",
+            "provider_slug": "acme",
+            "provider_tag": None,
+            "supported_parameters": {},
+            "supports_streaming": False,
+        }
+        return FakeResponse({"id": call.params["name"], "endpoints": [endpoint]})
+
+    @route("GET /api/v1/videos/models")
+    def video_models(self, call: Exchange) -> FakeResponse:
+        return FakeResponse({"data": LISTED_VIDEOS})
 
     @route("POST /api/v1/videos")
     def video(self, call: Exchange) -> FakeResponse:

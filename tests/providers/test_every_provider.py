@@ -18,8 +18,9 @@ from penstock.generations.job import part_sizes
 from penstock.providers.spec import File, HttpRequest, Model, Provider, Reply
 from penstock.schema import Input, Request
 from penstock.upstream import translate
-from penstock.upstream.catalog import Candidate, modes
+from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed
+from penstock.upstream.description import modes
 from penstock.values import InputImage
 from tests.providers.recordings import (
     KEY,

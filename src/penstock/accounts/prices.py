@@ -26,7 +26,7 @@ def quote(model: Model, request: Request) -> Quote:
     """
     price = matching_price(model.prices, price_facts(model, request))
     calls = -(-request.n // model.op.native_n)
-    return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls)))
+    return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls, is_quote=True)))
 
 
 def actual_lines(
@@ -35,7 +35,7 @@ def actual_lines(
     outputs: int,
     *,
     pixels: int | None = None,
-    usage: Mapping[str, int] | None = None,
+    usage: Mapping[str, int | float] | None = None,
 ) -> "tuple[Line, ...]":
     """Return the cost, not yet rounded, of the outputs of one call to a provider.
 
@@ -158,7 +158,7 @@ def _lines(price: Price | None, amounts: "_Amounts") -> list[Line]:
         lines.append(Line(price.input_usd, metric, amounts.input_quantity(price), is_input=True))
     for name, usd in price.other_usd.items():
         if count := amounts.usage.get(name):
-            lines.append(Line(usd, name, Decimal(count)))
+            lines.append(Line(usd, name, Decimal(str(count))))
     return lines
 
 
@@ -174,10 +174,20 @@ class _Amounts:
     outputs: int
     calls: int = 1  # to the provider; each is sent all inputs
     pixels: int | None = None  # of all outputs
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int | float] = field(default_factory=dict)
+    is_quote: bool = False  # the most that may be billed
 
     def output_quantity(self, price: Price) -> Decimal:
-        """Return how many units of the price the outputs are."""
+        """Return how many units of the price the outputs are, or how many the provider says they are."""
+        billed = self.usage.get("billed")
+        if billed is not None and (price.is_counted_by_provider or price.unit == "compute_second"):
+            return Decimal(str(billed))
+        quantity = self._expected_quantity(price)
+        return quantity * Decimal(price.ceiling) if self.is_quote else quantity
+
+    def _expected_quantity(self, price: Price) -> Decimal:
+        if price.unit == "compute_second":
+            return Decimal(self.calls * price.max_seconds)
         if price.unit == "second":
             return self.outputs * self._seconds()
         if price.unit == "megapixel":
@@ -185,7 +195,7 @@ class _Amounts:
         if price.unit == "started_megapixel":
             return self.outputs * _megapixels(price, -(-self._pixels() // max(self.outputs, 1)))
         if price.unit == "token":
-            return Decimal(self.usage.get("output", price.max_tokens * self.outputs))
+            return Decimal(str(self.usage.get("output", price.max_tokens * self.outputs)))
         return Decimal(self.outputs)
 
     def input_quantity(self, price: Price) -> Decimal:
@@ -196,7 +206,7 @@ class _Amounts:
         if price.unit == "token":
             prompt = str(self.request.values.get("prompt", ""))
             most = len(prompt.encode()) + len(images) * _MAX_TOKENS_PER_IMAGE
-            return Decimal(self.usage.get("input", most * self.calls))
+            return Decimal(str(self.usage.get("input", most * self.calls)))
         if price.unit in ("megapixel", "started_megapixel"):
             return self.calls * sum((_megapixels(price, image.width * image.height) for image in images), Decimal(0))
         return Decimal(self.calls * len(images))

@@ -109,7 +109,7 @@ async def complete(
 
 def _reported_tokens(attempts: Sequence[AttemptResult], name: str) -> int | None:
     """The tokens that the provider reports, for models that are billed by the token."""
-    reported = [attempt.result.usage[name] for attempt in attempts if name in attempt.result.usage]
+    reported = [int(attempt.result.usage[name]) for attempt in attempts if name in attempt.result.usage]
     return sum(reported) if reported else None
 
 

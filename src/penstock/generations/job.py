@@ -1,12 +1,14 @@
 """A generation while a worker runs it, and the writes that its lease allows."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
 
-from penstock.accounts.prices import Line, quote, restore_prices
+from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restore_prices
 from penstock.accounts.transfers import record_loss
+from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
 from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
@@ -101,12 +103,13 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
     attempts = await list_last_attempts(gateway.store, row.id)
+    candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
     return Job(
         running=running,
         row=msgspec.structs.replace(row, request=None, plan=b""),
         request=request,
         plan=plan,
-        candidates=tuple(restore_candidate(gateway, planned, row.task) for planned in plan.candidates),
+        candidates=tuple(candidates),
         attempts={(attempt.candidate, attempt.part): attempt for attempt in attempts if attempt.is_open},
         failures={
             (attempt.candidate, attempt.part): PastFailure(attempt.round, _past_failure(attempt))
@@ -129,8 +132,10 @@ def _past_failure(attempt: AttemptRow) -> Failure:
     )
 
 
-def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
+async def restore_candidate(gateway: Gateway, planned: PlannedCandidate, task: str) -> Candidate | None:
     """The candidate of an accepted plan with its prices at acceptance; None when it is no longer configured."""
+    with suppress(ModelDisabled):
+        await gateway.live_models.prepare(planned.model, is_accepted=True)
     candidate = gateway.catalog.find_candidate(planned, task)
     if candidate is None:
         return None
@@ -144,6 +149,8 @@ def billed_cost(candidate: Candidate, request: Request, count: int, result: Resu
     """What the provider says it charges for `count` outputs, else the quote for them."""
     if result.cost_usd is not None:
         return nanos(Decimal(result.cost_usd))
+    if "billed" in result.usage:
+        return quote_of(actual_lines(candidate.model, request, count, usage=result.usage)).total
     part = msgspec.structs.replace(request, values={**request.values, "n": count})
     return quote(candidate.model, part).total
 

@@ -47,7 +47,7 @@ async def _check(gateway: Gateway, attempt: AttemptRow) -> bool:
     """Ask about one job; return whether it has ended."""
     row = await get_generation(gateway.store, attempt.request_id, attempt.org_id)
     assert row is not None, "generations are never deleted"
-    candidate = restore_candidate(gateway, row.decode_plan().candidates[attempt.candidate], row.task)
+    candidate = await restore_candidate(gateway, row.decode_plan().candidates[attempt.candidate], row.task)
     if candidate is None or attempt.ref is None:  # no longer configured, or purged
         return False
     try:

@@ -103,6 +103,7 @@ def estimate(planned: PlannedCall) -> Response:
 
 
 async def _plan_live(gateway: Gateway, org_id: str, validated: ValidatedCall, tasks: Sequence[str]) -> PlannedCall:
+    await gateway.live_models.prepare(validated.request.model)
     choice = await find_candidates(gateway, org_id, validated, tasks)
     inputs = await _load_inputs(gateway, org_id, validated.inputs)
     choice, request = order_candidates(choice, validated, _described(inputs))
@@ -175,6 +176,7 @@ async def _plan_mock(
     gateway: Gateway, org_id: str, validated: ValidatedCall, options: ReplayOptions, tasks: Sequence[str]
 ) -> PlannedCall:
     """Any known model will do, also without a credential. Input URLs are not fetched."""
+    await gateway.live_models.prepare(validated.request.model)
     route = gateway.catalog.known_route(validated.request.model, tasks)
     capable_route(route, validated)
     request = with_defaults(validated, route.first.model)

@@ -81,7 +81,8 @@ def _checked(route: Route, validated: ValidatedCall, request_for: Callable[[Mode
         translate.check_inputs(model, counts)
 
     route = selection.capable_route(route, check)
-    if route.first.model.op.task == "edit" and not validated.request.values.get("prompt"):
+    op = route.first.model.op
+    if op.task == "edit" and op.takes("prompt") and not validated.request.values.get("prompt"):
         raise InvalidRequest("`prompt` is required, except by upscale models.", param="prompt")
     return route
 

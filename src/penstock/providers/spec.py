@@ -2,18 +2,23 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from re import Pattern
 from typing import Any, Literal, Protocol
-
-import msgspec
 
 from penstock.imaging.workers import ChildTask
 from penstock.providers.convert import allowed_seconds, both, closest, closest_resolution
+from penstock.providers.exchange import FailureKind as FailureKind
+from penstock.providers.exchange import File as File
+from penstock.providers.exchange import HttpRequest as HttpRequest
+from penstock.providers.exchange import Reply as Reply
+from penstock.providers.exchange import Result as Result
+from penstock.providers.exchange import Status as Status
+from penstock.providers.exchange import Upload as Upload
+from penstock.providers.live import FoundModel, LiveModel
 from penstock.values import InputImage
 
 Task = Literal["image", "edit", "upscale", "video", "chat"]
 Handling = Literal["passthrough", "renamed", "converted", "emulated", "ignored", "refused", "fixed"]
-FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 
@@ -36,6 +41,7 @@ class Param:
     max_bytes: int | None = None  # of one input image; the gateway makes a larger file smaller
     frames: int = 2  # so many images at most are frames that a video begins and ends with; more are references
     value: Any = None  # for `fixed`
+    schema: Mapping[str, Any] | None = None  # JSON Schema of the value, where the provider's catalogue has one
     default: Any = None  # what the model uses when the field is absent; shown in a new video's response
 
 
@@ -127,83 +133,6 @@ def complete_table(task: Task, *rows: Param) -> tuple[Param, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------------- request and response
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file part of a multipart form."""
-
-    data: bytes
-    content_type: str
-    filename: str
-
-
-class HttpRequest(msgspec.Struct, frozen=True):
-    """A complete HTTP request to a provider."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    body: bytes = b""
-    form: tuple[tuple[str, str | Upload], ...] = ()  # a multipart form, sent instead of the body
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A provider's HTTP response with its whole body; header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @cached_property
-    def json(self) -> Any:
-        """The decoded body; raises msgspec.DecodeError if it is not JSON."""
-        return msgspec.json.decode(self.body)
-
-
-# -------------------------------------------------------------------------------------------------------------- result
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """One produced image or video: its URL or its bytes."""
-
-    url: str | None = None
-    data: bytes | str | None = None  # bytes, or text in base64
-    content_type: str | None = None
-    revised_prompt: str | None = None
-    private: bool = False  # the download needs the provider's credential
-
-    @property
-    def is_base64(self) -> bool:
-        return isinstance(self.data, str)
-
-
-Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """A provider's response in the gateway's terms."""
-
-    status: Status = "completed"
-    files: tuple[File, ...] = ()
-    ref: Mapping[str, str] = field(default_factory=dict)  # values for the {names} in `poll`, `fetch` and `cancel`
-    upstream_id: str | None = None
-    failure_kind: FailureKind = "broken"  # used if the status is `failed`; after `refused` no other provider is tried
-    message: str | None = None
-    cost_usd: str | None = None  # what the provider reports that it charged; replaces our own calculation
-    usage: Mapping[str, int] = field(default_factory=dict)  # billable quantities that it reports, by name
-    progress: float | None = None
-    poll_after_seconds: float | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.status in ("completed", "failed", "cancelled")
-
-
 # ----------------------------------------------------------------------------------------------------------- operation
 
 
@@ -255,6 +184,11 @@ class Operation:
     def param(self, name: str) -> Param | None:
         return next((param for param in self.params if param.name == name), None)
 
+    def takes(self, name: str) -> bool:
+        """Whether a field reaches the provider."""
+        row = self.param(name)
+        return row is not None and bool(row.to)
+
     @property
     def native_n(self) -> int:
         """How many outputs one call to the provider can make."""
@@ -265,7 +199,8 @@ class Operation:
 # --------------------------------------------------------------------------------------------------------------- price
 
 # `started_megapixel` is for providers that round up: each output counts in whole steps of 1024 x 1024 pixels.
-Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call"]
+# `compute_second` counts the time that the provider's machine took.
+Unit = Literal["image", "megapixel", "started_megapixel", "second", "token", "call", "compute_second"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +214,11 @@ class Price:
     # The row is for these values of fields of the request or, with the prefix `sent.`, of the provider's body.
     when: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 0  # images and videos priced by the token: the most tokens that one output can take
+    max_seconds: int = 300  # priced by the compute second: the most that one call can take
+    # The unit's count is what the provider reports as `billed`. The hold is for so many times the requested count,
+    # because one price stands for several resolutions, or for videos with and without sound.
+    is_counted_by_provider: bool = False
+    ceiling: str = "1"
     # Dollars for other quantities in Result.usage, by their names. `cached` replaces the input price for chat tokens
     # that came from the provider's cache.
     other_usd: Mapping[str, str] = field(default_factory=dict)
@@ -359,6 +299,27 @@ class Model:
     max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Something to GET from a provider's catalogue."""
+
+    url: str  # a path below the catalogue's base URL, or a complete URL on the same host
+    is_needed: bool = True  # without it nothing is known about the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCatalogue:
+    """How to ask a provider about models that have no table here, and how to call them."""
+
+    names: Pattern[str]  # the form of the provider's model names; nothing else is asked for
+    documents: Callable[[str], Mapping[str, Document]]  # what to GET about a model, by names of ours
+    read: Callable[[str, Mapping[str, Any]], LiveModel]  # from the name and the documents' JSON, as far as they came
+    models: Callable[[str, LiveModel], tuple[Model, ...]]  # raises Underivable
+    search: Callable[[str], Mapping[str, Document]]  # what to GET to find models by words
+    read_found: Callable[[Mapping[str, Any], str], tuple[FoundModel, ...]]  # from the documents' JSON and the words
+    base_url: str = ""  # if it is not the provider's
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider: its base URL, its credential and its models."""
@@ -380,6 +341,7 @@ class Provider:
     local: LocalService | None = None  # answers inside this process instead of over HTTP
     mocks: bool = False  # its models stand in for any other model of their task
     retired: Mapping[str, str] = field(default_factory=dict)  # model ids that were shut down, and their replacements
+    live: LiveCatalogue | None = None  # its own catalogue, by which models without a table here can be called
 
 
 def bearer(key: str) -> Mapping[str, str]:

@@ -5,26 +5,21 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, NotFound
 from penstock.net.guard import is_public_url
-from penstock.providers.spec import Model, Price, Provider
+from penstock.providers.spec import Model, Provider
 from penstock.schema import PlannedCandidate
 from penstock.settings import Settings
-from penstock.upstream import configured, credentials, model_schema
+from penstock.upstream import configured, credentials
+from penstock.upstream.description import describe, modes
 
-MODES = {
-    "image": ("text-to-image",),
-    "edit": ("image-edit",),
-    "upscale": ("upscale",),
-    "video": ("text-to-video",),
-    "chat": ("chat",),
-}
-MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
 _TASK_WORDS = {"image": "image generation", "edit": "image edits", "video": "video generation", "chat": "chat"}
 ANY = "*"  # the upstream name of a chat model entry that stands for every model of its provider
 _ID_LENGTH_MAX = 256
+_LIVE_MAX = 2048  # models of live catalogues in memory
 _ROUTES_MAX = 4096  # callers choose the names of a router's models; the least recently used are dropped
 
 
@@ -81,16 +76,17 @@ class Catalog:
             for provider in everything
             if (reason := credentials.inactive_reason(provider, settings.disabled_providers, environ))
         }
-        self._variables = {provider.slug: _variables(provider, environ) for provider in everything}
+        self._variables = {provider.slug: credentials.variables(provider, environ) for provider in everything}
         self.active = {slug: provider for slug, provider in self.known.items() if slug not in self._inactive}
+        self._keys = {slug: environ.get(each.key_env or "", "") for slug, each in self.active.items()}
         candidates = [
-            Candidate(provider, model, environ.get(provider.key_env, "") if provider.key_env else "")
+            Candidate(provider, model, self._keys[provider.slug])
             for provider in self.active.values()
             for model in provider.models
         ]
         candidates = self._with_changes(candidates, settings.models)
-        may_be_unpriced = settings.unknown_prices == "flag"
-        self._candidates = [candidate for candidate in candidates if candidate.model.prices or may_be_unpriced]
+        self._may_be_unpriced = settings.unknown_prices == "flag"
+        self._candidates = [candidate for candidate in candidates if candidate.model.prices or self._may_be_unpriced]
         priced = {candidate.model.id for candidate in self._candidates}
         self._unpriced = {candidate.model.id for candidate in candidates} - priced
         self._by_id: dict[str, list[Candidate]] = {}
@@ -108,12 +104,15 @@ class Catalog:
         self._retired = {old: new for provider in everything for old, new in provider.retired.items()}
         self._needs = partial(credentials.missing_credentials, providers=self.known.values(), inactive=self._inactive)
         self._cached_route = lru_cache(_ROUTES_MAX)(self._find_route)  # one cache per catalog
+        self._live: dict[str, list[Candidate]] = {}  # by id: models that only their providers' own catalogues have
 
     def _with_changes(self, candidates: list[Candidate], written: Mapping[str, Any]) -> list[Candidate]:
         """Apply `[models]`: the table of an id is for all providers, the table of `{provider}/{id}` for that one."""
         ids = {model.id for provider in self.known.values() for model in provider.models}
         ids |= {f"{provider.slug}/{model.id}" for provider in self.known.values() for model in provider.models}
-        changes = dict(configured.changes(ids, written))
+        live = tuple(f"{provider.slug}/" for provider in self.known.values() if provider.live)
+        changes = dict(configured.changes(ids, live, written))
+        self._live_changes = {name: change for name, change in changes.items() if name.startswith(live)}
 
         def change(candidate: Candidate) -> dict[str, Any]:
             return {
@@ -133,6 +132,44 @@ class Catalog:
         names = {slug: provider.callback_key_env for slug, provider in self.active.items()}
         return {slug: environ[name] for slug, name in names.items() if name and environ.get(name)}
 
+    # -------------------------------------------------------------------------------------------------- live catalogues
+
+    def key(self, slug: str) -> str:
+        """The credential of an active provider."""
+        return self._keys[slug]
+
+    def has(self, model: str) -> bool:
+        """Whether a table describes the model."""
+        return bool(self._find(model)[0])
+
+    def set_live_models(self, provider: Provider, models: Iterable[Model]) -> None:
+        """Offer one model of a provider's own catalogue, which may have several operations, or replace it.
+
+        Raises ModelDisabled if it is switched off, or has no price and the settings refuse such models.
+        """
+        candidates = [
+            Candidate(provider, self._with_live_changes(provider, model), self._keys[provider.slug]) for model in models
+        ]
+        name = candidates[0].model.id
+        self._live.pop(name, None)
+        if not all(candidate.model.prices for candidate in candidates) and not self._may_be_unpriced:
+            raise ModelDisabled(
+                f"{provider.name} publishes no price for `{name}` that can be known before the call, and this gateway "
+                f'serves no model without a price; its operator can set one under `[models."{name}"]`.',
+                param="model",
+            )
+        self._live[name] = candidates
+        if len(self._live) > _LIVE_MAX:
+            del self._live[next(iter(self._live))]
+
+    def _with_live_changes(self, provider: Provider, model: Model) -> Model:
+        """Apply `[models]` to a live model: the table of `{provider}/*` for all, with a price where none is known."""
+        general = dict(self._live_changes.get(f"{provider.slug}/{ANY}", {}))
+        is_for_chat = any(price.unit == "token" and not price.max_tokens for price in general.get("prices", ()))
+        if model.prices or is_for_chat:
+            general.pop("prices", None)
+        return replace(model, **general, **self._live_changes.get(model.id, {}))
+
     # ------------------------------------------------------------------------------------------------------- routing
 
     def route(self, model: str, tasks: Sequence[str], is_healthy: Callable[[str, str], bool]) -> Route:
@@ -140,7 +177,8 @@ class Catalog:
 
         Raises ModelNotFound, ModelDisabled or InvalidRequest.
         """
-        route = self._cached_route(model, tuple(tasks))
+        find = self._find_route if model in self._live else self._cached_route  # the live ones change
+        route = find(model, tuple(tasks))
         if len(route.candidates) == 1:
             return route
         ordered = sorted(
@@ -158,6 +196,8 @@ class Catalog:
         candidates, forced = self._find(model)
         if not candidates and "chat" in tasks:
             candidates, forced = self._find_any_model(model)
+        if not candidates and "chat" not in tasks:
+            candidates, forced = self._live.get(model, []), True
         fitting = [candidate for candidate in candidates if candidate.model.op.task in tasks]
         if not fitting:
             self._raise_unusable(model, candidates, tasks)
@@ -187,12 +227,16 @@ class Catalog:
     def known_route(self, model: str, tasks: Sequence[str]) -> Route:
         """As `route`, in no particular order, and also with inactive providers: for mocks, which call no provider."""
         candidates, forced = self._find(model)
-        candidates = candidates or [
-            Candidate(provider, each)
-            for provider in self.known.values()
-            for each in provider.models
-            if model in (each.id, *each.aliases, f"{provider.slug}/{each.upstream}", f"{provider.slug}/{each.id}")
-        ]
+        candidates = (
+            candidates
+            or self._live.get(model)
+            or [
+                Candidate(provider, each)
+                for provider in self.known.values()
+                for each in provider.models
+                if model in (each.id, *each.aliases, f"{provider.slug}/{each.upstream}", f"{provider.slug}/{each.id}")
+            ]
+        )
         fitting = [candidate for candidate in candidates if candidate.model.op.task in tasks]
         if not fitting:
             self._raise_unusable(model, candidates, tasks)
@@ -217,7 +261,7 @@ class Catalog:
         """The candidate that a stored plan names; None when it is no longer configured. One model may have several
         operations, so the task and the path decide between them.
         """
-        for candidate in self._candidates:
+        for candidate in chain(self._live.get(planned.model, ()), self._candidates):
             model = candidate.model
             is_named = (candidate.provider.slug, model.id, model.upstream) == (
                 planned.provider,
@@ -289,7 +333,7 @@ class Catalog:
 
     def serving(self, model: str, is_healthy: Callable[[str, str], bool]) -> "list[dict[str, Any]]":
         """Who serves a model, in the order in which they are tried; unhealthy ones are tried last."""
-        found, _ = self._find(model)
+        found = self._find(model)[0] or self._live.get(model, [])
         rows = [
             {
                 "provider": candidate.provider.slug,
@@ -311,12 +355,12 @@ class Catalog:
 
     def describe(self, model: str, schema: bool = False) -> dict[str, Any]:
         """One model as the model list shows it. Raises ModelNotFound or ModelDisabled."""
-        found, _ = self._find(model)
+        found = self._find(model)[0] or self._live.get(model, [])
         if not found:
             raise self.not_found(model)
         if not (candidates := [candidate for candidate in found if candidate.model.enabled]):
             raise ModelDisabled(f"The model `{model}` is switched off on this gateway.", param="model")
-        return self._describe(candidates, schema)
+        return describe(candidates, schema)
 
     def any_model_servers(self) -> tuple[Candidate, ...]:
         """Servers of the operator's own that take any model, whose models are not in the catalog."""
@@ -325,29 +369,7 @@ class Catalog:
     def describe_server_model(self, server: Candidate, name: str, schema: bool = False) -> dict[str, Any]:
         """One model of a server that takes any, as the model list shows it."""
         model = replace(server.model, id=f"{server.provider.slug}/{name}", upstream=name, name=name)
-        return self._describe([replace(server, model=model)], schema)
-
-    def _describe(self, candidates: Sequence[Candidate], schema: bool) -> dict[str, Any]:
-        first = candidates[0]
-        described = {
-            "id": first.model.id,
-            "object": "model",
-            "created": first.model.created,
-            "owned_by": first.model.id.split("/")[0] if "/" in first.model.id else first.provider.slug,
-            "name": first.model.name or first.model.id,
-            "description": first.model.description,
-            "modality": MODALITIES[first.model.op.task],
-            "modes": list(dict.fromkeys(mode for candidate in candidates for mode in modes(candidate.model))),
-            "providers": list(dict.fromkeys(candidate.provider.slug for candidate in candidates)),
-            "pricing": [
-                {"provider": candidate.provider.slug, "task": candidate.model.op.task, **pricing(price)}
-                for candidate in candidates
-                for price in candidate.model.prices
-            ],
-        }
-        if schema:
-            described["schema"] = model_schema.schema([candidate.model.op for candidate in candidates])
-        return described
+        return describe([replace(server, model=model)], schema)
 
 
 def _with_model(candidate: Candidate, model: str) -> Candidate:
@@ -359,29 +381,3 @@ def _with_base_url(provider: Provider, environ: Mapping[str, str]) -> Provider:
     """A self-hosted provider with its URL from the environment."""
     url = environ.get(provider.base_url_env, "") if provider.base_url_env else ""
     return configured.with_base_url(provider, url) if url else provider
-
-
-def _variables(provider: Provider, environ: Mapping[str, str]) -> "list[dict[str, Any]]":
-    """The environment variables that a provider needs, and whether they are set."""
-    named = {"base_url": provider.base_url_env, "credential": provider.key_env}
-    return [
-        {"name": name, "purpose": purpose, "is_set": bool(environ.get(name))} for purpose, name in named.items() if name
-    ]
-
-
-def modes(model: Model) -> tuple[str, ...]:
-    """What a model does, as the model list names it."""
-    if model.op.task != "video":
-        return MODES[model.op.task]
-    row = model.op.param("input_reference")
-    if row is None or row.handling == "refused":
-        return ("text-to-video",)
-    return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
-
-
-def pricing(price: Price) -> dict[str, Any]:
-    """A price as the model list shows it; fields without meaning for it are left out."""
-    shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
-    shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
-    shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
-    return {**shown, "above": price.above} if price.above else shown

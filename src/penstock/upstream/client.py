@@ -276,6 +276,20 @@ class Upstream:
         names = self._read(target, reply, lambda reply: [model["id"] for model in reply.json["data"]])
         return [name for name in names if isinstance(name, str)]
 
+    async def get_document(self, target: Target, base_url: str, url: str, *, seconds: float, max_bytes: int) -> Any:
+        """GET a JSON document on the host of the provider's catalogue, without redirects. Raises AttemptFailed."""
+        provider = target.provider
+        address = _absolute(base_url, url)
+        if not _same_origin(address, base_url):
+            raise AttemptFailed(provider.slug, "broken", f"{provider.name} named a catalogue on another host.")
+        outgoing = HttpRequest("GET", address, {**provider.headers, **provider.auth(target.key)})
+        try:
+            reply = await self._http.send(outgoing, timeout_seconds=seconds, max_bytes=max_bytes)
+        except (NotSent, MaybeSent) as problem:
+            raise AttemptFailed(provider.slug, "unsent", "It did not answer.", sent=False) from problem
+        await self._turns.wait_turn(len(reply.body))
+        return self._read(target, reply, lambda reply: reply.json)
+
     # -------------------------------------------------------------------------------------------- sending and reading
 
     async def _send(self, target: Target, outgoing: HttpRequest, seconds: float, for_org: str = "") -> Reply:

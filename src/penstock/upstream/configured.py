@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
-from penstock.providers.spec import Model, Operation, Price, Provider, Task, Unit, bearer, emulated
+from penstock.providers.spec import LiveCatalogue, Model, Operation, Price, Provider, Task, Unit, bearer, emulated
 from penstock.typed_config import Dollars, Misconfigured, Text, convert
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -48,6 +48,9 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Whole, Meta(description="This price is for chat with more input tokens, or images with more pixels, than this.")
     ] = 0
     max_tokens: Annotated[Whole, Meta(description="The most tokens that one output can use.")] = 0
+    max_seconds: Annotated[
+        Whole, Meta(description="Priced by the compute second: the most that one call can take, which is held.")
+    ] = 300
     note: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
 
     def __post_init__(self) -> None:
@@ -111,6 +114,10 @@ class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     base_url: Annotated[Url, Meta(description="Where the provider is.")] | UnsetType = UNSET
     key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] | UnsetType = UNSET
+    catalogue_url: (
+        Annotated[Url, Meta(description="Where the provider's catalogue of all its models is, if it has one.")]
+        | UnsetType
+    ) = UNSET
     models: Annotated[tuple[KnownProviderModel, ...], Meta(description="Further models.")] = ()
 
 
@@ -150,10 +157,23 @@ def _changed(provider: Provider, written: Any) -> Provider:
         provider = replace(with_base_url(provider, table.base_url), base_url_env=None)
     if table.key_env is not UNSET:
         provider = replace(provider, key_env=table.key_env)
+    provider = replace(provider, live=_catalogue(where, provider.live, table))
     if provider.local and table.models:
         raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
     added = [model for each in table.models for model in _further_models(where, provider, each)]
     return replace(provider, models=(*provider.models, *_all_different(where, added)))
+
+
+def _catalogue(where: str, live: LiveCatalogue | None, table: ProviderChanges) -> LiveCatalogue | None:
+    """The provider's own catalogue. One on another host than the provider is not used when the provider is elsewhere:
+    the credential is for the new place.
+    """
+    if table.catalogue_url is UNSET:
+        is_elsewhere = live is not None and live.base_url and table.base_url is not UNSET
+        return None if is_elsewhere else live
+    if live is None:
+        raise Misconfigured(f"{where}.catalogue_url is set, but this provider has no catalogue")
+    return replace(live, base_url=table.catalogue_url)
 
 
 def with_base_url(provider: Provider, url: str) -> Provider:
@@ -299,11 +319,16 @@ def _operation(where: str, table: ModelTable) -> Operation:
 # --------------------------------------------------------------------------------------------------------------- models
 
 
-def changes(known: Container[str], written: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The `[models."id"]` tables: an id, and the fields of its Model that change. Raises Misconfigured."""
+def changes(
+    known: Container[str], live: tuple[str, ...], written: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The `[models."id"]` tables: an id, and the fields of its Model that change. Raises Misconfigured.
+
+    `live` are the beginnings of ids of models that only their providers' own catalogues have.
+    """
     for name, table in written.items():
         where = f'models["{name}"]'
-        if name not in known:
+        if name not in known and not name.startswith(live):
             raise Misconfigured(f"{where} changes a model that no provider here has")
         yield name, _changes(where, convert(table, ModelChanges, where=where))
 
@@ -337,5 +362,6 @@ def _price(table: PriceTable) -> Price:
         when=table.when,
         above=table.above,
         max_tokens=table.max_tokens,
+        max_seconds=table.max_seconds,
         note=table.note,
     )

@@ -1,6 +1,7 @@
 """Say why a provider cannot be used, and which credentials a model lacks."""
 
 from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from penstock.providers.spec import Provider
 
@@ -35,3 +36,11 @@ def missing_credentials(model: str, providers: Iterable[Provider], inactive: Map
         listed = f"{', '.join(others)} or {last}" if others else last
         return f" `{model.rstrip('/')}` needs {listed}, which the gateway's environment does not have."
     return " Its provider is switched off in the settings." if reasons else ""
+
+
+def variables(provider: Provider, environ: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The environment variables that a provider needs, and whether they are set."""
+    named = {"base_url": provider.base_url_env, "credential": provider.key_env}
+    return [
+        {"name": name, "purpose": purpose, "is_set": bool(environ.get(name))} for purpose, name in named.items() if name
+    ]

@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.errors import InvalidRequest
 from penstock.fields import number_text
+from penstock.providers import json_schema
 from penstock.providers.spec import HttpRequest, Model, Operation, Param, Provider, Upload
 from penstock.schema import Request
 from penstock.values import Frame, InputImage
@@ -101,6 +102,8 @@ def _check_limits(model: Model, row: Param, name: str, value: Any) -> None:
             raise InvalidRequest(f"`{name}` of {model.id} must be {_range(row)}.", param=name)
     if row.max_length is not None and not (isinstance(value, str) and len(value) <= row.max_length):
         raise InvalidRequest(f"`{name}` of {model.id} may have at most {row.max_length} characters.", param=name)
+    if row.schema is not None and (problem := json_schema.problem(row.schema, value)):
+        raise InvalidRequest(f"`{name}` of {model.id} {problem}.", param=name)
 
 
 def _kind(value: Any) -> Any:

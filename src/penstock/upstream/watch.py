@@ -70,7 +70,7 @@ class AttemptWatch:
         self.span.set("gen_ai.response.time_to_first_chunk", seconds)
         self._metrics.count_first_byte(self._candidate.provider.slug, self._candidate.model.upstream, seconds)
 
-    def note_tokens(self, tokens: Mapping[str, int]) -> None:
+    def note_tokens(self, tokens: Mapping[str, int | float]) -> None:
         """Note what the provider counted: `input`, of which `cached`, and `output` tokens."""
         self._metrics.count_tokens(self._candidate.provider.slug, self._candidate.model.upstream, tokens)
         if self.span.is_recorded:

@@ -157,10 +157,10 @@ async def test_a_candidate_is_restored_with_its_prices_at_acceptance(open_gatewa
         candidate = catalog.route("video-1", ("video",), lambda *_: True).first
         planned = PlannedCandidate(candidate.provider.slug, candidate.model.id, candidate.model.upstream)
         then = msgspec.structs.replace(planned, prices=snapshot_prices([Price(unit="second", usd="7")]))
-        restored = restore_candidate(running.gateway, then, "video")
+        restored = await restore_candidate(running.gateway, then, "video")
         assert restored is not None
         assert [price.usd for price in restored.model.prices] == ["7"]
         now = msgspec.structs.replace(planned, prices=snapshot_prices(candidate.model.prices))
-        assert restore_candidate(running.gateway, now, "video") == candidate
+        assert await restore_candidate(running.gateway, now, "video") == candidate
         gone = msgspec.structs.replace(planned, provider="gone")
-        assert restore_candidate(running.gateway, gone, "video") is None
+        assert await restore_candidate(running.gateway, gone, "video") is None

@@ -229,7 +229,7 @@ TEXT = "must be text that is not empty"
 URL = "must be http(s)://host[:port]/path"
 NAMED = "must be named in lower-case letters, digits, - and _, and not router"
 TASKS = "must be one of chat, edit, image, upscale, video"
-UNITS = "must be one of call, image, megapixel, second, started_megapixel, token"
+UNITS = "must be one of call, compute_second, image, megapixel, second, started_megapixel, token"
 AMOUNT = 'must be an amount of dollars as text, such as "0.04"'
 M = 'providers.lab.models["m"]'
 
@@ -333,7 +333,7 @@ def test_urls_that_are_allowed(url: str) -> None:
 
 
 def changes(text: str) -> dict[str, Any]:
-    return dict(configured.changes({"flux", "fal/flux"}, tomllib.loads(text)["models"]))
+    return dict(configured.changes({"flux", "fal/flux"}, ("replicate/",), tomllib.loads(text)["models"]))
 
 
 def test_models_can_be_changed() -> None:

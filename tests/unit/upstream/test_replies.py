@@ -79,7 +79,7 @@ def test_valid_results_are_unchanged() -> None:
         upstream_id="7",
         message="done",
         cost_usd="0.25",
-        usage={"output": 3, "second": 4.5},  # type: ignore[dict-item]
+        usage={"output": 3, "second": 4.5},
         progress=0.5,
         poll_after_seconds=2,
     )

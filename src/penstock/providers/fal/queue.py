@@ -1,6 +1,7 @@
 """fal's queue: submitting, polling, fetching and reading jobs, the same for all models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.providers.spec import (
@@ -27,13 +28,14 @@ PRICED = frozenset(
     """upscale_factor upscale_mode target_resolution enable_web_search rendering_speed multi_prompt elements
     voice_ids""".split()
 )
+FILES = ("images", "videos", "image", "video")  # the fields of results that have what was made
 
 
-def read_job(reply: Reply) -> Result:
+def read_job(reply: Reply, fields: Sequence[str] = FILES) -> Result:
     """Read the state of a job, which has a request id, or its result, whose form depends on the model."""
     response = reply.json
-    if "request_id" not in response:
-        return read_result(response)
+    if "request_id" not in response or not {"status", "response_url"} & response.keys():
+        return replace(read_result(response, fields), usage=read_billed(reply))
     error_type = str(response.get("error_type"))
     status = "failed" if error_type.startswith(NOT_RUN) else STATUS[response.get("status", "IN_QUEUE")]
     return Result(
@@ -44,10 +46,17 @@ def read_job(reply: Reply) -> Result:
     )
 
 
-def read_result(response: Mapping[str, Any]) -> Result:
+def read_billed(reply: Reply) -> dict[str, float]:
+    """How many units of the endpoint's price fal says it charges for, if it says so."""
+    try:
+        return {"billed": float(reply.headers.get("x-fal-billable-units", ""))}
+    except ValueError:
+        return {}
+
+
+def read_result(response: Mapping[str, Any], fields: Sequence[str] = FILES) -> Result:
     """Read the outputs. An image that the safety checker refused is black, and flagged."""
-    several = response.get("images") or response.get("videos") or ()
-    outputs = [*several, response.get("image"), response.get("video")]
+    outputs = [output for name in fields for output in _listed(response.get(name))]
     flags = response.get("has_nsfw_concepts") or response.get("nsfw_content_detected") or []
     allowed = [
         output
@@ -61,6 +70,10 @@ def read_result(response: Mapping[str, Any]) -> Result:
         File(url=output["url"], content_type=output.get("content_type"), revised_prompt=prompt) for output in allowed
     )
     return Result(files=files)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def error_message(reply: Reply) -> str | None:
@@ -82,7 +95,7 @@ def model(name: str, path: str, task: Task, rows: tuple[Param, ...], prices: tup
         poll="GET {status_url}",
         fetch="GET {response_url}",
         cancel="PUT {cancel_url}",
-        read=read_job,
+        read=fields.pop("read", read_job),
         priced_extras=PRICED,
         callback_field="?fal_webhook",
         **fields,

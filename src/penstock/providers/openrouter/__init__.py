@@ -4,7 +4,7 @@ from math import inf
 from typing import Any
 
 from penstock.providers.chat_models import chat_operation
-from penstock.providers.openrouter import images, media, videos
+from penstock.providers.openrouter import images, live, media, videos
 from penstock.providers.spec import Model, Price, Provider, bearer, converted, fixed
 
 # Sent to OpenRouter as the highest price of a chat, so that the hold is always enough.
@@ -56,4 +56,5 @@ PROVIDER = Provider(
     error_message=media.error_message,
     failure_kind=media.failure_kind,
     models=(Model(id="openrouter/*", upstream="*", op=CHAT, prices=(CHAT_PRICE,)), *images.MODELS, *videos.MODELS),
+    live=live.CATALOGUE,
 )

@@ -48,6 +48,19 @@ def silent_by_default(fields: dict[str, Any]) -> dict[str, Any]:
     return {"generate_audio": False, **fields}
 
 
+def video_operation(params: tuple[Param, ...], **fields: Any) -> Operation:
+    return Operation(
+        task="video",
+        send="POST /videos",
+        poll="GET /videos/{id}",
+        read=read_job,
+        poll_seconds=10.0,
+        priced_extras=frozenset({"previous_job_id", "upscale_factor"}),
+        params=params,
+        **fields,
+    )
+
+
 def video_model(
     name: str,
     upstream: str,
@@ -59,14 +72,8 @@ def video_model(
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Model:
     """A model with the durations that it can make. With `sound`, callers may switch the sound on or off."""
-    op = Operation(
-        task="video",
-        send="POST /videos",
-        poll="GET /videos/{id}",
-        read=read_job,
+    op = video_operation(
         adjust_body=adjust_body,
-        poll_seconds=10.0,
-        priced_extras=frozenset({"previous_job_id", "upscale_factor"}),
         params=complete_table(
             "video",
             passthrough("prompt", required=True),

@@ -1,6 +1,6 @@
 """Replicate: models of many providers, each with its own input; failures have only a message, outputs last an hour."""
 
-from penstock.providers.replicate import images, predictions, videos
+from penstock.providers.replicate import images, live, predictions, videos
 from penstock.providers.spec import Provider, bearer
 
 PROVIDER = Provider(
@@ -13,4 +13,5 @@ PROVIDER = Provider(
     auth=bearer,
     error_message=predictions.error_message,
     models=(*images.MODELS, *videos.MODELS),
+    live=live.CATALOGUE,
 )

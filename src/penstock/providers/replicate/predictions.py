@@ -1,6 +1,7 @@
 """Replicate's predictions: submitting, polling and reading jobs, the same for all models."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,19 +39,27 @@ PROGRESS_BAR = re.compile(r"(\d{1,3})%\|")  # in the logs
 
 def read_prediction(reply: Reply) -> Result:
     job = reply.json
-    output = job.get("output") or ()
+    seconds = (job.get("metrics") or {}).get("predict_time")
     message = str(job.get("error") or "")
-    urls = [output] if isinstance(output, str) else [url for url in output if isinstance(url, str)]
     percents = PROGRESS_BAR.findall(job.get("logs") or "")
     return Result(
         status=STATUS[job["status"]],
         ref={"id": job["id"]},
         upstream_id=job["id"],
-        files=tuple(File(url=url) for url in urls),
+        files=tuple(File(url=url) for url in output_urls(job.get("output"))),
         failure_kind=message_kind(message),
         message=message,
         progress=int(percents[-1]) / 100 if percents else None,
+        usage={"billed": seconds} if isinstance(seconds, int | float) else {},  # for prices by the compute second
     )
+
+
+def output_urls(output: Any) -> list[str]:
+    """The URLs of an output: one, a list of them, or those in an object."""
+    if isinstance(output, str):
+        return [output]
+    values = list(output.values()) if isinstance(output, Mapping) else output
+    return [url for value in values for url in output_urls(value)] if isinstance(values, list) else []
 
 
 def message_kind(message: str) -> FailureKind:

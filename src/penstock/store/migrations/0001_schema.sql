@@ -290,6 +290,16 @@ CREATE TABLE recording_claims (
     PRIMARY KEY (org_id, kind, digest)
 );
 
+-- Models without a table in the source, as their providers' own catalogues described them. The last good copy stays.
+CREATE TABLE live_models (
+    provider    TEXT NOT NULL,
+    upstream    TEXT NOT NULL,      -- the provider's name for the model
+    description {blob} NOT NULL,    -- as JSON
+    asked_at_ms BIGINT NOT NULL,    -- when the catalogue said so
+    PRIMARY KEY (provider, upstream)
+);
+CREATE INDEX live_models_by_age ON live_models (asked_at_ms);
+
 -- Facts about this installation by name, such as the id of its first organization.
 CREATE TABLE facts (
     name  TEXT PRIMARY KEY,

@@ -1,0 +1,269 @@
+"""Recognise the fields of a model for size, proportion, resolution and length, and make the rows for them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import log
+from typing import Any
+
+from penstock.providers.convert import closest_label, pixels, seconds_between
+from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_text, limit
+from penstock.providers.json_schema import Schema
+from penstock.providers.spec import Param, converted
+from penstock.values import SHORT_SIDES, Frame
+
+_SIZES = ("image_size", "video_size", "size", "output_size", "dimensions", "aspect_ratios_selection")
+_RATIOS = ("aspect_ratio", "ratio", "video_aspect_ratio", "image_aspect_ratio", "aspectRatio", "orientation")
+_RESOLUTIONS = ("resolution", "video_resolution", "image_resolution", "output_resolution", "target_resolution")
+_LENGTHS = ("duration", "seconds", "duration_seconds", "video_duration", "video_length", "length_seconds")
+_SECONDS_LIKELY_MAX = 60  # a default above it counts frames
+_FRAMES = ("num_frames", "frames", "video_frames", "frame_count", "max_frames", "video_length", "length")
+_RATES = ("fps", "frames_per_second", "frame_rate", "framerate")
+# The sizes that names stand for: fal's, and those that are used elsewhere.
+_NAMED_SIZES = {
+    "square_hd": "1024x1024",
+    "square": "512x512",
+    "portrait_4_3": "768x1024",
+    "portrait_16_9": "576x1024",
+    "landscape_4_3": "1024x768",
+    "landscape_16_9": "1024x576",
+}
+_NAMED_RATIOS = {"landscape": "16:9", "portrait": "9:16", "square": "1:1", "vertical": "9:16", "horizontal": "16:9"}
+_MULTIPLE = re.compile(r"(?:multiples? of|divisible by) (\d+)", re.IGNORECASE)
+_BETWEEN = re.compile(r"(?:width|height|sides?|dimensions?)\b[^.]*\bbetween (\d{2,5}) and (\d{2,5})", re.IGNORECASE)
+_MULTIPLE_DEFAULT = 8  # what the machinery of most image models needs
+_SIDES_LOWEST = 64
+_SIDES_HIGHEST = 4096
+
+FrameValue = Callable[[Frame], Any]
+
+# --------------------------------------------------------------------------------------------------------------- size
+
+
+def take_frame(draft: Draft, makes: str) -> Param | None:
+    """The row for `size`, `aspect_ratio` and `resolution`; None if the model has no field for any of them."""
+    return _take_size(draft) or _take_ratio(draft, makes) or _take_sides(draft)
+
+
+def _take_size(draft: Draft) -> Param | None:
+    """A field that takes a whole size: an object with two sides, a text such as `1024x768`, or a name."""
+    for name in _SIZES:
+        field = draft.find((name,), is_any)
+        if field is None:
+            continue
+        if (sides := _sides_of(field.schema)) is not None:
+            draft.take((name,), is_any)
+            return converted("frame", to=(f"{name}.width", f"{name}.height"), convert=_fit(*sides, field.schema))
+        if known := _known_shapes(choices(field.schema)):
+            draft.take((name,), is_any)
+            return converted("frame", to=name, convert=closest_label(known))
+    return None
+
+
+def _sides_of(schema: Schema) -> tuple[Schema, Schema] | None:
+    """The schemas of width and height, if a field may be an object of them."""
+    for choice in schema.get("anyOf") or (schema,):
+        properties = choice.get("properties") or {}
+        if "width" in properties and "height" in properties:
+            return properties["width"], properties["height"]
+    return None
+
+
+def _known_shapes(values: Sequence[Any]) -> dict[str, Any]:
+    """The values among these that are sizes or proportions, by the size or proportion that they are."""
+    known: dict[str, Any] = {}
+    for value in values:
+        text = str(value).strip().lower()
+        shape = _NAMED_SIZES.get(text) or _NAMED_RATIOS.get(text) or re.sub(r"\s*[*×]\s*", "x", text)
+        shape = re.sub(r"^(\d+)[x_/](\d+)$", lambda found: _shape(found[1], found[2]), shape)
+        with suppress(ValueError):
+            Frame.parse(shape)
+            known.setdefault(shape, value)
+    return known
+
+
+def _shape(width: str, height: str) -> str:
+    """`16x9` and `16_9` are proportions, `1024x768` is a size."""
+    return f"{width}:{height}" if max(int(width), int(height)) < _SIDES_LOWEST else f"{width}x{height}"
+
+
+def _take_sides(draft: Draft) -> Param | None:
+    """Two fields for width and height."""
+    width = draft.find(("width",), is_number)
+    height = draft.find(("height",), is_number)
+    if width is None or height is None:
+        return None
+    draft.take(("width",), is_number)
+    draft.take(("height",), is_number)
+    return converted("frame", to=("width", "height"), convert=_fit(width.schema, height.schema, width.schema))
+
+
+def _fit(width: Schema, height: Schema, described: Schema) -> FrameValue:
+    """Sides within the limits of both schemas, or the closest of the sides that they list. Where `described` says in
+    words that sides must be between two numbers, these count too.
+    """
+    if choices(width) and choices(height):
+        wide, tall = sorted(choices(width)), sorted(choices(height))
+        return lambda frame: (_nearest(wide, frame.scaled(1024).width), _nearest(tall, frame.scaled(1024).height))
+    lows = [low for schema in (width, height) if (low := limit(schema, "minimum"))]
+    highs = [high for schema in (width, height) if (high := limit(schema, "maximum"))]
+    if written := _BETWEEN.search(str(described.get("description") or "")):
+        lows.append(int(written[1]))
+        highs.append(int(written[2]))
+    return pixels(
+        multiple=_multiple(width),
+        min_side=int(max(lows, default=_SIDES_LOWEST)),
+        max_side=int(min(*highs, _SIDES_HIGHEST) if highs else _SIDES_HIGHEST),
+    )
+
+
+def _multiple(schema: Schema) -> int:
+    if found := limit(schema, "multipleOf"):
+        return int(found)
+    written = _MULTIPLE.search(str(schema.get("description") or ""))
+    return int(written[1]) if written else _MULTIPLE_DEFAULT
+
+
+def _nearest(values: Sequence[float], wanted: float) -> float:
+    return min(values, key=lambda value: abs(value - wanted))
+
+
+# ----------------------------------------------------------------------------------------------- ratio and resolution
+
+
+def _take_ratio(draft: Draft, makes: str) -> Param | None:
+    """A field for the proportion, one for the resolution, or both."""
+    ratio = draft.find(_RATIOS, is_any)
+    known = _known_shapes(choices(ratio.schema)) if ratio else {}
+    to: list[str] = []
+    convert: list[FrameValue] = []
+    if ratio and (known or is_text(ratio.schema)):
+        draft.take((ratio.name,), is_any)
+        to.append(ratio.name)
+        convert.append(closest_label(known) if known else lambda frame: frame.short_ratio)
+    resolution = draft.find(_RESOLUTIONS, is_any)
+    sides = _resolution_sides(choices(resolution.schema), makes) if resolution else {}
+    if resolution and sides:
+        draft.take((resolution.name,), is_any)
+        to.append(resolution.name)
+        convert.append(_closest_side(sides))
+    if not to:
+        return None
+    if ratio and "custom" in choices(ratio.schema) and (exact := _take_sides(draft)):
+        return _with_exact_sides(to, convert, exact)
+    default = str(ratio.default) if makes == "video" and ratio and str(ratio.default) in known else None
+    if len(to) == 1:
+        return converted("frame", to=to[0], convert=convert[0], default=default)
+    return converted("frame", to=tuple(to), convert=_all_of(convert), default=default)
+
+
+def _all_of(convert: Sequence[FrameValue]) -> FrameValue:
+    return lambda frame: tuple(each(frame) for each in convert)
+
+
+def _with_exact_sides(to: Sequence[str], convert: Sequence[FrameValue], exact: Param) -> Param:
+    """A ratio of a list, or `custom` with two sides in pixels for a size that the list does not have."""
+
+    def value(frame: Frame) -> tuple[Any, ...]:
+        rest = [each(frame) for each in convert[1:]]
+        if not frame.exact or exact.convert is None:
+            return (convert[0](frame), *rest, None, None)
+        return ("custom", *rest, *exact.convert(frame))
+
+    return converted("frame", to=(*to, *exact.to), convert=value)
+
+
+def _resolution_sides(values: Sequence[Any], makes: str) -> dict[Any, float]:
+    """The values that name a resolution, and the short side of each in pixels."""
+    sides = {value: side for value in values if (side := resolution_side(value, makes))}
+    return sides if len(sides) == len([value for value in values if str(value).lower() not in ("auto", "none")]) else {}
+
+
+def resolution_side(value: Any, makes: str = "video") -> float | None:
+    """The short side of `720p`, `2K`, `1 MP` or `1024`; None for anything else. 4K is 2160p for videos."""
+    text = str(value).strip().lower()
+    if found := re.fullmatch(r"(\d{3,4})p?", text):
+        return int(found[1])
+    if text == "4k" and makes == "video":
+        return 2160
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?k", text):
+        return float(found[1]) * 1024
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) ?mp", text):
+        return float((float(found[1]) * 1_000_000) ** 0.5)
+    return None
+
+
+def _closest_side(sides: Mapping[Any, float]) -> FrameValue:
+    """The resolution closest to the wanted one; None, which is not sent, if the caller named none."""
+
+    def pick(frame: Frame) -> Any:
+        if not frame.resolution and not frame.exact:
+            return None
+        wanted = SHORT_SIDES[frame.resolution] if frame.resolution else min(frame.sides)
+        return min(sides, key=lambda value: abs(log(sides[value]) - log(wanted)))
+
+    return pick
+
+
+# ------------------------------------------------------------------------------------------------------------- length
+
+
+def take_seconds(draft: Draft) -> Param | None:
+    """The row for `seconds`: a field for seconds, or one for the number of frames."""
+    field = draft.find(_LENGTHS, is_any)
+    if field is not None and (row := _seconds_row(field)):
+        draft.take((field.name,), is_any)
+        draft.take(_FRAMES, is_number)  # it would change the length once more
+        return row
+    return _frames_row(draft)
+
+
+def _seconds_row(field: Named) -> Param | None:
+    known = {seconds: value for value in choices(field.schema) if (seconds := _seconds(value)) is not None}
+    default = _seconds(field.default)
+    if default is not None and default > _SECONDS_LIKELY_MAX:
+        return None
+    if known:
+        return converted("seconds", to=field.name, convert=_shortest(known), high=max(known), default=default)
+    if not is_number(field.schema):
+        return None
+    low, high = limit(field.schema, "minimum"), limit(field.schema, "maximum")
+    whole = "integer" in str(field.schema.get("type")) or not isinstance(field.default, float)
+    convert = seconds_between(low or 1, high or 3600, convert=round if whole else float)
+    return converted("seconds", to=field.name, convert=convert, high=high, default=default)
+
+
+def _seconds(value: Any) -> float | None:
+    """`5`, `"5"`, `"8s"` as a number of seconds; None for anything else, such as `auto`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(?:s|sec|secs|seconds?)?", str(value).strip().lower())
+    return None if found is None or isinstance(value, bool) else float(found[1])
+
+
+def _shortest(known: Mapping[float, Any]) -> Callable[[float], Any]:
+    """The provider's word for the shortest length that is long enough; for the longest if none is."""
+    ordered = sorted(known)
+    return lambda seconds: known[next((each for each in ordered if each >= seconds - 1e-9), ordered[-1])]
+
+
+def _frames_row(draft: Draft) -> Param | None:
+    """A length in frames, where the frames per second are known. Both fields are taken: each changes the length, and
+    with it the price.
+    """
+    frames = draft.find(_FRAMES, is_number)
+    rate = draft.find(_RATES, is_number)
+    if frames is None or rate is None or not isinstance(rate.default, int | float) or rate.default <= 0:
+        return None
+    draft.take(_FRAMES, is_number)
+    draft.take(_RATES, is_number)
+    low, high = limit(frames.schema, "minimum") or 1, limit(frames.schema, "maximum")
+    per_second = float(rate.default)
+    step = next((step for step in (8, 4) if isinstance(frames.default, int) and frames.default % step == 1), 0)
+
+    def count(seconds: float) -> tuple[int]:
+        wanted = min(max(seconds * per_second, low), high or seconds * per_second)
+        return (int(wanted // step * step + 1) if step else round(wanted),)
+
+    default = round(frames.default / per_second, 1) if isinstance(frames.default, int | float) else None
+    return converted(
+        "seconds", to=frames.name, convert=count, high=high and round(high / per_second, 1), default=default
+    )

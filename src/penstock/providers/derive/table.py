@@ -1,0 +1,190 @@
+"""Make the parameter tables of a model from the JSON Schema of its input."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.fields import TABLES
+from penstock.providers.convert import on_off
+from penstock.providers.derive import shapes
+from penstock.providers.derive.draft import Draft, Named, choices, is_any, is_number, is_switch, is_text, kinds, limit
+from penstock.providers.derive.inputs import Encode, edit_rows, take_inputs, video_row
+from penstock.providers.live import LiveModel, Underivable
+from penstock.providers.spec import Param, Task, complete_table, converted, emulated, fixed, refused
+
+_PROMPTS = ("prompt", "text_prompt", "prompt_text", "instruction", "edit_prompt", "caption", "text")
+_NEGATIVE = ("negative_prompt", "negative_prompt_text", "n_prompt", "neg_prompt")
+_COUNTS = ("num_images", "num_outputs", "number_of_images", "n", "num_samples", "batch_size", "image_number", "samples")
+_SOUND = tuple("generate_audio generate_audio_switch enable_audio with_audio audio sound enable_sound".split())
+_ENHANCING = tuple(
+    """enhance_prompt prompt_enhancement prompt_upsampling expand_prompt prompt_expansion enable_prompt_expansion
+    prompt_optimizer enable_prompt_optimizer prompt_extend magic_prompt_option""".split()
+)
+_FORMATS = ("output_format", "format", "image_format", "output_type")
+_FACTORS = ("scale_factor", "upscale_factor", "upscaling_factor", "upscale_ratio", "scale", "factor", "upscale")
+_UPSCALER = re.compile(r"upscal|super.?res|esrgan|\bsr\b|enlarge|clarity", re.IGNORECASE)
+_N_MAX = 10
+# Further numbers of outputs, which would be paid for and thrown away.
+_MULTIPLYING = re.compile(r"(max|num|number_of)_(images|outputs|videos|samples|generations)|.*batch_?(size|count)?")
+_QUALITIES = ("standard", "hd", "auto", "low", "medium", "high")
+
+
+def tables(name: str, live: LiveModel, makes: str, encode: Encode) -> dict[Task, tuple[Param, ...]]:
+    """The complete table of each task that a model can do, if it makes an `image` or a `video`.
+
+    `encode` turns an input image into what the provider's fields for images take. Raises Underivable if the model needs
+    something that the interface has no way to say.
+    """
+    draft = Draft(live.input)
+    inputs = take_inputs(draft, makes)
+    prompt = draft.take(_PROMPTS, is_text)
+    is_upscaler = makes == "image" and inputs.are_required and _is_upscaler(name, live, prompt)
+    rows = [_prompt_row(prompt)] if prompt else []
+    for recognise in _RECOGNISERS[makes]:
+        rows += [row for row in (recognise(draft),) if row]
+    if is_upscaler:
+        rows += [row for row in (_factor(draft),) if row]
+    rest = draft.take_rest()
+    return {
+        task: complete_table(task, *images, *rows, *_passed(task, rest))
+        for task, images in _tasks(makes, inputs, encode, is_upscaler).items()
+    }
+
+
+def _tasks(makes: str, inputs: Any, encode: Encode, is_upscaler: bool) -> dict[Task, tuple[Param, ...]]:
+    """The tasks of a model, and the rows for the input images of each."""
+    if makes == "video":
+        return {"video": (video_row(inputs, encode),) if inputs.exist else refused("input_reference")}
+    if is_upscaler:
+        return {"upscale": edit_rows(inputs, encode)}
+    tasks: dict[Task, tuple[Param, ...]] = {} if inputs.are_required else {"image": ()}
+    return {**tasks, "edit": edit_rows(inputs, encode)} if inputs.exist else tasks
+
+
+def _is_upscaler(name: str, live: LiveModel, prompt: Named | None) -> bool:
+    is_named_so = _UPSCALER.search(f"{name} {live.category} {live.name}") is not None
+    return is_named_so and (prompt is None or not prompt.is_required)
+
+
+# ------------------------------------------------------------------------------------------------- recognised fields
+
+
+def _prompt_row(field: Named) -> Param:
+    longest = limit(field.schema, "maxLength")
+    return _row("prompt", field, required=field.is_required, max_length=None if longest is None else int(longest))
+
+
+def _row(name: str, field: Named, **limits: Any) -> Param:
+    handling: Any = "passthrough" if name == field.name else "renamed"
+    return Param(name=name, handling=handling, to=(field.name,), **limits)
+
+
+def _negative(draft: Draft) -> Param | None:
+    field = draft.take(_NEGATIVE, is_text)
+    return _row("negative_prompt", field) if field else None
+
+
+def _count(draft: Draft) -> Param | None:
+    """The row for `n`. Without a limit in the schema, each call makes one output."""
+    field = draft.take(_COUNTS, is_number)
+    if field is None:
+        return None
+    listed = [value for value in choices(field.schema) if isinstance(value, int)]
+    most = max(listed) if listed else limit(field.schema, "maximum")
+    return emulated("n", to=field.name, high=min(int(most), _N_MAX)) if most and most > 1 else emulated("n")
+
+
+def _seed(draft: Draft) -> Param | None:
+    field = draft.take(("seed",), is_number)
+    return _row("seed", field, schema=field.schema) if field else None
+
+
+def _sound(draft: Draft) -> Param | None:
+    field = draft.take(_SOUND, is_switch)
+    return _row("generate_audio", field, one_of=(True, False), default=field.default) if field else None
+
+
+def _enhancing(draft: Draft) -> Param | None:
+    field = draft.take(_ENHANCING, is_switch)
+    return converted("prompt_enhancement", to=field.name, convert=on_off(True, False)) if field else None
+
+
+def _quality(draft: Draft) -> Param | None:
+    """Qualities that the interface and the model both have; others are not sent."""
+    field = draft.take(("quality",), is_any)
+    if field is None:
+        return None
+    shared = {quality: quality for quality in _QUALITIES if quality in choices(field.schema)}
+    if "high" in shared:
+        shared.setdefault("hd", "high")
+    return converted("quality", to=field.name, convert=shared.get) if shared else None
+
+
+def _format(wanted: str) -> Callable[[Draft], Param | None]:
+    """A format that loses nothing, from which the gateway makes the one that the caller wants."""
+
+    def take(draft: Draft) -> Param | None:
+        field = draft.take(_FORMATS, lambda schema: wanted in choices(schema))
+        return fixed(field.name, wanted) if field and field.default != wanted else None
+
+    return take
+
+
+def _factor(draft: Draft) -> Param | None:
+    field = draft.take(_FACTORS, lambda schema: is_number(schema) or bool(_factors(schema)))
+    if field is None:
+        return None
+    known = _factors(field.schema)
+    default = _number(field.default)
+    if known:
+        return converted("scale_factor", to=field.name, convert=known.get, one_of=tuple(known), default=default)
+    low, high = limit(field.schema, "minimum"), limit(field.schema, "maximum")
+    return _row("scale_factor", field, low=low, high=high, default=default)
+
+
+def _factors(schema: Mapping[str, Any]) -> dict[float, Any]:
+    """The factors that a schema lists, such as `2`, `"4"` or `"4x"`, and its own words for them."""
+    return {factor: value for value in choices(schema) if (factor := _number(value)) is not None}
+
+
+def _number(value: Any) -> float | None:
+    found = re.fullmatch(r"x?(\d+(?:\.\d+)?)x?", str(value).strip().lower())
+    return float(found[1]) if found else None
+
+
+_RECOGNISERS: Mapping[str, tuple[Callable[[Draft], Param | None], ...]] = {
+    "image": (
+        lambda draft: shapes.take_frame(draft, "image"),
+        _count,
+        _negative,
+        _seed,
+        _quality,
+        _enhancing,
+        _format("png"),
+    ),
+    "video": (
+        shapes.take_seconds,
+        lambda draft: shapes.take_frame(draft, "video"),
+        _negative,
+        _seed,
+        _sound,
+        _enhancing,
+        _format("mp4"),
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------------------- other fields
+
+
+def _passed(task: Task, rest: list[Named]) -> list[Param]:
+    """Rows for fields that only this model has. One that is named like a field of the interface cannot be reached."""
+    rows = []
+    for field in rest:
+        if _MULTIPLYING.fullmatch(field.name):
+            continue
+        if field.name not in TABLES[task]:
+            rows.append(_row(field.name, field, required=field.is_required, schema=field.schema))
+        elif field.is_required and field.default is None and not kinds(field.schema) <= {"null"}:
+            raise Underivable(f"it needs `{field.name}`, which means something else in this interface")
+    return rows

@@ -1,0 +1,87 @@
+"""What goes to a provider and what comes back: an HTTP request, its reply, and the result that a reply is read as."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
+
+# ------------------------------------------------------------------------------------------------- request and response
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file part of a multipart form."""
+
+    data: bytes
+    content_type: str
+    filename: str
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A complete HTTP request to a provider."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    body: bytes = b""
+    form: tuple[tuple[str, str | Upload], ...] = ()  # a multipart form, sent instead of the body
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A provider's HTTP response with its whole body; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @cached_property
+    def json(self) -> Any:
+        """The decoded body; raises msgspec.DecodeError if it is not JSON."""
+        return msgspec.json.decode(self.body)
+
+
+# -------------------------------------------------------------------------------------------------------------- result
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One produced image or video: its URL or its bytes."""
+
+    url: str | None = None
+    data: bytes | str | None = None  # bytes, or text in base64
+    content_type: str | None = None
+    revised_prompt: str | None = None
+    private: bool = False  # the download needs the provider's credential
+
+    @property
+    def is_base64(self) -> bool:
+        return isinstance(self.data, str)
+
+
+Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A provider's response in the gateway's terms."""
+
+    status: Status = "completed"
+    files: tuple[File, ...] = ()
+    ref: Mapping[str, str] = field(default_factory=dict)  # values for the {names} in `poll`, `fetch` and `cancel`
+    upstream_id: str | None = None
+    failure_kind: FailureKind = "broken"  # used if the status is `failed`; after `refused` no other provider is tried
+    message: str | None = None
+    cost_usd: str | None = None  # what the provider reports that it charged; replaces our own calculation
+    # Billable quantities that it reports, by name. `billed`: how many units of the price it says it charges for.
+    usage: Mapping[str, int | float] = field(default_factory=dict)
+    progress: float | None = None
+    poll_after_seconds: float | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.status in ("completed", "failed", "cancelled")

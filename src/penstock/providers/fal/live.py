@@ -1,0 +1,150 @@
+"""Any endpoint of fal: its schema and its price come from fal's own catalogue."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from penstock.providers.convert import data_uri
+from penstock.providers.derive.ceilings import with_ceilings
+from penstock.providers.derive.inputs import mask_colour
+from penstock.providers.derive.table import tables
+from penstock.providers.fal.queue import model, read_job
+from penstock.providers.json_schema import read_schema
+from penstock.providers.live import FoundModel, LiveModel, Underivable
+from penstock.providers.spec import Document, LiveCatalogue, Model, Price, Task, Unit
+
+# fal's words for what it counts, without the plural; the price of anything else is not known here.
+UNITS: dict[str, Unit] = {
+    "image": "image",
+    "megapixel": "started_megapixel",
+    "processed megapixel": "started_megapixel",
+    "second": "second",
+    "video second": "second",
+    "output second": "second",
+    "video": "call",
+    "generation": "call",
+    "request": "call",
+    "call": "call",
+    "compute second": "compute_second",
+    "gpu second": "compute_second",
+}
+IMAGE_COMPUTE_SECONDS = 300
+VIDEO_COMPUTE_SECONDS = 1800
+NOTE = "fal's own catalogue; what fal reports as billed is charged"
+
+
+def documents(name: str) -> Mapping[str, Document]:
+    endpoint = quote(name, safe="")
+    return {
+        "model": Document(f"/models?endpoint_id={endpoint}&expand=openapi-3.0"),
+        "price": Document(f"/models/pricing?endpoint_id={endpoint}", is_needed=False),
+    }
+
+
+def read(name: str, found: Mapping[str, Any]) -> LiveModel:
+    listed = found["model"]["models"]
+    if not listed:
+        raise Underivable("fal has no such endpoint")
+    metadata = listed[0].get("metadata") or {}
+    openapi = listed[0]["openapi"]
+    schemas = openapi["components"]["schemas"]
+    return LiveModel(
+        name=metadata.get("display_name") or "",
+        description=(metadata.get("description") or "")[:500],
+        category=metadata.get("category") or "",
+        input=read_schema(_input(openapi), schemas),
+        output=read_schema(_output(openapi), schemas),
+        prices=tuple((found.get("price") or {}).get("prices") or ()),
+    )
+
+
+def _input(openapi: Mapping[str, Any]) -> Any:
+    posts = [path["post"] for path in openapi["paths"].values() if "requestBody" in path.get("post", {})]
+    return posts[0]["requestBody"]["content"]["application/json"]["schema"]
+
+
+def _output(openapi: Mapping[str, Any]) -> Any:
+    results = [path["get"] for address, path in openapi["paths"].items() if address.endswith("/requests/{request_id}")]
+    return results[0]["responses"]["200"]["content"]["application/json"]["schema"]
+
+
+def models(name: str, live: LiveModel) -> tuple[Model, ...]:
+    makes, fields = _outputs(live)
+    found = tables(name, live, makes, data_uri)
+    return tuple(
+        model(
+            f"fal/{name}",
+            name,
+            task,
+            rows,
+            with_ceilings(live.input, rows, prices(live, task)),
+            read=partial(read_job, fields=fields),
+            takes_extras=False,
+            settings={"mask": mask_colour(live.input)},
+            poll_seconds=5.0 if task == "video" else 1.0,
+        )
+        for task, rows in found.items()
+    )
+
+
+def _outputs(live: LiveModel) -> tuple[str, tuple[str, ...]]:
+    """Whether a model makes images or videos, and the fields of its result that have them."""
+    properties = live.output.get("properties") or {}
+    for makes in ("video", "image"):
+        named = [f"{makes}s", makes]
+        others = [name for name, schema in properties.items() if makes in name and name not in named]
+        fields = tuple(name for name in (*named, *others) if _is_file(properties.get(name) or {}))
+        if fields:
+            return makes, fields
+    raise Underivable(f"it makes neither images nor videos, but {', '.join(properties) or 'nothing'}")
+
+
+def _is_file(schema: Mapping[str, Any]) -> bool:
+    item = schema.get("items") or schema
+    choices = item.get("anyOf") or (item,)
+    return any("url" in (choice.get("properties") or {}) for choice in choices)
+
+
+def prices(live: LiveModel, task: Task) -> tuple[Price, ...]:
+    """The unit price of an endpoint; empty if fal has none, or counts something that is not known before the call."""
+    for row in live.prices:
+        unit = UNITS.get(str(row.get("unit")).lower().replace("_", " ").removesuffix("s"))
+        if unit is None or row.get("currency", "USD") != "USD":
+            continue
+        longest = VIDEO_COMPUTE_SECONDS if task == "video" else IMAGE_COMPUTE_SECONDS
+        try:
+            usd = format(Decimal(str(row["unit_price"])), "f")
+        except (InvalidOperation, KeyError):
+            continue
+        return (Price(unit=unit, usd=usd, note=NOTE, is_counted_by_provider=True, max_seconds=longest),)
+    return ()
+
+
+def search(words: str) -> Mapping[str, Document]:
+    return {"models": Document(f"/models?limit=50&status=active&q={quote(words, safe='')}")}
+
+
+def read_found(found: Mapping[str, Any], words: str) -> tuple[FoundModel, ...]:
+    return tuple(
+        FoundModel(
+            upstream=row["endpoint_id"],
+            name=row["metadata"].get("display_name") or "",
+            description=(row["metadata"].get("description") or "")[:500],
+            category=row["metadata"].get("category") or "",
+        )
+        for row in found["models"]["models"]
+    )
+
+
+CATALOGUE = LiveCatalogue(
+    base_url="https://api.fal.ai/v1",
+    names=re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*){1,7}", re.ASCII),
+    documents=documents,
+    read=read,
+    models=models,
+    search=search,
+    read_found=read_found,
+)

@@ -1,0 +1,111 @@
+"""Any public model of Replicate: its schema comes from Replicate's own catalogue, which has no prices."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from penstock.providers.derive.inputs import mask_colour
+from penstock.providers.derive.table import tables
+from penstock.providers.json_schema import read_schema
+from penstock.providers.live import FoundModel, LiveModel, Underivable
+from penstock.providers.replicate.predictions import model, output_urls, uploaded_url
+from penstock.providers.spec import Document, LiveCatalogue, Model
+
+VIDEO_FILE = re.compile(r"\.(mp4|webm|mov|mkv)(\?|$)", re.IGNORECASE)
+IMAGE_FILE = re.compile(r"\.(png|jpe?g|webp|gif|avif|svg)(\?|$)", re.IGNORECASE)
+VIDEO_WORD = re.compile(r"video|\bfilm|animat|lip.?sync", re.IGNORECASE)
+VIDEO_FIELDS = frozenset({"fps", "num_frames", "frames_per_second", "video_length", "video", "video_url", "duration"})
+
+
+def documents(name: str) -> Mapping[str, Document]:
+    """The model; a version of it, which the name may have after a colon, is a document of its own."""
+    plain, _, version = name.partition(":")
+    found = {"model": Document(f"/models/{plain}")}
+    return {**found, "version": Document(f"/models/{plain}/versions/{version}")} if version else found
+
+
+def read(name: str, found: Mapping[str, Any]) -> LiveModel:
+    listed = found["model"]
+    version = found.get("version") or listed.get("latest_version")
+    if version is None:
+        raise Underivable("it has no public version")
+    schemas = version["openapi_schema"]["components"]["schemas"]
+    is_called_by_name = listed.get("is_official") and "version" not in found
+    return LiveModel(
+        name=listed["name"],
+        description=(listed.get("description") or "")[:500],
+        input=read_schema(schemas["Input"], schemas),
+        output=read_schema(schemas["Output"], schemas),
+        makes=_made(listed.get("default_example")),
+        version="" if is_called_by_name else version["id"],
+    )
+
+
+def _made(example: Any) -> str:
+    """What the example of a model shows that it makes; empty if that is not clear."""
+    output = example.get("output") if isinstance(example, Mapping) else None
+    urls = output_urls(output)
+    url = urls[0] if urls else ""
+    if VIDEO_FILE.search(url):
+        return "video"
+    return "image" if IMAGE_FILE.search(url) else "other" if url else ""
+
+
+def models(name: str, live: LiveModel) -> tuple[Model, ...]:
+    if not _has_files(live.output) or live.makes == "other":
+        raise Underivable("it makes neither images nor videos")
+    found = tables(name, live, live.makes or _guess(live), uploaded_url)
+    made = [model(f"replicate/{name}", name, task, rows) for task, rows in found.items()]
+    return tuple(_at_version(each, live) for each in made)
+
+
+def _has_files(schema: Mapping[str, Any]) -> bool:
+    """Whether an output is a URL, or has URLs in a list or an object."""
+    parts = [schema, *(schema.get("anyOf") or ()), *(schema.get("properties") or {}).values()]
+    return any(part.get("format") == "uri" or (part.get("items") or {}).get("format") == "uri" for part in parts)
+
+
+def _guess(live: LiveModel) -> str:
+    """What a model without an example makes, by its words and its fields."""
+    fields = live.input.get("properties") or {}
+    return "video" if VIDEO_WORD.search(live.description) or VIDEO_FIELDS & fields.keys() else "image"
+
+
+def _at_version(found: Model, live: LiveModel) -> Model:
+    """Models that are not Replicate's official ones are called by their version."""
+    version = live.version
+    op = replace(found.op, takes_extras=False, settings={"mask": mask_colour(live.input)})
+    if not version:
+        return replace(found, op=op)
+
+    def with_version(fields: dict[str, Any]) -> dict[str, Any]:
+        return {"version": version, "input": fields}
+
+    return replace(found, op=replace(op, send="POST /predictions", model_field=None, adjust_body=with_version))
+
+
+def search(words: str) -> Mapping[str, Document]:
+    return {"found": Document(f"/search?limit=50&query={quote(words, safe='')}")}
+
+
+def read_found(found: Mapping[str, Any], words: str) -> tuple[FoundModel, ...]:
+    return tuple(
+        FoundModel(
+            upstream=f"{row['model']['owner']}/{row['model']['name']}",
+            name=row["model"]["name"],
+            description=(row["model"].get("description") or "")[:500],
+        )
+        for row in found["found"]["models"]
+    )
+
+
+CATALOGUE = LiveCatalogue(
+    names=re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(:[0-9a-f]{40,64})?", re.ASCII),
+    documents=documents,
+    read=read,
+    models=models,
+    search=search,
+    read_found=read_found,
+)

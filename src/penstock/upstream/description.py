@@ -1,0 +1,67 @@
+"""Describe models as the model list shows them."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from penstock.providers.spec import Model, Price, Provider
+from penstock.upstream import model_schema
+
+MODES = {
+    "image": ("text-to-image",),
+    "edit": ("image-edit",),
+    "upscale": ("upscale",),
+    "video": ("text-to-video",),
+    "chat": ("chat",),
+}
+MODALITIES = {"image": "image", "edit": "image", "upscale": "image", "video": "video", "chat": "text"}
+
+
+class Offered(Protocol):
+    """A model and the provider that has it. A Candidate is one."""
+
+    @property
+    def provider(self) -> Provider: ...
+    @property
+    def model(self) -> Model: ...
+
+
+def describe(candidates: Sequence[Offered], schema: bool = False) -> dict[str, Any]:
+    """Candidates of one model as the model list shows it; with `schema` also its parameters as a JSON Schema."""
+    first = candidates[0]
+    described = {
+        "id": first.model.id,
+        "object": "model",
+        "created": first.model.created,
+        "owned_by": first.model.id.split("/")[0] if "/" in first.model.id else first.provider.slug,
+        "name": first.model.name or first.model.id,
+        "description": first.model.description,
+        "modality": MODALITIES[first.model.op.task],
+        "modes": list(dict.fromkeys(mode for candidate in candidates for mode in modes(candidate.model))),
+        "providers": list(dict.fromkeys(candidate.provider.slug for candidate in candidates)),
+        "pricing": [
+            {"provider": candidate.provider.slug, "task": candidate.model.op.task, **pricing(price)}
+            for candidate in candidates
+            for price in candidate.model.prices
+        ],
+    }
+    if schema:
+        described["schema"] = model_schema.schema([candidate.model.op for candidate in candidates])
+    return described
+
+
+def modes(model: Model) -> tuple[str, ...]:
+    """What a model does, as the model list names it."""
+    if model.op.task != "video":
+        return MODES[model.op.task]
+    row = model.op.param("input_reference")
+    if row is None or row.handling == "refused":
+        return ("text-to-video",)
+    return ("image-to-video",) if row.required else ("text-to-video", "image-to-video")
+
+
+def pricing(price: Price) -> dict[str, Any]:
+    """A price as the model list shows it; fields without meaning for it are left out."""
+    shown: dict[str, Any] = {"unit": price.unit, "usd": price.usd}
+    shown.update({name: usd for name in ("input_usd", "each_usd") if (usd := getattr(price, name)) != "0"})
+    shown.update({name: dict(found) for name in ("when", "other_usd") if (found := getattr(price, name))})
+    return {**shown, "above": price.above} if price.above else shown

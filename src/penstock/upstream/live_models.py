@@ -1,0 +1,230 @@
+"""Models that have no table here: described by their providers' own catalogues, and remembered in the store."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from penstock.clock import Clock, cancel_and_wait
+from penstock.errors import InvalidRequest, ModelNotFound, Problem, UpstreamError
+from penstock.providers.live import FoundModel, LiveModel, Underivable
+from penstock.providers.spec import Document, Model, Provider
+from penstock.settings import Settings
+from penstock.store.base import Store, Transaction
+from penstock.upstream.catalog import Candidate, Catalog
+from penstock.upstream.client import AttemptFailed, Upstream
+from penstock.upstream.replies import MALFORMED
+
+log = structlog.get_logger()
+
+_FRESH_SECONDS = 6 * 3600.0  # a copy of this age is used, and asked for again behind the caller's back
+_RETRY_SECONDS = 300.0  # after a catalogue failed to renew a copy
+_MISSING_SECONDS = 60.0  # how long a model that a catalogue does not have is not asked for again
+_FOUND_SECONDS = 60.0  # how long the result of a search is used
+_ASK_SECONDS = 10.0
+_DOCUMENT_BYTES_MAX = 4 * 2**20
+_DESCRIPTION_BYTES_MAX = 512 * 1024
+_ASKED_AT_ONCE = 4  # of one provider
+_REMEMBERED_MAX = 2048
+_STORED_MAX = 5000
+
+
+class LiveModels:
+    """Offers any model of the providers in `live_catalogues` through the catalog.
+
+    A catalogue that is down, or whose answer cannot be read, changes nothing about a model that was known before.
+    """
+
+    def __init__(self, catalog: Catalog, upstream: Upstream, store: Store, clock: Clock, settings: Settings) -> None:
+        self._catalog = catalog
+        self._upstream = upstream
+        self._store = store
+        self._clock = clock
+        self._on = frozenset(settings.live_catalogues)
+        self._ask_again_at: dict[str, float] = {}  # by id, of models that are in the catalog
+        self._missing: dict[str, tuple[float, ModelNotFound]] = {}
+        self._found: dict[tuple[str, str], tuple[float, tuple[FoundModel, ...]]] = {}
+        self._under_way: dict[str, asyncio.Task[Any]] = {}
+        self._places: dict[str, asyncio.Semaphore] = {}
+
+    async def close(self) -> None:
+        await cancel_and_wait(list(self._under_way.values()))
+
+    # ------------------------------------------------------------------------------------------------------- one model
+
+    async def prepare(self, model: str, *, is_accepted: bool = False) -> None:
+        """Make the catalog know a model of a live catalogue, if the id names one and no table does.
+
+        With `is_accepted` the model is that of an accepted request: the settings no longer matter, and no catalogue is
+        asked. Raises ModelNotFound, ModelDisabled, or UpstreamError if the catalogue does not answer and was never
+        asked before.
+        """
+        slug, _, upstream = model.partition("/")
+        provider = self._provider(slug)
+        if provider is None or self._catalog.has(model) or not (is_accepted or slug in self._on):
+            return
+        if self._clock.monotonic() < self._ask_again_at.get(model, 0.0):
+            return
+        if provider.live is None or not provider.live.names.fullmatch(upstream):
+            return
+        if (missing := self._missing.get(model)) and self._clock.monotonic() < missing[0]:
+            raise missing[1]
+        work = self._load_stored(provider, upstream) if is_accepted else self._load(provider, upstream)
+        await self._share(model, work)
+
+    def _provider(self, slug: str) -> Provider | None:
+        provider = self._catalog.active.get(slug)
+        return provider if provider and provider.live else None
+
+    async def _share(self, key: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do work once for all who wait for it at the same time. It goes on when a caller leaves."""
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._start(key, work)
+        else:
+            work.close()
+        return await asyncio.shield(task)
+
+    def _start(self, key: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name="ask a provider's catalogue")
+        self._under_way[key] = task
+
+        def end(done: asyncio.Task[Any]) -> None:
+            del self._under_way[key]
+            problem = None if done.cancelled() else done.exception()
+            if problem and not isinstance(problem, Problem):
+                log.error("catalogue not read", task=key, exc_info=problem)
+
+        task.add_done_callback(end)
+        return task
+
+    async def _load(self, provider: Provider, upstream: str) -> None:
+        """Offer the stored copy, and renew it in the background if it is old; without one, ask the catalogue."""
+        age = await self._load_stored(provider, upstream)
+        if age is None:
+            await self._ask(provider, upstream)
+        elif age > _FRESH_SECONDS and (key := f"renew {provider.slug}/{upstream}") not in self._under_way:
+            self._start(key, self._renew(provider, upstream))
+
+    async def _load_stored(self, provider: Provider, upstream: str) -> float | None:
+        """Offer the stored copy, and return its age in seconds; None if there is none."""
+        row = await self._store.one("get_live_model", provider=provider.slug, upstream=upstream)
+        if row is None:
+            return None
+        assert provider.live is not None, "only such providers have stored models"
+        try:
+            models = provider.live.models(upstream, msgspec.json.decode(row["description"], type=LiveModel))
+        except (*MALFORMED, Underivable):  # written by another release
+            return None
+        age: float = (self._clock.now_ms() - row["asked_at_ms"]) / 1000
+        self._offer(provider, upstream, models, max(_FRESH_SECONDS - age, _RETRY_SECONDS))
+        return age
+
+    async def _renew(self, provider: Provider, upstream: str) -> None:
+        try:
+            await self._ask(provider, upstream)
+        except Problem as problem:  # the stored copy goes on to serve
+            self._missing.pop(f"{provider.slug}/{upstream}", None)
+            log.info("model not renewed", provider=provider.slug, model=upstream, reason=problem.message)
+
+    async def _ask(self, provider: Provider, upstream: str) -> None:
+        """Ask the catalogue about a model, offer it, and store what was said."""
+        assert provider.live is not None, "only such providers are asked"
+        name = f"{provider.slug}/{upstream}"
+        try:
+            documents = await self._get(provider, provider.live.documents(upstream))
+            live = provider.live.read(upstream, documents)
+            encoded = msgspec.json.encode(live)
+            if len(encoded) > _DESCRIPTION_BYTES_MAX:
+                raise ValueError("the description is too large")
+            models = provider.live.models(upstream, live)
+        except AttemptFailed as problem:
+            if problem.status in (400, 404, 422):
+                raise self._remember_missing(name, f"{provider.name} has no such model") from None
+            raise UpstreamError(
+                f"`{name}` is not listed here, and the catalogue of {provider.name} could not be asked about it: "
+                f"{problem.message}"
+            ) from None
+        except (*MALFORMED, Underivable) as problem:
+            reason = str(problem) if isinstance(problem, Underivable) else "its description cannot be read"
+            raise self._remember_missing(name, reason) from None
+
+        async def write(tx: Transaction) -> None:
+            await tx.run(
+                "set_live_model",
+                provider=provider.slug,
+                upstream=upstream,
+                description=encoded,
+                at_ms=self._clock.now_ms(),
+            )
+            await tx.run("delete_oldest_live_models", kept=_STORED_MAX)
+
+        await self._store.write(write)
+        self._offer(provider, upstream, models, _FRESH_SECONDS)
+
+    def _offer(self, provider: Provider, upstream: str, models: tuple[Model, ...], seconds: float) -> None:
+        self._catalog.set_live_models(provider, models)
+        _remember(self._ask_again_at, f"{provider.slug}/{upstream}", self._clock.monotonic() + seconds)
+
+    def _remember_missing(self, name: str, reason: str) -> ModelNotFound:
+        problem = ModelNotFound(f"The model `{name}` cannot be used: {reason}.", param="model")
+        _remember(self._missing, name, (self._clock.monotonic() + _MISSING_SECONDS, problem))
+        return problem
+
+    async def _get(self, provider: Provider, documents: Mapping[str, Document]) -> dict[str, Any]:
+        """The JSON of documents by name; those that are not needed may be missing."""
+        assert provider.live is not None, "only such providers are asked"
+        base_url = provider.live.base_url or provider.base_url
+        target = Candidate(provider, provider.models[0], self._catalog.key(provider.slug))
+
+        async def get(document: Document) -> Any:
+            try:
+                return await self._upstream.get_document(
+                    target, base_url, document.url, seconds=_ASK_SECONDS, max_bytes=_DOCUMENT_BYTES_MAX
+                )
+            except AttemptFailed:
+                if document.is_needed:
+                    raise
+                return None
+
+        async with self._places.setdefault(provider.slug, asyncio.Semaphore(_ASKED_AT_ONCE)):
+            found = await asyncio.gather(*(get(document) for document in documents.values()))
+        return dict(zip(documents, found, strict=True))
+
+    # --------------------------------------------------------------------------------------------------------- search
+
+    async def search(self, slug: str, words: str) -> tuple[FoundModel, ...]:
+        """Models of a provider's catalogue that fit the words. Raises InvalidRequest or UpstreamError."""
+        provider = self._provider(slug)
+        if provider is None or slug not in self._on:
+            usable = sorted(each for each in self._on if self._provider(each))
+            shown = ", ".join(f"`{each}`" for each in usable) or "none here"
+            raise InvalidRequest(f"Only these providers have a catalogue to search: {shown}.", param="provider")
+        assert provider.live is not None, "see _provider"
+        known = self._found.get((slug, words))
+        if known and self._clock.monotonic() < known[0]:
+            return known[1]
+        found: tuple[FoundModel, ...] = await self._share(f"search {slug} {words}", self._search(provider, words))
+        return found
+
+    async def _search(self, provider: Provider, words: str) -> tuple[FoundModel, ...]:
+        live = provider.live
+        assert live is not None, "only such providers are asked"
+        try:
+            documents = await self._get(provider, live.search(words))
+            found = tuple(model for model in live.read_found(documents, words) if live.names.fullmatch(model.upstream))
+        except (AttemptFailed, *MALFORMED) as problem:
+            log.info("catalogue not searched", provider=provider.slug, reason=str(problem))
+            raise UpstreamError(f"The catalogue of {provider.name} could not be searched.") from None
+        _remember(self._found, (provider.slug, words), (self._clock.monotonic() + _FOUND_SECONDS, found))
+        return found
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    """Put a value at the end of a memory, which loses the first ones when it is full."""
+    memory.pop(key, None)
+    memory[key] = value
+    if len(memory) > _REMEMBERED_MAX:
+        del memory[next(iter(memory))]

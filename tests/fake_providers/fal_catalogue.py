@@ -1,0 +1,103 @@
+"""fal with its catalogue on loopback: any endpoint of the stored schemas, which refuses what its schema refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jsonschema_rs
+
+from tests.fake_providers.exchange import Exchange, FakeResponse
+from tests.fake_providers.fal import Fal
+from tests.fake_providers.scripted import mp4, png
+from tests.fake_providers.server import Job, route
+
+STORED = json.loads((Path(__file__).parent.parent / "any_model" / "fal.json").read_text())
+
+
+def openapi(endpoint: str, schemas: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+    """The document that fal publishes about an endpoint."""
+
+    def content(name: str) -> dict[str, Any]:
+        return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
+
+    return {
+        "openapi": "3.0.4",
+        "info": {"title": f"Queue OpenAPI for {endpoint}", "x-fal-metadata": {"endpointId": endpoint}},
+        "components": {"schemas": {**schemas, "TheInput": described["input"], "TheOutput": described["output"]}},
+        "paths": {
+            f"/{endpoint}/requests/{{request_id}}/status": {"get": {"responses": {"200": content("QueueStatus")}}},
+            f"/{endpoint}": {"post": {"requestBody": content("TheInput")}},
+            f"/{endpoint}/requests/{{request_id}}": {"get": {"responses": {"200": content("TheOutput")}}},
+        },
+    }
+
+
+class FalWithCatalogue(Fal):
+    """The queue under `/`, the catalogue under `/v1`. `schemas`, `described` and `prices` may be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.schemas: dict[str, Any] = dict(STORED["schemas"])
+        self.described: dict[str, Any] = json.loads(json.dumps(STORED["endpoints"]))
+        self.prices: dict[str, tuple[float, str]] = {}
+        self.billed: dict[str, str] = {}  # what the result of an endpoint says that it costs, in units
+
+    @route("GET /v1/models/pricing")
+    def price(self, call: Exchange) -> FakeResponse:
+        endpoint = self._asked(call, "endpoint_id")
+        price = self.prices.get(endpoint)
+        if price is None:
+            return FakeResponse({"error": {"type": "not_found", "message": "No price."}}, 404)
+        row = {"endpoint_id": endpoint, "unit_price": price[0], "unit": price[1], "currency": "USD"}
+        return FakeResponse({"prices": [row], "has_more": False, "next_cursor": None})
+
+    @route("GET /v1/models")
+    def catalogue(self, call: Exchange) -> FakeResponse:
+        endpoint, words = self._asked(call, "endpoint_id"), self._asked(call, "q")
+        if endpoint:
+            found = [endpoint] if endpoint in self.described else []
+        else:
+            found = [name for name in self.described if words in name]
+        listed = [
+            {
+                "endpoint_id": name,
+                "metadata": {"display_name": name.upper(), "category": "any", "description": "One."},
+                **({"openapi": openapi(name, self.schemas, self.described[name])} if endpoint else {}),
+            }
+            for name in found
+        ]
+        return FakeResponse({"models": listed, "has_more": False, "next_cursor": None})
+
+    @staticmethod
+    def _asked(call: Exchange, name: str) -> str:
+        return parse_qs(urlsplit(call.request.path).query).get(name, [""])[0]
+
+    @route("POST /{model*}")
+    def submit(self, call: Exchange) -> FakeResponse:
+        endpoint = call.params["model"]
+        schema = {
+            "components": {"schemas": self.schemas},
+            **self.described[endpoint]["input"],
+            "additionalProperties": False,
+        }
+        errors = list(jsonschema_rs.iter_errors(schema, call.request.fields))
+        if errors:
+            detail = [{"loc": ["body", *error.instance_path], "msg": error.message, "type": "x"} for error in errors]
+            return FakeResponse({"detail": detail}, 422)
+        return super().submit(call)
+
+    @route("GET /{owner}/{app}/requests/{id}")
+    def result(self, call: Exchange) -> FakeResponse:
+        response = super().result(call)
+        units = self.billed.get(self.jobs[call.params["id"]].fields["model"])
+        return FakeResponse(response.json, response.status, headers={"x-fal-billable-units": units} if units else {})
+
+    def _made(self, job: Job) -> dict[str, Any]:
+        fields = self.described[job.fields["model"]]["output"]["properties"]
+        if "video" in fields:
+            return {"video": {"url": self.put(mp4(), "video/mp4"), "content_type": "video/mp4"}}
+        size = job.fields.get("image_size")
+        sides = size if isinstance(size, dict) else {"width": 96, "height": 64}
+        image = {"url": self.put(png(sides["width"], sides["height"]), "image/png"), "content_type": "image/png"}
+        return {"images": [image]} if "images" in fields else {"image": image}

@@ -1,0 +1,224 @@
+"""Models that no table lists: called with what fal's own catalogue says about them, and billed by what fal reports."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, PermissionDenied, UpstreamError
+from penstock.generations import endpoints
+from penstock.schema import Caller
+from penstock.values import nanos
+from tests.fake_providers.fal_catalogue import FalWithCatalogue
+from tests.fake_providers.scripted import KEY_ENV
+from tests.fake_providers.server import responds, serving
+from tests.gateway import OpenGateway, RunningGateway
+from tests.providers.calls import IMAGE_URI, create_image, create_video, edit_image
+
+IMAGE = "fal/fal-ai/hidream-i1-full"
+VIDEO = "fal/fal-ai/ltx-2.3/text-to-video"
+UPSCALE = "fal/fal-ai/esrgan"
+DAY = 86_400.0
+
+
+@asynccontextmanager
+async def with_fal(open_gateway: OpenGateway, fal: FalWithCatalogue, **settings: Any) -> AsyncIterator[RunningGateway]:
+    async with serving(fal):
+        fal.prices.setdefault("fal-ai/hidream-i1-full", (0.05, "megapixels"))
+        fal.prices.setdefault("fal-ai/ltx-2.3/text-to-video", (0.04, "seconds"))
+        fal.prices.setdefault("fal-ai/esrgan", (0.00111, "compute seconds"))
+        changed = {"base_url": fal.url, "catalogue_url": f"{fal.url}/v1", "key_env": KEY_ENV}
+        async with open_gateway(providers={"fal": changed}, **settings) as running:
+            yield running
+
+
+async def test_an_image_is_made_and_billed_by_what_fal_counted(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    fal.billed["fal-ai/hidream-i1-full"] = "0.786"
+    async with with_fal(open_gateway, fal) as running:
+        before, _ = await running.money()
+        record = await create_image(
+            running,
+            model=IMAGE,
+            prompt="fox",
+            size="1024x768",
+            seed=7,
+            num_inference_steps=20,
+            negative_prompt="rain",
+        )
+        assert (record["status"], record["executed_model"]) == ("completed", IMAGE)
+        assert fal.received("submit")[0].fields == {
+            "prompt": "fox",
+            "image_size": {"width": 1024, "height": 768},
+            "seed": 7,
+            "num_inference_steps": 20,
+            "negative_prompt": "rain",
+            "output_format": "png",
+        }
+        after, held = await running.money()
+        assert (before - after, held) == (nanos("0.0393"), 0)
+
+
+async def test_a_video_is_held_with_a_ceiling_and_billed_to_the_digit(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    fal.billed["fal-ai/ltx-2.3/text-to-video"] = "6.041"
+    async with with_fal(open_gateway, fal) as running:
+        before, _ = await running.money()
+        dry = await running.video(model=VIDEO, prompt="a fox", seconds=6, resolution="1080p", query={"dryRun": "true"})
+        assert dry.json["total_cost_micros"] > 240_000
+        video = await create_video(running, model=VIDEO, prompt="a fox", seconds=6, resolution="1080p")
+        assert video["status"] == "completed"
+        sent = fal.received("submit")[0].fields
+        assert (sent["duration"], sent["resolution"], sent["aspect_ratio"]) == ("6", "1080p", "16:9")
+        after, held = await running.money()
+        assert (before - after, held) == (nanos("0.24164"), 0)
+
+
+async def test_an_upscaler_by_compute_time_needs_no_prompt(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    fal.billed["fal-ai/esrgan"] = "3.5"
+    async with with_fal(open_gateway, fal) as running:
+        before, _ = await running.money()
+        call = running.call(
+            {"model": UPSCALE, "image": IMAGE_URI, "scale_factor": 4},
+            endpoint="/compat/v1/images/edits",
+            headers={"prefer": "respond-async"},
+        )
+        started = await endpoints.edit_images(running.gateway, call)
+        record = await running.wait_for_request(started.json["id"])
+        assert record["status"] == "completed"
+        sent = fal.received("submit")[0].fields
+        assert sent["scale"] == 4
+        assert sent["image_url"].startswith("data:image/png;base64,")
+        after, held = await running.money()
+        assert (before - after, held) == (nanos("0.003885"), 0)
+
+
+async def test_what_the_schema_refuses_is_refused_before_anything_is_sent(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        for body, words in (
+            ({"num_inference_steps": "many"}, "must be a number"),
+            ({"enable_safety_checker": "yes"}, "must be a boolean"),
+            ({"loras": [{"scale": 1}]}, "lacks `path`"),
+            ({"nonsense": 1}, "is not a parameter"),
+            ({"webhook_url_extra": "x"}, "is not a parameter"),
+            ({"sync_mode": True}, "is not a parameter"),
+        ):
+            with pytest.raises(InvalidRequest) as caught:
+                await running.image(model=IMAGE, prompt="a fox", **body)
+            assert words in caught.value.message, (body, caught.value.message)
+        assert fal.received("submit") == []
+
+
+async def test_many_calls_ask_the_catalogue_once_and_a_restart_not_at_all(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        await asyncio.gather(*(running.gateway.live_models.prepare(IMAGE) for _ in range(20)))
+        await running.gateway.live_models.prepare(IMAGE)
+        assert len(fal.received("catalogue")) == len(fal.received("price")) == 1
+        rows = await running.rows("SELECT provider, upstream FROM live_models")
+        assert rows == [{"provider": "fal", "upstream": "fal-ai/hidream-i1-full"}]
+
+
+async def test_an_outage_of_the_catalogue_breaks_nothing_that_worked(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        await create_image(running, model=IMAGE, prompt="a fox")
+        fal.always("catalogue", responds({"detail": "out of order"}, 503))
+        fal.always("price", responds({"detail": "out of order"}, 503))
+        running.clock.advance(DAY)
+        for _ in range(2):
+            assert (await create_image(running, model=IMAGE, prompt="a fox"))["status"] == "completed"
+        with pytest.raises(UpstreamError, match="could not be asked"):
+            await running.image(model="fal/fal-ai/fast-sdxl", prompt="a fox")
+
+
+async def test_a_changed_schema_is_used_and_an_unreadable_one_is_not(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        await create_image(running, model=IMAGE, prompt="a fox")
+        described = fal.described["fal-ai/hidream-i1-full"]
+        described["input"]["properties"]["mood"] = {"type": "string", "enum": ["calm", "wild"]}
+        await renewed(running, fal, 2)
+        await create_image(running, model=IMAGE, prompt="a fox", mood="wild")
+        assert fal.received("submit")[-1].fields["mood"] == "wild"
+        fal.described["fal-ai/hidream-i1-full"] = {"input": {"$ref": "#/components/schemas/Gone"}, "output": {}}
+        await renewed(running, fal, 3)
+        fal.described["fal-ai/hidream-i1-full"] = described
+        assert (await create_image(running, model=IMAGE, prompt="a fox", mood="calm"))["status"] == "completed"
+
+
+async def renewed(running: RunningGateway, fal: FalWithCatalogue, times: int) -> None:
+    """Let a day pass, and wait until the catalogue was asked so many times in all."""
+    running.clock.advance(DAY)
+    await running.gateway.live_models.prepare(IMAGE)
+    await fal.endpoints["catalogue"].reached(times)
+    await asyncio.gather(*running.gateway.live_models._under_way.values())
+
+
+async def test_a_model_without_a_price_follows_the_operators_rule(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    fal.prices["fal-ai/fast-sdxl"] = (3.0, "1m tokens")
+    async with with_fal(open_gateway, fal) as running:
+        with pytest.raises(ModelDisabled, match="publishes no price"):
+            await running.image(model="fal/fal-ai/fast-sdxl", prompt="a fox")
+    async with with_fal(open_gateway, fal, unknown_prices="flag") as running:
+        before, _ = await running.money()
+        assert (await create_image(running, model="fal/fal-ai/fast-sdxl", prompt="a fox"))["status"] == "completed"
+        assert (await running.money())[0] == before
+    tables = {"fal/*": {"price": {"unit": "image", "usd": "0.5"}}, IMAGE: {"price": {"unit": "image", "usd": "0.7"}}}
+    async with with_fal(open_gateway, fal, models=tables) as running:
+        for model, usd in (("fal/fal-ai/fast-sdxl", "0.5"), (IMAGE, "0.7")):
+            before, _ = await running.money()
+            await create_image(running, model=model, prompt="a fox")
+            assert before - (await running.money())[0] == nanos(usd)
+
+
+async def test_keys_and_operators_decide_which_models_may_be_called(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        caller = running.caller
+        few = Caller(caller.org_id, caller.key_id, caller.scopes, models=("flux-dev", "fal/fal-ai/kling*"))
+        with pytest.raises(PermissionDenied, match="may not use"):
+            await running.image(caller=few, model=IMAGE, prompt="a fox")
+        assert fal.received("catalogue") == []
+    async with with_fal(open_gateway, fal := FalWithCatalogue(), live_catalogues=[]) as running:
+        with pytest.raises(ModelNotFound):
+            await running.image(model=IMAGE, prompt="a fox")
+        assert fal.received("catalogue") == []
+
+
+async def test_models_that_do_not_exist_or_make_something_else_are_not_found(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        for model, words in (
+            ("fal/fal-ai/nothing-here", "no such endpoint"),
+            ("fal/fal-ai/stable-audio", "neither images nor videos"),
+            ("fal/../../v1/keys", "does not exist"),
+            ("fal/fal-ai/x?endpoint_id=y", "does not exist"),
+        ):
+            for _ in range(2):
+                with pytest.raises(ModelNotFound) as caught:
+                    await running.image(model=model, prompt="a fox")
+                assert words in caught.value.message
+        assert len(fal.received("catalogue")) == 2
+        with pytest.raises(InvalidRequest, match="it supports text-to-video"):
+            await running.image(model=VIDEO, prompt="a fox")
+
+
+async def test_a_video_goes_on_in_a_process_that_was_told_nothing(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+        started = await running.video(model=VIDEO, prompt="a fox", seconds=6)
+        catalog = running.gateway.catalog
+        catalog._live.clear()
+        running.gateway.live_models._ask_again_at.clear()
+        fal.always("catalogue", responds({"detail": "out of order"}, 503))
+        assert (await running.wait_for_video(started.json["id"]))["status"] == "completed"
+        await running.gateway.live_models.prepare(VIDEO, is_accepted=True)
+        assert catalog.describe(VIDEO, schema=True)["schema"]["properties"]["seconds"]["maximum"] == 10
+
+
+async def test_an_edit_by_an_unknown_id(open_gateway: OpenGateway) -> None:
+    fal = FalWithCatalogue()
+    fal.prices["fal-ai/flux-2/edit"] = (0.012, "megapixels")
+    async with with_fal(open_gateway, fal) as running:
+        record = await edit_image(running, model="fal/fal-ai/flux-2/edit", size="1024x1024")
+        assert record["status"] == "completed"
+        assert len(fal.received("submit")[0].fields["image_urls"]) == 1

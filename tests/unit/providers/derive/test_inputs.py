@@ -1,0 +1,60 @@
+"""Fields for images are found under the names that models give them."""
+
+from typing import Any
+
+import pytest
+
+from penstock.providers.derive.draft import Draft
+from penstock.providers.derive.inputs import edit_rows, mask_colour, take_inputs, video_row
+from penstock.values import InputImage
+
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT, "maxItems": 3, "minItems": 2}
+IMAGES = [InputImage(b"", "image/png", 8, 8, name=f"i{number}") for number in range(3)]
+
+
+def draft(required: list[str], **properties: Any) -> Draft:
+    return Draft({"properties": properties, "required": required})
+
+
+def name(image: InputImage) -> str:
+    return image.name
+
+
+def test_images_of_an_edit() -> None:
+    cases: list[tuple[Draft, tuple[str, ...], Any, int | None]] = [
+        (draft(["image_url"], image_url=TEXT), ("image_url",), "i0", 1),
+        (draft([], image_urls=TEXTS), ("image_urls",), ["i0", "i1", "i2"], 3),
+        (draft([], image=TEXT, reference_images=TEXTS), ("image", "reference_images"), ("i0", ["i1", "i2"]), 4),
+        (draft(["garment_photo"], garment_photo=TEXT), ("garment_photo",), "i0", 1),
+    ]
+    for fields, to, value, most in cases:
+        inputs = take_inputs(fields, "image")
+        row = edit_rows(inputs, name)[0]
+        assert row.convert is not None
+        assert (row.to, row.convert(IMAGES), row.max_items) == (to, value, most)
+    optional = take_inputs(draft([], image=TEXT, mask=TEXT), "image")
+    assert (optional.exist, optional.are_required) == (True, False)
+    assert [row.name for row in edit_rows(optional, name)] == ["images", "mask"]
+
+
+def test_frames_and_references_of_a_video() -> None:
+    both = video_row(take_inputs(draft(["image"], image=TEXT, last_frame=TEXT, reference_images=TEXTS), "video"), name)
+    assert both.convert is not None
+    assert (both.to, both.convert(IMAGES[:1]), both.max_items) == (("image", "last_frame"), ("i0", None), 2)
+    references = video_row(take_inputs(draft([], reference_image_urls=TEXTS), "video"), name)
+    assert (references.frames, references.max_items, references.min_items, references.required) == (0, 3, 2, False)
+    one = video_row(take_inputs(draft(["first_frame_image"], first_frame_image=TEXT), "video"), name)
+    assert (one.to, one.max_items, one.required) == (("first_frame_image",), 1, True)
+
+
+@pytest.mark.parametrize(
+    ("described", "colour"),
+    [
+        ("Black pixels are inpainted, white pixels are preserved", "black"),
+        ("White areas will be replaced, black areas stay", "white"),
+        ("", "white"),
+    ],
+)
+def test_the_colour_of_a_mask_is_read_from_its_description(described: str, colour: str) -> None:
+    assert mask_colour({"properties": {"mask": {"type": "string", "description": described}}}) == colour

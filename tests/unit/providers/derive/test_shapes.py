@@ -1,0 +1,71 @@
+"""Sizes, proportions, resolutions and lengths are sent in the form that a model takes."""
+
+from typing import Any
+
+from penstock.providers.derive.draft import Draft
+from penstock.providers.derive.shapes import resolution_side, take_frame, take_seconds
+from penstock.values import Frame
+
+SQUARE, WIDE = Frame(1024, 1024), Frame(1280, 720)
+TALL = Frame(9, 16, exact=False, resolution="1080p")
+RATIO = Frame(9, 16, exact=False)
+
+
+def frames(makes: str = "image", **properties: Any) -> tuple[tuple[str, ...], list[Any]]:
+    row = take_frame(Draft({"properties": properties}), makes)
+    assert row is not None
+    assert row.convert is not None
+    return row.to, [row.convert(frame) for frame in (SQUARE, WIDE, TALL, RATIO)]
+
+
+def test_sizes() -> None:
+    side = {"type": "integer", "maximum": 14142}
+    sides = {"type": "object", "properties": {"width": side, "height": side}}
+    presets = {"enum": ["square_hd", "portrait_16_9", "landscape_16_9", "auto"], "type": "string"}
+    words = {"anyOf": [sides, presets], "description": "Width and height must be between 1024 and 4096."}
+    pair = ("image_size.width", "image_size.height")
+    assert frames(image_size=words) == (pair, [(1024, 1024), (1824, 1024), (1080, 1920), (1024, 1824)])
+    assert frames(image_size=presets)[1] == ["square_hd", "landscape_16_9", "portrait_16_9", "portrait_16_9"]
+    text = {"type": "string", "enum": ["1024x1024", "1536*1024", "1024x1536"]}
+    assert frames(size=text)[1] == ["1024x1024", "1536*1024", "1024x1536", "1024x1536"]
+    limited = {"type": "integer", "minimum": 256, "maximum": 1280, "multipleOf": 32}
+    assert frames(width=limited, height=limited)[1] == [(1024, 1024), (1280, 704), (704, 1280), (736, 1280)]
+    listed = {"type": "integer", "enum": [512, 768, 1024]}
+    assert frames(width=listed, height=listed)[1][1] == (1024, 768)
+
+
+def test_proportions_and_resolutions() -> None:
+    ratio = {"enum": ["16:9", "9:16", "1:1", "auto"], "type": "string", "default": "16:9"}
+    resolution = {"enum": ["480p", "720p", "4k"], "type": "string"}
+    both = [("1:1", "720p"), ("16:9", "720p"), ("9:16", "720p"), ("9:16", None)]
+    assert frames("video", aspect_ratio=ratio, resolution=resolution) == (("aspect_ratio", "resolution"), both)
+    assert frames(aspect_ratio={"type": "string"})[1][1] == "16:9"
+    assert frames("video", orientation={"enum": ["landscape", "portrait"]})[1][2] == "portrait"
+    side = {"type": "integer", "maximum": 1440}
+    custom = {"enum": ["1:1", "16:9", "9:16", "custom"], "type": "string"}
+    values = [("custom", 1024, 1024), ("custom", 1280, 720), ("9:16", None, None), ("9:16", None, None)]
+    assert frames(aspect_ratio=custom, width=side, height=side)[1] == values
+    assert [resolution_side(value) for value in ("1080p", "4K", "2k", "1 MP", "auto", True)] == [
+        1080, 2160, 2048, 1000, None, None,
+    ]  # fmt: skip
+    assert resolution_side("4K", "image") == 4096
+
+
+def seconds(**properties: Any) -> tuple[Any, ...]:
+    row = take_seconds(Draft({"properties": properties}))
+    if row is None or row.convert is None:
+        return ()
+    return row.to, row.high, row.default, [row.convert(wanted) for wanted in (1, 5, 7.5)]
+
+
+def test_lengths() -> None:
+    assert seconds(duration={"enum": ["5", "10"], "default": "5"}) == (("duration",), 10, 5, ["5", "5", "10"])
+    assert seconds(duration={"enum": ["4s", "8s", "auto"]})[3] == ["4s", "8s", "8s"]
+    ranged = {"type": "integer", "minimum": 3, "maximum": 15, "default": 5}
+    assert seconds(duration=ranged) == (("duration",), 15, 5, [3, 5, 8])
+    frames_field = {"type": "integer", "default": 81, "maximum": 161}
+    rate = {"type": "integer", "default": 16}
+    counted = (("num_frames",), 10.1, 5.1, [(17,), (81,), (121,)])
+    assert seconds(num_frames=frames_field, fps=rate) == counted
+    assert seconds(video_length={"type": "integer", "default": 129}, fps=rate)[2] == 8.1
+    assert seconds(num_frames=frames_field) == seconds(duration={"type": "string"}) == ()

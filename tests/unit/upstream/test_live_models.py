@@ -1,0 +1,126 @@
+"""Catalogues are asked seldom, by few at a time, and only for names of the right form."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.errors import InvalidRequest, ModelNotFound, UpstreamError
+from penstock.providers import discover
+from penstock.providers.live import FoundModel, LiveModel, Underivable
+from penstock.providers.openai_compatible import OPERATIONS
+from penstock.providers.spec import Document, LiveCatalogue, Model, Price
+from penstock.settings import Settings
+from penstock.store.base import Dialect, Store
+from penstock.upstream.catalog import Catalog
+from penstock.upstream.client import AttemptFailed
+from penstock.upstream.live_models import LiveModels
+from tests.databases import database_for
+
+OpenStore = Callable[[], AbstractAsyncContextManager[Store]]
+
+
+@pytest.fixture
+def open_store(request: pytest.FixtureRequest, dialect: Dialect) -> OpenStore:
+    return database_for(request, dialect).open
+
+
+def models(name: str, live: LiveModel) -> tuple[Model, ...]:
+    if live.name == "odd":
+        raise Underivable("it is odd")
+    price = Price(unit="image", usd="0.1")
+    return (Model(id=f"fal/{name}", upstream=name, op=OPERATIONS["image"], prices=(price,), name=live.name),)
+
+
+CATALOGUE = LiveCatalogue(
+    base_url="https://catalogue.test",
+    names=re.compile(r"[a-z]+/[a-z]+"),
+    documents=lambda name: {"model": Document(f"/{name}"), "price": Document("/price", is_needed=False)},
+    read=lambda name, found: LiveModel(name=found["model"]["name"]),
+    models=models,
+    search=lambda words: {"found": Document(f"/search/{words}")},
+    read_found=lambda found, words: tuple(FoundModel(upstream=name) for name in found["found"]),
+)
+
+
+class FakeUpstream:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.at_once = 0
+        self.most = 0
+        self.replies: dict[str, Any] = {"/search/fox": ["a/b", "../etc"], "/odd/one": {"name": "odd"}}
+
+    async def get_document(self, target: Any, base_url: str, url: str, **limits: Any) -> Any:
+        self.asked.append(url)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        reply = self.replies.get(url, {"name": "plain"})
+        if url == "/price" or isinstance(reply, int):
+            raise AttemptFailed("fal", "broken", "no", status=reply if isinstance(reply, int) else 500)
+        return reply
+
+
+def opened(store: Any, upstream: FakeUpstream, clock: ManualClock, **settings: Any) -> tuple[Catalog, LiveModels]:
+    providers = [replace(each, live=CATALOGUE) if each.slug == "fal" else each for each in discover()]
+    chosen = Settings(**settings)
+    environ: Mapping[str, str] = {"FAL_KEY": "k"}
+    catalog = Catalog(providers, chosen, environ)
+    return catalog, LiveModels(catalog, upstream, store, clock, chosen)  # type: ignore[arg-type]
+
+
+async def test_callers_share_one_question_and_few_are_asked_at_once(open_store: OpenStore) -> None:
+    upstream = FakeUpstream()
+    async with open_store() as store:
+        catalog, live = opened(store, upstream, ManualClock())
+        await asyncio.gather(*(live.prepare("fal/a/b") for _ in range(9)))
+        assert sorted(upstream.asked) == ["/a/b", "/price"]
+        assert catalog.describe("fal/a/b")["name"] == "plain"
+        await asyncio.gather(*(live.prepare(f"fal/x/{letter}") for letter in "abcdefghijkl"))
+        assert upstream.most <= 8
+        await live.close()
+
+
+async def test_what_is_missing_is_asked_for_once_a_minute(open_store: OpenStore) -> None:
+    upstream, clock = FakeUpstream(), ManualClock()
+    upstream.replies["/no/thing"] = 404
+    async with open_store() as store:
+        _, live = opened(store, upstream, clock)
+        for model, reason in (("fal/no/thing", "no such model"), ("fal/odd/one", "it is odd")):
+            for _ in range(3):
+                with pytest.raises(ModelNotFound, match=reason):
+                    await live.prepare(model)
+        assert [url for url in upstream.asked if url != "/price"] == ["/no/thing", "/odd/one"]
+        clock.advance(61)
+        with pytest.raises(ModelNotFound):
+            await live.prepare("fal/no/thing")
+        assert upstream.asked.count("/no/thing") == 2
+        upstream.replies["/down/now"] = 503
+        with pytest.raises(UpstreamError, match="could not be asked"):
+            await live.prepare("fal/down/now")
+        for unheard in ("fal/flux-dev", "flux-dev", "fal/UP/x", "fal/../x", "nobody/a/b", "kling/a/b"):
+            await live.prepare(unheard)
+        assert len([url for url in upstream.asked if url != "/price"]) == 4
+
+
+async def test_a_search_is_remembered_and_strange_names_are_left_out(open_store: OpenStore) -> None:
+    upstream, clock = FakeUpstream(), ManualClock()
+    async with open_store() as store:
+        _, live = opened(store, upstream, clock)
+        for _ in range(2):
+            assert [found.upstream for found in await live.search("fal", "fox")] == ["a/b"]
+        assert upstream.asked == ["/search/fox"]
+        upstream.replies["/search/owl"] = 500
+        with pytest.raises(UpstreamError, match="could not be searched"):
+            await live.search("fal", "owl")
+        with pytest.raises(InvalidRequest, match="Only these providers have a catalogue to search: `fal`"):
+            await live.search("kling", "fox")
+        _, off = opened(store, upstream, clock, live_catalogues=())
+        with pytest.raises(InvalidRequest):
+            await off.search("fal", "fox")
