@@ -34,8 +34,7 @@ setup: .venv/.ready-to-test ## Install everything for running and testing into .
 .venv/.ready-to-test: requirements-dev.lock tests/providers/descriptions.txt pyproject.toml | $(BIN)/python
 	$(call install,requirements-dev.lock)
 	@$(RUN) pip install --quiet --upgrade $(LOCKED) --no-deps --target .venv/descriptions \
-		-r tests/providers/descriptions.txt \
-		|| echo "Could not install them; requests are then not compared with descriptions by others"
+		-r tests/providers/descriptions.txt
 	@touch .venv/.ready-to-serve
 
 # Installs wheels only, and only those whose hashes are in the lock. pip installs uv, also from the lock, because uv is much

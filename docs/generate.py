@@ -257,9 +257,8 @@ def lead(path: Path) -> str:
 
 
 def main() -> None:
-    if descriptions.INSTALLED:
-        record = json.dumps(descriptions.compared(discover()), indent=1)
-        descriptions.RECORD.write_text(f"{record}\n")
+    record = json.dumps(descriptions.compared(discover()), indent=1)
+    descriptions.RECORD.write_text(f"{record}\n")
     for path, text in pages().items():
         path.write_text(text)
         print(path.relative_to(ROOT))

@@ -27,7 +27,6 @@ from tests.providers.sweep import requests
 
 HERE = Path(__file__).parent
 APART = Path(sys.prefix) / "descriptions"
-INSTALLED = (APART / "comfy_cli").exists() and (APART / "together").exists()
 
 
 Validator = jsonschema_rs.Draft202012Validator

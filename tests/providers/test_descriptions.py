@@ -23,8 +23,6 @@ from tests.providers import descriptions, json_schemas
 from tests.providers.calls import create_image, create_video, gateway_for
 from tests.providers.recordings import recordings
 
-pytestmark = pytest.mark.skipif(not descriptions.INSTALLED, reason="the descriptions are missing: run `make setup`")
-
 COMPARED = ("bfl", "ideogram", "kling", "ltx", "minimax", "recraft", "vidu", "xai")
 # Where the document is known to be narrower than the provider's replies: an objectionable image has no URL, a video may
 # fail, a question that comes too often is answered with status 200 and no task, and an upscaler answers with one image.

@@ -4,14 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import pytest
-
 from penstock.providers import discover
 from penstock.providers.spec import Model, Provider
 from tests.providers import descriptions, sweep
 from tests.providers.recordings import known_providers
-
-pytestmark = pytest.mark.skipif(not descriptions.INSTALLED, reason="the descriptions are missing: run `make setup`")
 
 
 def test_requests_fit_the_descriptions(record_property: Callable[[str, object], None]) -> None:
