@@ -31,7 +31,8 @@ from penstock.gateway import Gateway
 from penstock.generations import endpoints, retrieve
 from penstock.generations.cancel import cancel_video
 from penstock.generations.purge import purge
-from penstock.media.storage import Storage, open_storage
+from penstock.media.opening import open_storage
+from penstock.media.storage import Storage
 from penstock.schema import Call, Caller, Response
 from penstock.settings import Settings
 from penstock.store import postgres

@@ -197,6 +197,13 @@ def test_each_runtime_dependency_has_a_reason() -> None:
     assert reasons("At run time").keys() == names(project()["project"]["dependencies"])
 
 
+def test_each_extra_has_a_reason() -> None:
+    section = DEPENDENCIES.read_text().partition("\n## Extras\n")[2].partition("\n## ")[0]
+    rows = set(re.findall(r"^\| `(\w+)` \| `([\w.-]+)` \| .+ \|$", section, re.MULTILINE))
+    extras = project()["project"]["optional-dependencies"]
+    assert rows == {(extra, name) for extra, required in extras.items() for name in names(required)}
+
+
 # Distributions whose import name is not their own name with underscores.
 IMPORT_NAMES = {"pillow": "PIL", "markdown-it-py": "markdown_it"}
 
@@ -206,7 +213,8 @@ def imported_libraries() -> set[str]:
 
 
 def test_each_runtime_dependency_is_imported() -> None:
-    required = names(project()["project"]["dependencies"])
+    optional = [each for required in project()["project"]["optional-dependencies"].values() for each in required]
+    required = names(project()["project"]["dependencies"] + optional)
     libraries = imported_libraries()
     assert [name for name in sorted(required) if IMPORT_NAMES.get(name, name.replace("-", "_")) not in libraries] == []
 

@@ -1,18 +1,24 @@
-"""Packaging: the lock files hold names, versions and hashes only, and the wheel holds every file."""
+"""Packaging: what the locks hold, what the wheel and the sdist hold, and a gateway from the wheel without any extra."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from penstock import __version__
-from penstock.web.manual import manual_paths
+from tests.ports import unused_port
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,7 +56,9 @@ def test_locks_contain_every_dependency() -> None:
     def named(requirements: list[str]) -> set[str]:
         return {re.split(r"[^\w.-]", requirement)[0] for requirement in requirements}
 
-    assert named(project["project"]["dependencies"] + groups["build"]) <= pinned("requirements.lock").keys()
+    extras = {name: each for name, each in project["project"]["optional-dependencies"].items() if name != "mcp"}
+    optional = [requirement for requirements in extras.values() for requirement in requirements]
+    assert named(project["project"]["dependencies"] + optional + groups["build"]) <= pinned("requirements.lock").keys()
     assert named(groups["dev"]) <= pinned("requirements-dev.lock").keys()
 
 
@@ -58,24 +66,149 @@ def is_ours(path: Path) -> bool:
     return path.is_file() and path.suffix != ".pyc"
 
 
-def test_wheel_contains_every_file(tmp_path: Path) -> None:
-    """Built from a copy, because building leaves folders behind."""
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    for path in manual_paths(ROOT):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, tmp_path / path)
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    build = "from setuptools import build_meta; build_meta.build_wheel('wheels')"
-    made = subprocess.run(
-        [sys.executable, "-c", build], cwd=tmp_path, check=False, capture_output=True, text=True, env=dict(os.environ)
-    )
-    assert made.returncode == 0, made.stderr
+# ----------------------------------------------------------------------------------------------------------- packages
 
-    source = tmp_path / "src"
-    manual = {f"penstock/web/manual/{path}" for path in manual_paths(ROOT)}
-    assert "penstock/web/manual/docs/README.md" in manual
-    expected = {path.relative_to(source).as_posix() for path in (source / "penstock").rglob("*") if is_ours(path)}
-    with zipfile.ZipFile(tmp_path / "wheels" / f"penstock-{__version__}-py3-none-any.whl") as wheel:
-        held = {name for name in wheel.namelist() if name.startswith("penstock/")}
-    assert held == expected | manual
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The packages that a release consists of, and the copy of the source they were built from."""
+
+    source: Path
+    wheel: Path
+    sdist: Path
+
+
+def build(source: Path, hook: str) -> Path:
+    """Build a package in the folder `dist` of a source tree, offline, and return its path."""
+    script = f"from setuptools import build_meta; print(build_meta.{hook}('dist'))"
+    made = subprocess.run([sys.executable, "-c", script], cwd=source, check=False, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return source / "dist" / made.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Built from a copy, because building leaves folders behind."""
+    source = tmp_path_factory.mktemp("source")
+    for path in (ROOT / "pyproject.toml", ROOT / "LICENSE", ROOT / "MANIFEST.in", *ROOT.glob("*.md")):
+        shutil.copy(path, source)
+    for name in ("src", "docs", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    return Built(source, build(source, "build_wheel"), build(source, "build_sdist"))
+
+
+def files_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if name.startswith("penstock/")}
+
+
+def test_wheel_contains_every_file(built: Built) -> None:
+    folder = built.source / "src"
+    assert built.wheel.name == f"penstock-{__version__}-py3-none-any.whl"
+    expected = {path.relative_to(folder).as_posix() for path in (folder / "penstock").rglob("*") if path.is_file()}
+    assert files_in(built.wheel) == expected
+    assert {Path(name).suffix for name in expected} >= {".py", ".sql", ".html", ".js", ".css"}
+
+
+def test_sdist_makes_the_same_wheel(built: Built, tmp_path: Path) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {Path(*Path(name).parts[1:]).as_posix() for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "docs/images.md", "docs/cookbook/curl.md"} <= names
+    assert not [name for name in names if name.startswith(("tests", "data"))]
+    (unpacked,) = tmp_path.iterdir()
+    assert files_in(build(unpacked, "build_wheel")) == files_in(built.wheel)
+
+
+def test_the_metadata_is_for_strangers(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        head, _, readme = archive.read(name).decode().partition("\n\n")
+    assert re.findall(r"^Provides-Extra: (\w+)$", head, re.MULTILINE) >= ["atelier", "mcp", "postgres", "s3"]
+    assert len(re.findall(r"^Classifier: ", head, re.MULTILINE)) > 10
+    assert "Keywords: gateway," in head
+    assert not re.findall(r"https?://", head), "no address that does not exist"
+    assert readme.startswith("# Penstock")
+
+
+# ---------------------------------------------------------------------------------------------------- without any extra
+
+
+def required(requirements: list[str], extra: str = "") -> set[str]:
+    """The distributions that some requirements bring, with everything that these require."""
+    names: set[str] = set()
+    for requirement in map(Requirement, requirements):
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        names.add(requirement.name)
+        for inner in ("", *requirement.extras):
+            names |= required(metadata.requires(requirement.name) or [], inner)
+    return names
+
+
+@pytest.fixture(scope="module")
+def core(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with the wheel and what it requires, and nothing else.
+
+    The libraries are copied from the environment of the tests, because there is no network to install them from.
+    Links would not do: the child processes for images may only read files of their own environment.
+    """
+    folder = tmp_path_factory.mktemp("core")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, str(built.wheel)], check=True)
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    (installed,) = metadata.distributions(name="penstock", path=[str(site)])
+    for name in required(installed.requires or []):
+        distribution = metadata.distribution(name)
+        for file in distribution.files or ():
+            if file.parts[0] != ".." and file.suffix != ".pyc":
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(Path(str(distribution.locate_file(file))), site / file)
+    return python.parent
+
+
+def run(core: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {"PATH": os.environ["PATH"], **variables}
+    command = [str(core / "penstock"), *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@contextmanager
+def serving(core: Path, data: Path) -> Iterator[None]:
+    command = [str(core / "penstock"), "serve", "--data", str(data), "--port", str(unused_port())]
+    process = subprocess.Popen(command, env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        assert "listens on" in process.stdout.readline()
+        yield
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.timeout(300)
+def test_a_gateway_without_any_extra_makes_images_and_says_what_else_needs(core: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    output = tmp_path / "fox.png"
+    with serving(core, data):
+        made = run(core, "image", "a fox", "--size", "64x64", "-o", str(output), "--data", str(data))
+        assert made.returncode == 0, made.stderr
+        assert output.read_bytes().startswith(b"\x89PNG")
+        asked = run(core, "chat", "Hello there", "--data", str(data))
+        assert asked.stdout.strip() == "Hello there", asked.stderr
+        video = run(core, "video", "a fox", "--seconds", "1", "--data", str(data))
+        assert "pip install 'penstock[atelier]'" in video.stderr
+    for words, variables, message in (
+        (("mcp",), {}, "penstock mcp needs an extra: pip install 'penstock[mcp]'"),
+        (
+            ("serve",),
+            {"PENSTOCK_DATABASE": "postgresql://db.test/x"},
+            "Postgres needs an extra: pip install 'penstock[p",
+        ),
+        (("serve",), {"PENSTOCK_MEDIA": "s3://bucket"}, "media needs an extra: pip install 'penstock[s3]'"),
+    ):
+        ended = run(core, *words, "--data", str(tmp_path / "other"), **variables)
+        assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+        assert message in ended.stderr

@@ -34,8 +34,8 @@ from penstock.imaging.workers import WorkerPool
 from penstock.jobs.callbacks import Callbacks
 from penstock.jobs.leases import Jobs
 from penstock.media.files import MediaFiles
+from penstock.media.opening import open_storage
 from penstock.media.quota import StorageQuota
-from penstock.media.storage import open_storage
 from penstock.media.transfer import Transfer
 from penstock.metrics import Metrics
 from penstock.net.client import HttpClient
@@ -240,7 +240,7 @@ async def _run_jobs(gateway: Gateway) -> AsyncIterator[None]:
     queue.
     """
     if gateway.store.dialect == "postgres":
-        from penstock.jobs.cluster import Cluster  # imported here because it is slow and only a cluster needs it
+        from penstock.jobs.cluster import Cluster  # imported here because its libraries are an extra
 
         cluster = Cluster(gateway.jobs, gateway.store, gateway.clock, gateway.settings)
         gateway.jobs.rescue_with(cluster.rescue)

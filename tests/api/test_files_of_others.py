@@ -14,7 +14,7 @@ import pytest
 from penstock.accounts.audit import audit
 from penstock.api.asgi import AsgiApp
 from penstock.gateway import Gateway
-from penstock.media.storage import open_storage
+from penstock.media.opening import open_storage
 from tests.api.accounts import Account, another_account, first_account, opened
 from tests.api.raw_http import RawResponse, Server, serving
 from tests.fake_providers.scripted import png

@@ -34,7 +34,7 @@ from standardwebhooks import Webhook
 
 from penstock.accounts.audit import audit
 from penstock.clock import Clock
-from penstock.media.storage import open_storage
+from penstock.media.opening import open_storage
 from penstock.settings import Settings
 from penstock.store.opening import open_store
 from tests.api.raw_http import RawConnection, RawResponse, request

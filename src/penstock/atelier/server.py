@@ -12,6 +12,7 @@ import structlog
 
 from penstock.atelier.renderers import echo
 from penstock.atelier.renderers.words import unknown_words
+from penstock.extras import ExtraMissing, check_extra
 from penstock.imaging.workers import ChildTask, WorkFailed
 from penstock.providers.spec import HttpRequest, LocalTools, Reply
 
@@ -215,6 +216,10 @@ class AtelierServer:
     # --------------------------------------------------------------------------------------------------------- videos
 
     def _start_job(self, request: VideoRequest, for_org: str) -> Reply:
+        try:
+            check_extra("atelier", "Rendering videos")
+        except ExtraMissing as problem:
+            return _reply({"message": str(problem)}, 400)
         job_id = _new_id("video")
         job = VideoJob()
         self._jobs[job_id] = job

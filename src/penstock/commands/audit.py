@@ -7,7 +7,7 @@ import typer
 from penstock.accounts import audit as checks
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, load_settings, with_store
-from penstock.media.storage import open_storage
+from penstock.media.opening import open_storage
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars
 from penstock.vault import Vault

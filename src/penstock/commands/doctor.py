@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-import psycopg
 import typer
 
 from penstock.app import open_store_and_vault
@@ -18,7 +17,8 @@ from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, load_settings, show
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
-from penstock.media.storage import FileMissing, open_storage, storage_key
+from penstock.media.opening import open_storage
+from penstock.media.storage import FileMissing, storage_key
 from penstock.providers import discover
 from penstock.settings import Settings
 from penstock.typed_config import Misconfigured
@@ -96,6 +96,8 @@ async def _check_database(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _compare_clocks(database: str) -> Finding:
     """Leases and deadlines of several machines agree only as well as their clocks."""
+    import psycopg  # imported here because it is part of an extra; the database was opened before
+
     async with await psycopg.AsyncConnection.connect(database, connect_timeout=_CONNECT_SECONDS) as connection:
         row = await (await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")).fetchone()
     assert row is not None, "a SELECT without FROM has one row"

@@ -6,6 +6,7 @@ import typer
 
 from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.terminal import Config, Data
+from penstock.extras import check_extra
 
 
 def mcp(
@@ -19,12 +20,9 @@ def mcp(
     config: Config = None,
 ) -> None:
     """Let agents make images and videos with a gateway, over the Model Context Protocol."""
-    try:
-        from penstock.commands.agents import build_server
-    except ModuleNotFoundError as problem:
-        if not (problem.name or "").startswith("mcp"):
-            raise
-        raise RuntimeError("the extra `mcp` is not installed: pip install 'penstock[mcp]'") from None
+    check_extra("mcp", "penstock mcp")
+    from penstock.commands.agents import build_server  # imported here because its library is an extra
+
     server = build_server(find_gateway(url, key, data, config), reads_files=transport == "stdio")
     if transport == "stdio":
         server.run("stdio")

@@ -8,7 +8,7 @@ import typer
 
 from penstock.clock import Clock
 from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
-from penstock.media.storage import open_storage
+from penstock.media.opening import open_storage
 from penstock.recordings import files
 from penstock.recordings.recordings import Recordings
 from penstock.settings import Settings

@@ -1,15 +1,13 @@
-"""Apply the migrations that a database lacks, each in one transaction."""
+"""Read the migrations, and apply those that a SQLite database lacks, each in one transaction."""
 
 import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
-import psycopg
 
 from penstock.failpoints import failpoint
 from penstock.store.base import DIALECTS, Dialect, Row, StorageMisconfigured
@@ -29,19 +27,16 @@ WORDS: Mapping[str, Mapping[Dialect, str]] = {
     "without_rowid": {"sqlite": "WITHOUT ROWID", "postgres": ""},
 }
 
-# An arbitrary number, the same in every process that uses the database.
-ADVISORY_LOCK = 7_305_818_246_731
-
 _FILE = re.compile(r"(?P<version>\d{4})_[a-z0-9_]+\.sql")
 _SECTION = re.compile(r"--\s*\[(?P<dialect>sqlite|postgres|both)\]\s*")
 _WORD = re.compile(r"\{(\w+)\}")
 
-_TABLE = """
+TABLE = """
 CREATE TABLE IF NOT EXISTS schema_version (
     version BIGINT PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, applied_at_ms BIGINT NOT NULL
 )
 """
-_APPLIED = "SELECT version, name, sha256 FROM schema_version ORDER BY version"
+APPLIED = "SELECT version, name, sha256 FROM schema_version ORDER BY version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +129,7 @@ def _apply_next_sqlite(connection: apsw.Connection, migrations: tuple[Migration,
     """Apply the first pending migration, if there is one. Returns True if more are pending."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute(_TABLE)
+        connection.execute(TABLE)
         todo = pending(migrations, _applied_sqlite(connection))
         if todo:
             _apply_sqlite(connection, todo[0])
@@ -146,7 +141,7 @@ def _apply_next_sqlite(connection: apsw.Connection, migrations: tuple[Migration,
 
 
 def _applied_sqlite(connection: apsw.Connection) -> list[Row]:
-    return [dict(zip(("version", "name", "sha256"), row, strict=True)) for row in connection.execute(_APPLIED)]
+    return [dict(zip(("version", "name", "sha256"), row, strict=True)) for row in connection.execute(APPLIED)]
 
 
 def _apply_sqlite(connection: apsw.Connection, migration: Migration) -> None:
@@ -164,7 +159,7 @@ def _apply_sqlite(connection: apsw.Connection, migration: Migration) -> None:
     failpoint("migrate.mid")
     connection.execute(
         "INSERT INTO schema_version VALUES (?, ?, ?, ?)",
-        (migration.version, migration.name, migration.sha256, _now_ms()),
+        (migration.version, migration.name, migration.sha256, now_ms()),
     )
 
 
@@ -174,45 +169,6 @@ def _refuse_transactions(operation: int, *_: str | None) -> int:
     return apsw.SQLITE_DENY if transactional else apsw.SQLITE_OK
 
 
-# ------------------------------------------------------------------------------------------------------------- Postgres
-
-
-async def migrate_postgres(connection: psycopg.AsyncConnection[Row], migrations: tuple[Migration, ...]) -> None:
-    """Apply the pending migrations on a connection in autocommit mode. Other processes wait for the advisory lock."""
-    with suppress(psycopg.Error):  # not available on every system
-        # If this process dies during a long statement, the server notices and releases the lock.
-        await connection.execute("SET client_connection_check_interval = '1s'")
-    while await _apply_next_postgres(connection, migrations):
-        pass
-
-
-async def _apply_next_postgres(connection: psycopg.AsyncConnection[Row], migrations: tuple[Migration, ...]) -> bool:
-    """Apply the first pending migration, if there is one. Returns True if more are pending."""
-    async with connection.transaction():
-        # Held until the end of the transaction, also if the process dies.
-        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
-        await connection.execute(_TABLE)
-        rows = await connection.execute(_APPLIED)
-        todo = pending(migrations, await rows.fetchall())
-        if todo:
-            await _apply_postgres(connection, todo[0])
-    return len(todo) > 1
-
-
-async def _apply_postgres(connection: psycopg.AsyncConnection[Row], migration: Migration) -> None:
-    try:
-        # Without parameters psycopg sends the whole text, and the server splits it into statements.
-        await connection.execute(migration.scripts["postgres"].encode())
-    except psycopg.Error as error:
-        raise StorageMisconfigured(f"Migration {migration.name} failed: {error}") from error
-    if connection.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
-        raise StorageMisconfigured(f"Migration {migration.name} ends its transaction.")
-    failpoint("migrate.mid")
-    await connection.execute(
-        "INSERT INTO schema_version VALUES (%s, %s, %s, %s)",
-        (migration.version, migration.name, migration.sha256, _now_ms()),
-    )
-
-
-def _now_ms() -> int:
+def now_ms() -> int:
+    """When a migration is applied."""
     return time.time_ns() // 1_000_000

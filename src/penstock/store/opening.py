@@ -1,9 +1,9 @@
 """Open the database that the settings name."""
 
+from penstock.extras import check_extra
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.migrate import read_migrations
-from penstock.store.postgres import open_postgres
 from penstock.store.queries import read_queries
 from penstock.store.sqlite import open_sqlite
 
@@ -11,10 +11,14 @@ from penstock.store.sqlite import open_sqlite
 async def open_store(settings: Settings) -> Store:
     """Open Postgres if the settings name a database, else SQLite in the data folder, and migrate it.
 
-    Raises StorageMisconfigured if the database cannot be used, and StorageUnavailable if it cannot be reached.
+    Raises ExtraMissing if Postgres is not installed, StorageMisconfigured if the database cannot be used, and
+    StorageUnavailable if it cannot be reached.
     """
     migrations = read_migrations()
     if settings.database:
+        check_extra("postgres", "Postgres")
+        from penstock.store.postgres import open_postgres  # imported here because its libraries are an extra
+
         return await open_postgres(
             settings.database, read_queries(), migrations, connections_max=settings.database_connections
         )

@@ -26,7 +26,8 @@ from penstock.store.base import (
     Transaction,
     single,
 )
-from penstock.store.migrate import Migration, migrate_postgres
+from penstock.store.migrate import Migration
+from penstock.store.migrate_postgres import migrate_postgres
 from penstock.store.postgres_types import adapt
 from penstock.store.queries import Queries, Query, QueryFile
 from penstock.store.queue import install_queue

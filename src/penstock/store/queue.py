@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from penstock.store.base import Row, StorageMisconfigured
-from penstock.store.migrate import ADVISORY_LOCK
+from penstock.store.migrate_postgres import ADVISORY_LOCK
 
 _TABLE = "CREATE TABLE IF NOT EXISTS queue_version (migration TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
 _FOREIGN = "This database has tables of Procrastinate that Penstock did not create; use another database for Penstock."

@@ -3,32 +3,17 @@
 import asyncio
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
 from penstock.errors import StorageUnavailable
-from penstock.media.storage import Bucket, FileExists, FileMissing, Folder, Storage, open_storage, storage_key
-from penstock.store.base import StorageMisconfigured
+from penstock.media.opening import open_storage
+from penstock.media.storage import FileExists, FileMissing, Folder, Storage, storage_key
 from penstock.values import new_id
-from tests.s3_server import S3Server, run_s3_server
 
 KEY = "ab/med_1"
 PNG = "image/png"
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with run_s3_server(tmp_path_factory.mktemp("buckets")) as s3:
-        yield s3
-
-
-@pytest.fixture
-def bucket(s3: S3Server) -> Storage:
-    return open_storage(s3.new_url(), s3.options, Path("/nowhere"))
 
 
 @pytest.fixture
@@ -44,11 +29,6 @@ def storage(request: pytest.FixtureRequest) -> Storage:
 
 async def read(storage: Storage, key: str, start: int = 0, length: int = 10**9) -> bytes:
     return b"".join([chunk async for chunk in storage.read(key, start, length)])
-
-
-async def test_the_url_decides_between_folder_and_bucket(folder: Storage, bucket: Storage) -> None:
-    assert isinstance(folder, Folder)
-    assert isinstance(bucket, Bucket)
 
 
 async def test_a_stored_file_can_be_read(storage: Storage) -> None:
@@ -218,71 +198,3 @@ async def test_half_written_files_are_not_listed_and_deleted_on_request(folder: 
 async def test_folders_are_private(folder: Storage, tmp_path: Path) -> None:
     await folder.replace(KEY, b"x", PNG)
     assert [(tmp_path / "media" / part).stat().st_mode & 0o077 for part in ("", "ab")] == [0, 0]
-
-
-# --------------------------------------------------------------------------------------------------------------- bucket
-
-
-def fetch(url: str, **headers: str) -> tuple[int, bytes, str]:
-    with urlopen(Request(url, headers=headers)) as response:  # noqa: S310
-        return response.status, response.read(), response.headers["content-type"]
-
-
-async def test_a_bucket_signs_urls(bucket: Storage, s3: S3Server) -> None:
-    await bucket.replace(KEY, b"0123456789", PNG)
-    url = await bucket.signed_url(KEY, 60)
-    assert url is not None
-    assert url.startswith(f"{s3.endpoint}/")
-    assert await asyncio.to_thread(fetch, url) == (200, b"0123456789", PNG)
-    assert (await asyncio.to_thread(fetch, url, Range="bytes=2-4"))[1] == b"234"
-
-
-async def test_an_altered_url_is_refused(bucket: Storage) -> None:
-    await bucket.replace(KEY, b"0123456789", PNG)
-    await bucket.replace("ab/med_2", b"another's", PNG)
-    url = await bucket.signed_url(KEY, 60) or ""
-    with pytest.raises(HTTPError, match="403"):
-        await asyncio.to_thread(fetch, url.replace("med_1", "med_2"))
-
-
-async def test_signed_urls_are_valid_for_at_most_a_week(bucket: Storage) -> None:
-    await bucket.replace(KEY, b"x", PNG)
-    url = await bucket.signed_url(KEY, 30 * 86_400) or ""
-    assert "X-Amz-Expires=604800" in url
-    assert (await asyncio.to_thread(fetch, url))[0] == 200
-
-
-async def test_an_unreachable_bucket_means_storage_unavailable(s3: S3Server) -> None:
-    options = {**s3.options, "aws_endpoint": "http://127.0.0.1:1"}
-    unreachable = Bucket("s3://unreachable", options)
-    with pytest.raises(StorageUnavailable):
-        await unreachable.replace(KEY, b"x", PNG)
-    with pytest.raises(StorageUnavailable):
-        await read(unreachable, KEY, 0, 1)
-    with pytest.raises(StorageUnavailable):
-        await unreachable.delete(KEY)
-    with pytest.raises(StorageUnavailable):
-        await unreachable.list_files()
-
-
-async def test_a_missing_bucket_means_storage_unavailable(s3: S3Server) -> None:
-    with pytest.raises(StorageUnavailable):
-        await Bucket("s3://missing", s3.options).replace(KEY, b"x", PNG)
-
-
-async def test_files_outside_the_prefix_are_not_listed(s3: S3Server) -> None:
-    ours = open_storage(s3.new_url(), s3.options, Path())
-    other = open_storage(s3.new_url(), s3.options, Path())
-    await other.replace(KEY, b"x", PNG)
-    assert await ours.list_files() == []
-    with pytest.raises(FileMissing):
-        await read(ours, KEY, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("url", "options"), [("nonesuch://bucket", {}), ("s3://bucket", {"nonesuch": "1"}), ("no url", {})]
-)
-def test_a_store_that_cannot_be_used_is_one_line(url: str, options: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(StorageMisconfigured, match="or media_options cannot be used: ") as raised:
-        open_storage(url, options, tmp_path)
-    assert "\n" not in str(raised.value)

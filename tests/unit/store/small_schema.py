@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
+import psycopg
+
 from penstock.store.base import Dialect, Store, Transaction
 from penstock.store.migrate import read_migrations
 from penstock.store.postgres import open_postgres
@@ -169,3 +172,19 @@ class Cluster:
             time.sleep(0.01)
         self._guard.stdin.close()
         self._guard.wait()
+
+
+def query(database: Database, sql: str) -> list[tuple[object, ...]]:
+    """Query the database directly, without a store."""
+    if database.dialect == "postgres":
+        with psycopg.connect(database.address) as session:
+            return session.execute(sql.encode()).fetchall()
+    connection = apsw.Connection(database.address)
+    try:
+        return list(connection.execute(sql))
+    finally:
+        connection.close()
+
+
+def versions(database: Database) -> list[tuple[object, ...]]:
+    return query(database, "SELECT version, name FROM schema_version ORDER BY version")

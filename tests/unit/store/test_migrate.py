@@ -7,30 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import apsw
-import psycopg
 import pytest
 
 from penstock.store.base import StorageMisconfigured
 from penstock.store.migrate import pending, read_migrations
-from tests.unit.store.small_schema import Database
+from tests.unit.store.small_schema import Database, query, versions
 
 ROOT = Path(__file__).parents[3]
-
-
-def query(database: Database, sql: str) -> list[tuple[object, ...]]:
-    """Query the database directly, without a store."""
-    if database.dialect == "postgres":
-        with psycopg.connect(database.address) as session:
-            return session.execute(sql.encode()).fetchall()
-    connection = apsw.Connection(database.address)
-    try:
-        return list(connection.execute(sql))
-    finally:
-        connection.close()
-
-
-def versions(database: Database) -> list[tuple[object, ...]]:
-    return query(database, "SELECT version, name FROM schema_version ORDER BY version")
 
 
 async def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
@@ -166,23 +149,6 @@ async def test_a_failed_migration_leaves_the_version_before(
     bad.write_text("CREATE TABLE more (a TEXT)")
     async with sqlite_database.open():
         assert versions(sqlite_database)[1:] == [(2, "0002_bad")]
-
-
-async def test_a_failed_migration_leaves_the_version_before_on_postgres(
-    postgres_database: Database, migrations: Path
-) -> None:
-    bad = migrations / "0002_bad.sql"
-    bad.write_text("CREATE TABLE more (a TEXT); INSERT INTO nowhere VALUES (1);")
-    with pytest.raises(StorageMisconfigured, match=r"0002_bad failed: .*nowhere"):
-        async with postgres_database.open():
-            pass
-    assert versions(postgres_database) == [(1, "0001_schema")]
-    assert query(postgres_database, "SELECT to_regclass('more')") == [(None,)]
-    bad.write_text("CREATE TABLE more (a TEXT); COMMIT;")
-    with pytest.raises(StorageMisconfigured, match="0002_bad ends its transaction"):
-        async with postgres_database.open():
-            pass
-    assert versions(postgres_database) == [(1, "0001_schema")]
 
 
 async def test_sqlite_tables_can_be_rebuilt_and_references_are_checked(

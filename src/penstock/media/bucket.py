@@ -1,0 +1,126 @@
+"""Store files in an object store."""
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotFoundError
+from obstore.store import from_url
+
+from penstock.errors import StorageUnavailable
+from penstock.media.storage import CANNOT_STORE, CHUNK_BYTES, MAX_URL_SECONDS, FileExists, FileMissing, StoredFile
+from penstock.store.base import StorageMisconfigured
+
+_RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+_CANNOT_REACH = "The object store could not be reached."
+
+
+class Bucket:
+    """Files in an object store: S3 or a compatible server, Google Cloud Storage, or Azure Blob Storage."""
+
+    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        # Which options are valid depends on the scheme of the URL; the library checks them at run time.
+        try:
+            self._store: Any = from_url(  # type: ignore[call-overload]
+                url, config=dict(options), client_options={"allow_http": True}, retry_config=_RETRIES
+            )
+        except (BaseError, ValueError) as problem:
+            reason = str(problem).partition("\n")[0]
+            raise StorageMisconfigured(f"media = {url!r} or media_options cannot be used: {reason}") from None
+
+    async def create(self, key: str, data: bytes, content_type: str) -> None:
+        # Some servers that speak S3 ignore or refuse the condition of a conditional write, so look first.
+        if await self._exists(key):
+            raise FileExists(key)
+        try:
+            await self._put(key, data, content_type, "create")
+        except AlreadyExistsError:
+            raise FileExists(key) from None
+        except StorageUnavailable as error:
+            if "NotImplemented" not in str(error.__cause__):
+                raise
+            await self._put(key, data, content_type, "overwrite")  # a server that refuses conditional writes
+
+    async def replace(self, key: str, data: bytes | Path, content_type: str) -> None:
+        await self._put(key, data, content_type, "overwrite")
+
+    async def _put(self, key: str, data: bytes | Path, content_type: str, mode: Literal["create", "overwrite"]) -> None:
+        try:
+            with _translated_errors():
+                await obstore.put_async(self._store, key, data, attributes={"Content-Type": content_type}, mode=mode)
+        except FileMissing as error:  # here it means that the bucket is missing
+            raise StorageUnavailable(CANNOT_STORE) from error
+
+    async def _exists(self, key: str) -> bool:
+        with suppress(FileMissing), _translated_errors():
+            await obstore.head_async(self._store, key)
+            return True
+        return False
+
+    async def read(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
+        if not length:
+            return
+        with _translated_errors():
+            response, skip = await self._get_range(key, start, length)
+            async for chunk in response.stream(min_chunk_size=CHUNK_BYTES):
+                piece = bytes(chunk)[skip : skip + length]
+                skip = max(0, skip - len(chunk))
+                length -= len(piece)
+                if piece:
+                    yield piece
+                if not length:
+                    return
+
+    async def _get_range(self, key: str, start: int, length: int) -> tuple[Any, int]:
+        """Return a response that contains the range, and how many bytes come before it.
+
+        Some servers that speak S3 do not support ranges and send the whole file.
+        """
+        try:
+            return await obstore.get_async(self._store, key, options={"range": (start, start + length)}), 0
+        except GenericError as error:
+            if "NotPartial" not in str(error):
+                raise
+        return await obstore.get_async(self._store, key), start
+
+    async def delete(self, key: str) -> bool:
+        if not await self._exists(key):
+            return False
+        with _translated_errors():
+            await obstore.delete_async(self._store, key)
+        return True
+
+    async def signed_url(self, key: str, seconds: int) -> str | None:
+        duration = timedelta(seconds=min(seconds, MAX_URL_SECONDS))
+        with _translated_errors():
+            url: str = await obstore.sign_async(self._store, "GET", key, duration)
+        return url
+
+    async def list_files(self) -> list[StoredFile]:
+        now = time.time()
+        with _translated_errors():
+            return [
+                StoredFile(str(item["path"]), int(item["size"]), now - item["last_modified"].timestamp())
+                async for page in obstore.list(self._store)
+                for item in page
+            ]
+
+    async def delete_unfinished(self, older_than_seconds: float = 0) -> None:
+        """Do nothing: an object store has no half written files."""
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Raise the errors of the library as FileMissing or StorageUnavailable."""
+    try:
+        yield
+    except (NotFoundError, FileNotFoundError) as error:
+        raise FileMissing from error
+    except AlreadyExistsError:
+        raise
+    except (BaseError, OSError) as error:
+        raise StorageUnavailable(_CANNOT_REACH) from error
