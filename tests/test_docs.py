@@ -205,7 +205,12 @@ def test_each_extra_has_a_reason() -> None:
 
 
 # Distributions whose import name is not their own name with underscores.
-IMPORT_NAMES = {"pillow": "PIL", "markdown-it-py": "markdown_it"}
+IMPORT_NAMES = {
+    "pillow": "PIL",
+    "markdown-it-py": "markdown_it",
+    "opentelemetry-sdk": "opentelemetry",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+}
 
 
 def imported_libraries() -> set[str]:

@@ -10,7 +10,7 @@ import typer
 
 from penstock.commands.terminal import Config, Data, load_settings, with_store
 from penstock.media.copying import CopiedFiles, copy_files
-from penstock.media.storage import open_storage
+from penstock.media.opening import open_storage
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.store.opening import open_store

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import msgspec
 
 from penstock import errors
-from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, Unavailable, UpstreamTimeout
+from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, UpstreamTimeout
 from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
@@ -172,9 +172,9 @@ async def video_content(gateway: Gateway, call: Call) -> Response:
 async def video_preview(gateway: Gateway, call: Call, variant: str) -> Response:
     """An image made from the first output's file: one of its frames, or a sheet of them."""
     try:
-        check_extra("atelier", f"A `{variant}`")
+        check_extra("atelier", "it")
     except ExtraMissing as problem:
-        raise Unavailable(str(problem), should_retry=False) from None
+        raise NotFound(f"The {variant} cannot be made: {problem}.") from None
     file, _ = await _first_output(gateway, call)
     if file["size_bytes"] > _PREVIEW_BYTES_MAX:
         limit = _PREVIEW_BYTES_MAX // 1024**2

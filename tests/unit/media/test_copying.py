@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.media.copying import copy_files
-from penstock.media.storage import Folder, Storage, open_storage, storage_key
+from penstock.media.opening import open_storage
+from penstock.media.storage import Folder, Storage, storage_key
 from penstock.values import new_id
 from tests.s3_server import S3Server, run_s3_server
 
