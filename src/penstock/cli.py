@@ -32,7 +32,7 @@ _SOURCES = {
     "upscale": _Source("images", "upscale", _GENERATE),
     "video": _Source("videos", "video", _GENERATE),
     "chat": _Source("chat", "chat", _GENERATE),
-    "models": _Source("models", "models", _GENERATE),
+    "models": _Source("models", "app", _GENERATE),
     "mcp": _Source("mcp", "mcp", _GENERATE),
     "requests": _Source("requests", "list_requests", _ACCOUNT),
     "spend": _Source("requests", "show_spend", _ACCOUNT),

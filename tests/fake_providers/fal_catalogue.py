@@ -33,6 +33,11 @@ def openapi(endpoint: str, schemas: dict[str, Any], described: dict[str, Any]) -
     }
 
 
+def _category(described: dict[str, Any]) -> str:
+    made = described["output"].get("properties", {})
+    return "text-to-video" if "video" in made else "text-to-image" if {"image", "images"} & made.keys() else "other"
+
+
 class FalWithCatalogue(Fal):
     """The queue under `/`, the catalogue under `/v1`. `schemas`, `described` and `prices` may be changed."""
 
@@ -62,7 +67,7 @@ class FalWithCatalogue(Fal):
         listed = [
             {
                 "endpoint_id": name,
-                "metadata": {"display_name": name.upper(), "category": "any", "description": "One."},
+                "metadata": {"display_name": name.upper(), "category": _category(self.described[name])},
                 **({"openapi": openapi(name, self.schemas, self.described[name])} if endpoint else {}),
             }
             for name in found

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.api import models
 from penstock.errors import InvalidRequest, ModelDisabled, ModelNotFound, PermissionDenied, UpstreamError
 from penstock.generations import endpoints
 from penstock.schema import Caller
@@ -222,3 +223,35 @@ async def test_an_edit_by_an_unknown_id(open_gateway: OpenGateway) -> None:
         record = await edit_image(running, model="fal/fal-ai/flux-2/edit", size="1024x1024")
         assert record["status"] == "completed"
         assert len(fal.received("submit")[0].fields["image_urls"]) == 1
+
+
+async def test_a_catalogue_is_searched_and_a_model_of_it_retrieved(open_gateway: OpenGateway) -> None:
+    async with with_fal(open_gateway, fal := FalWithCatalogue()) as running:
+
+        async def listed(caller: Caller | None = None, **asked: str) -> list[dict[str, Any]]:
+            call = running.call(endpoint="/compat/v1/models", query=asked, caller=caller)
+            response = await models.list_models(running.gateway, call)
+            found: list[dict[str, Any]] = response.json["data"]
+            return found
+
+        found = await listed(provider="fal", search="flux")
+        ids = [model["id"] for model in found]
+        assert {"flux-dev", "fal/fal-ai/flux-2/edit", "fal/fal-ai/flux-1/krea"} <= set(ids)
+        assert len(ids) == len(set(ids))
+        assert [model["modality"] for model in found if model["id"] == "fal/fal-ai/flux-1/krea"] == ["image"]
+        assert not any("stable-audio" in model["id"] for model in await listed(provider="fal"))
+        assert "flux-dev" in [model["id"] for model in await listed(search="flux dev")]
+        caller = running.caller
+        few = Caller(caller.org_id, caller.key_id, caller.scopes, models=("fal/fal-ai/flux-1*",))
+        assert [model["id"] for model in await listed(few, provider="fal", search="flux")] == ["fal/fal-ai/flux-1/krea"]
+        with pytest.raises(InvalidRequest, match="does not know"):
+            await listed(provider="nobody")
+
+        call = running.call(endpoint="/compat/v1/models", query={"schema": "true"}, model=IMAGE)
+        shown = (await models.retrieve_model(running.gateway, call)).json
+        assert shown["pricing"] == [{"provider": "fal", "task": "image", "unit": "started_megapixel", "usd": "0.05"}]
+        assert shown["schema"]["properties"]["size"]["x-sent-as"] == "image_size.width, image_size.height"
+        assert shown["schema"]["properties"]["num_inference_steps"]["default"] == 50
+        fal.always("catalogue", responds({"detail": "out of order"}, 503))
+        with pytest.raises(UpstreamError, match="could not be searched"):
+            await listed(provider="fal", search="veo")

@@ -7,13 +7,15 @@ from typing import Any
 from penstock.api import query
 from penstock.api.responses import encode
 from penstock.api.route import Query
+from penstock.errors import InvalidRequest
 from penstock.gateway import Gateway
 from penstock.schema import Call, Response
 from penstock.store.base import Row
 from penstock.store.related import read_related
 from penstock.upstream.catalog import Catalog
+from penstock.upstream.description import describe_found
 
-MODELS_QUERY = (
+MODEL_QUERY = (
     Query(name="schema", type="boolean", default=False, about="Add each model's parameters as a JSON Schema."),
     Query(
         name="details",
@@ -22,11 +24,19 @@ MODELS_QUERY = (
         about="Add who serves each model and whether they are healthy, and an example output of your organization.",
     ),
 )
+MODELS_QUERY = (
+    *MODEL_QUERY,
+    Query(name="provider", about="Only models of this provider, and those of its own catalogue if it has one."),
+    Query(name="search", about="Only models that have these words in their id or name."),
+)
+_WORDS_LENGTH_MAX = 200
 
 
 async def list_models(gateway: Gateway, call: Call) -> Response:
     asked = query.read(MODELS_QUERY, call.query)
     of_servers = await gateway.server_models.describe_all(asked["schema"])
+    if asked["provider"] or asked["search"]:
+        return await _find_models(gateway, call, asked, of_servers)
     # All callers but those with a list of models get the same, and writing the schemas takes many milliseconds.
     if call.caller.models is None and not asked["details"]:
         encoded = await asyncio.to_thread(_encoded_models, gateway.catalog, asked["schema"])
@@ -35,6 +45,34 @@ async def list_models(gateway: Gateway, call: Call) -> Response:
     listed = await asyncio.to_thread(_list, gateway.catalog, asked["schema"])
     models = [model for model in (*listed, *of_servers) if call.caller.may_use(model["id"])]
     return Response(json={"object": "list", "data": await _detailed(gateway, call, models, asked["details"])})
+
+
+async def _find_models(
+    gateway: Gateway, call: Call, asked: dict[str, Any], of_servers: list[dict[str, Any]]
+) -> Response:
+    """Return the models that fit; with a provider, also those that only its own catalogue has, without a schema."""
+    provider, words = asked["provider"], asked["search"] or ""
+    if provider and provider not in gateway.catalog.known:
+        raise InvalidRequest(f"`provider` is `{provider}`, which this gateway does not know.", param="provider")
+    if len(words) > _WORDS_LENGTH_MAX:
+        raise InvalidRequest(f"`search` may have at most {_WORDS_LENGTH_MAX} characters.", param="search")
+    listed = await asyncio.to_thread(_list, gateway.catalog, asked["schema"])
+    models = [model for model in (*listed, *of_servers) if _fits(model, provider, words)]
+    models = await _detailed(
+        gateway, call, [each for each in models if call.caller.may_use(each["id"])], asked["details"]
+    )
+    if provider and gateway.live_models.has_catalogue(provider):
+        found = await gateway.live_models.search(provider, words)
+        described = (describe_found(provider, model) for model in found)
+        models += [
+            model for model in described if call.caller.may_use(model["id"]) and not gateway.catalog.has(model["id"])
+        ]
+    return Response(json={"object": "list", "data": models})
+
+
+def _fits(model: dict[str, Any], provider: str | None, words: str) -> bool:
+    text = f"{model['id']} {model['name']}".lower()
+    return (not provider or provider in model["providers"]) and all(word in text for word in words.lower().split())
 
 
 @lru_cache(maxsize=2)
@@ -48,7 +86,9 @@ def _list(catalog: Catalog, schema: bool) -> tuple[dict[str, Any], ...]:
 
 
 async def retrieve_model(gateway: Gateway, call: Call) -> Response:
-    asked = query.read(MODELS_QUERY, call.query)
+    asked = query.read(MODEL_QUERY, call.query)
+    if call.caller.may_use(call.path["model"]):
+        await gateway.live_models.prepare(call.path["model"])
     described = await gateway.server_models.describe(call.path["model"], asked["schema"])
     return Response(json=(await _detailed(gateway, call, [described], asked["details"]))[0])
 

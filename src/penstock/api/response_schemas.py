@@ -151,7 +151,7 @@ _MODEL = closed_object(
         "owned_by": TEXT,
         "name": TEXT,
         "description": TEXT,
-        "modality": one_of("image", "video", "text"),
+        "modality": or_null(one_of("image", "video", "text")),
         "modes": array(TEXT),
         "providers": array(TEXT),
         "pricing": array(

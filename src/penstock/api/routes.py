@@ -26,7 +26,7 @@ from penstock.api import (
 from penstock.api.alerts import ALERTS_QUERY
 from penstock.api.generations import DRY_RUN, REPLAY, VIDEOS_QUERY, list_videos
 from penstock.api.keys import CHANGE_FIELDS, KEY_FIELDS, KEYS_QUERY
-from penstock.api.models import MODELS_QUERY
+from penstock.api.models import MODEL_QUERY, MODELS_QUERY
 from penstock.api.orgs import CREDIT_FIELDS, CREDITS_QUERY, ORG_CHANGE_FIELDS, ORG_FIELDS
 from penstock.api.providers import CHECK_FIELDS
 from penstock.api.recordings import RECORDING_FIELDS, RECORDINGS_QUERY
@@ -77,7 +77,7 @@ ROUTES: tuple[Route, ...] = (
           generation=True, drains=True),
     Route("GET", "/compat/v1/models", models.list_models, "List models", query=MODELS_QUERY, gives="ModelList"),
     Route("GET", "/compat/v1/models/{model:path}", models.retrieve_model, "Retrieve a model",
-          query=MODELS_QUERY, gives="Model"),
+          query=MODEL_QUERY, gives="Model"),
 
     # The native account API
     Route("GET", "/v1/requests", requests.list_requests, "List request records",

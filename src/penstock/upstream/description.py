@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from penstock.providers.live import FoundModel
 from penstock.providers.spec import Model, Price, Provider
 from penstock.upstream import model_schema
 
@@ -42,11 +43,29 @@ def describe(candidates: Sequence[Offered], schema: bool = False) -> dict[str, A
             {"provider": candidate.provider.slug, "task": candidate.model.op.task, **pricing(price)}
             for candidate in candidates
             for price in candidate.model.prices
+            if not (price.is_counted_by_provider and price.when)  # the same price, held with another ceiling
         ],
     }
     if schema:
         described["schema"] = model_schema.schema([candidate.model.op for candidate in candidates])
     return described
+
+
+def describe_found(slug: str, found: FoundModel) -> dict[str, Any]:
+    """A model that a search in a provider's own catalogue found; its price and its schema come with retrieving it."""
+    made = [kind for kind in ("video", "image") if found.category.endswith(kind)]
+    return {
+        "id": f"{slug}/{found.upstream}",
+        "object": "model",
+        "created": found.created,
+        "owned_by": found.upstream.partition("/")[0],
+        "name": found.name or found.upstream,
+        "description": found.description,
+        "modality": made[0] if made else None,
+        "modes": [found.category] if found.category else [],
+        "providers": [slug],
+        "pricing": [],
+    }
 
 
 def modes(model: Model) -> tuple[str, ...]:

@@ -195,10 +195,14 @@ class LiveModels:
 
     # --------------------------------------------------------------------------------------------------------- search
 
+    def has_catalogue(self, slug: str) -> bool:
+        """Whether a provider's own catalogue can be searched."""
+        return slug in self._on and self._provider(slug) is not None
+
     async def search(self, slug: str, words: str) -> tuple[FoundModel, ...]:
         """Models of a provider's catalogue that fit the words. Raises InvalidRequest or UpstreamError."""
         provider = self._provider(slug)
-        if provider is None or slug not in self._on:
+        if provider is None or not self.has_catalogue(slug):
             usable = sorted(each for each in self._on if self._provider(each))
             shown = ", ".join(f"`{each}`" for each in usable) or "none here"
             raise InvalidRequest(f"Only these providers have a catalogue to search: {shown}.", param="provider")

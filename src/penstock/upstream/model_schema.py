@@ -98,7 +98,9 @@ def _known(limits: Mapping[str, Any]) -> dict[str, Any]:
 def _provider_property(row: Param) -> dict[str, Any]:
     """A field that only this provider has. The table does not name its type; some limits show it."""
     described: dict[str, Any] = {"type": _ANY_TYPE, "description": "A parameter of this model's provider."}
-    if row.one_of:
+    if row.schema is not None:
+        described |= row.schema
+    elif row.one_of:
         described["type"] = "boolean" if isinstance(row.one_of[0], bool) else "string"
     elif row.low is not None or row.high is not None:
         described["type"] = "number"

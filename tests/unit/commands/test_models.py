@@ -1,11 +1,13 @@
 """`penstock models`."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from penstock.commands.models import _price
 from tests.command_line import done
+from tests.unit.commands.conftest import Command
 
 
 def test_available_models_are_listed_with_their_price(tmp_path: Path) -> None:
@@ -27,3 +29,10 @@ def test_available_models_are_listed_with_their_price(tmp_path: Path) -> None:
 )
 def test_prices_are_summarized(pricing: list[dict[str, str]], shown: str) -> None:
     assert _price(pricing) == shown
+
+
+def test_models_of_a_gateway_are_searched_by_words(run: Command) -> None:
+    assert [row[0] for row in run("models", "search", "sketch").lines] == ["atelier/sketch"]
+    assert json.loads(run("models", "search", "no", "such", "--json").out)["data"] == []
+    refused = run("models", "search", "fox", "--provider", "nobody")
+    assert (refused.status, "does not know" in refused.err) == (1, True)

@@ -136,6 +136,7 @@ def read_found(found: Mapping[str, Any], words: str) -> tuple[FoundModel, ...]:
             category=row["metadata"].get("category") or "",
         )
         for row in found["models"]["models"]
+        if str(row["metadata"].get("category")).endswith(("image", "video"))
     )
 
 
