@@ -193,7 +193,8 @@ def _in_form(row: Field) -> Schema:
 
 def _in_json(row: Field) -> Schema:
     """Return the schema of a JSON value; a field that may be absent may also be null."""
-    if row.name in _NESTED and not row.one_of:
+    is_name = row.name == FIELD and "object" not in row.types  # of a recording's provider, not preferences
+    if row.name in _NESTED and not row.one_of and not is_name:
         return dict(_NESTED[row.name])
     types = [*row.types, *([] if row.required else ["null"])]
     return _with_limits(row, {"type": types[0] if len(types) == 1 else types}, is_optional=not row.required)
