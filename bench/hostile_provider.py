@@ -2,7 +2,8 @@
 
     python -m bench.hostile_provider PORT
 
-The models are in `MODELS`. `GET /files/NAME` serves what an input image or an output can be fetched from.
+The models are in `MODELS`. `GET /files/NAME` serves what an input image or an output can be fetched from, `/hooks/NAME`
+receives webhooks and answers as badly as the name says.
 """
 
 import asyncio
@@ -141,12 +142,28 @@ FILES: dict[str, Answer] = {
     "noisy": lambda: _whole(noisy_png(), b"image/png"),
     "wide": lambda: _whole(wide_png(), b"image/png"),
 }
+
+
+def _endless() -> Iterator[bytes]:
+    yield _HEADER % (b"text/plain", _CHUNKED)
+    while True:
+        yield b"10000\r\n" + b"a" * 65536 + b"\r\n"
+
+
+HOOKS: dict[str, Answer] = {
+    "endless": _endless,
+    "redirect": lambda: iter([b"HTTP/1.1 307 Go\r\nlocation: /hooks/redirect\r\ncontent-length: 0\r\n\r\n"]),
+    "large-head": lambda: iter([b"HTTP/1.1 200 OK\r\n" + b"x: " + b"a" * (4 * _MIB)]),
+}
+_SILENT = b"/hooks/silent"
 _MODEL = re.compile(rb'"model" ?: ?"([a-z-]{3,40})"|name="model"\r\n\r\n([a-z-]{3,40})\r\n')
 
 
 def _answer(method: bytes, path: bytes, body: bytes) -> Iterator[bytes]:
     if path.startswith(b"/files/"):
         return FILES[path.rpartition(b"/")[2].decode()]()
+    if path.startswith(b"/hooks/"):
+        return HOOKS[path.rpartition(b"/")[2].decode()]()
     if b"/videos" in path:  # accepted, and never finished
         return _whole(b'{"id":"v","object":"video","status":"in_progress","progress":1}')
     # The model is at the start or at the end; nobody searches through megabytes for it.
@@ -162,6 +179,8 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             method, path, _ = head.split(b" ", 2)
             length = re.search(rb"\r\ncontent-length: *([0-9]+)", head, re.IGNORECASE)
             body = await reader.readexactly(int(length[1])) if length else b""
+            if path == _SILENT:
+                await asyncio.sleep(3600)
             for piece in _answer(method, path, body):
                 writer.write(piece)
                 await writer.drain()

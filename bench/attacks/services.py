@@ -129,3 +129,28 @@ _add_answers("a chat of 30 MB", "chat-large")
 _add_answers("a stream of 40,000 events", "chat-crumbs", stream=True)
 _add_answers("a stream of events of 900 kB", "chat-large-events", stream=True)
 _add_answers("a stream without line ends", "chat-unended-line", stream=True)
+
+# ------------------------------------------------------------------------------------------------------------- webhooks
+
+
+def _add_receivers(about: str, name: str) -> None:
+    """Add an attack in which many videos are cancelled whose receivers answer as their name says."""
+
+    async def run(target: Target, begin: Begin) -> None:
+        hook = f"http://127.0.0.1:{target.provider_port}/hooks/{name}"
+        body = json_body(**VALID[VIDEOS], webhook_url=hook)
+        await begin()
+
+        async def start_and_cancel() -> None:
+            if started := await target.call("POST", VIDEOS, body):
+                await target.call("DELETE", f"{VIDEOS}/{json.loads(started).get('id')}")
+
+        await target.repeat(start_and_cancel, at_once=16)
+
+    attack(f"webhooks: {about}")(run)
+
+
+_add_receivers("receivers that never answer", "silent")
+_add_receivers("receivers whose answer has no end", "endless")
+_add_receivers("receivers that redirect to themselves", "redirect")
+_add_receivers("receivers whose answer has a head of 4 MB", "large-head")

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_LONG_BYTES = 256 * 1024  # work on fewer bytes takes too little time to matter
+LONG_BYTES = 256 * 1024  # work on fewer bytes takes too little time to matter
 # One thread: several would take turns with each other in the interpreter, and the event loop would wait for each.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 
@@ -24,7 +24,7 @@ async def run_aside(
     The event loop runs meanwhile, except during a single step of the function that does not let other threads run, such
     as the decoding of a long string.
     """
-    if size_bytes <= _LONG_BYTES:
+    if size_bytes <= LONG_BYTES:
         return function(*arguments, **options)
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: function(*arguments, **options))
 
@@ -37,7 +37,7 @@ class LoopTurns:
 
     async def wait_turn(self, size_bytes: int) -> None:
         """Wait for a turn before working on so many bytes. Returns at once when they are few."""
-        if size_bytes > _LONG_BYTES:
+        if size_bytes > LONG_BYTES:
             async with self._lock:
                 await asyncio.sleep(0)
 

@@ -71,7 +71,7 @@ async def test_a_cancelled_task_does_not_block_the_others() -> None:
 
 @sqlite_only
 async def test_long_responses_are_read_in_turns(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop, "_LONG_BYTES", 10)
+    monkeypatch.setattr(event_loop, "LONG_BYTES", 10)
     request = Request(task="image", model="image-1", values={"prompt": "a pear", "size": "64x64"})
     async with open_gateway(works=False) as running:
         gate = faults.Gate()
@@ -168,7 +168,7 @@ async def test_nothing_large_that_a_caller_sends_is_hashed_or_decoded_in_the_thr
         function = getattr(module, name)
 
         def watched(*arguments: Any) -> Any:
-            if threading.get_ident() == here and size(*arguments) > event_loop._LONG_BYTES:
+            if threading.get_ident() == here and size(*arguments) > event_loop.LONG_BYTES:
                 found.append((name, size(*arguments)))
             return function(*arguments)
 

@@ -36,7 +36,8 @@ class _Part:
 class FormReader:
     """Collects one form, piece by piece. Files stay in memory, since their total size is limited and all are needed."""
 
-    def __init__(self, content_type: str) -> None:
+    def __init__(self, content_type: str, file_bytes: int) -> None:
+        """`file_bytes` is the most that one file may have."""
         _, options = parse_options_header(content_type)
         boundary = options.get(b"boundary", b"")
         if not 1 <= len(boundary) <= _BOUNDARY_CHARS:
@@ -52,6 +53,7 @@ class FormReader:
             "on_end": self._on_end,
         }
         self._parser = MultipartParser(boundary, callbacks)
+        self._file_bytes = file_bytes
         self._start = b""
         self._header_name = bytearray()
         self._header_value = bytearray()
@@ -119,8 +121,9 @@ class FormReader:
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         part = self._part
         part.data += data[start:end]
-        if part.filename is None and len(part.data) > FIELD_BYTES:
-            raise PayloadTooLarge(f"`{part.name}` may have {FIELD_BYTES} bytes at most.", param=part.name)
+        most = FIELD_BYTES if part.filename is None else self._file_bytes
+        if len(part.data) > most:
+            raise PayloadTooLarge(f"`{part.name}` may have {most} bytes at most.", param=part.name)
 
     def _on_part_end(self) -> None:
         part = self._part

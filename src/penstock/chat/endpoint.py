@@ -17,6 +17,7 @@ from penstock.chat.reserved import ReservedCall
 from penstock.chat.routing import estimate, route_chat
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
+from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations.retrieve import mark_recorded
 from penstock.interrupts import CallerGone, CallerLine, ProcessStopped
@@ -45,7 +46,7 @@ async def complete(gateway: Gateway, call: Call, form: ResponseForm = _CHAT_FORM
     none does.
     """
     with span("validate"):
-        chat = read_chat_request(call, gateway.settings)
+        chat = await run_aside(call.size_bytes, read_chat_request, call, gateway.settings)
         if call.caller.models is not None:
             check_model(call.caller, chat.model, gateway.catalog.public_id(chat.model.removeprefix("router/")))
         routed = await route_chat(gateway, call, chat)

@@ -11,6 +11,7 @@ from penstock.chat.pricing import Usage
 from penstock.chat.responses_output import ResponsesForm
 from penstock.chat.responses_request import IMAGE_TOOL, ResponsesRequest, read_responses_request
 from penstock.errors import InvalidRequest, Problem
+from penstock.event_loop import run_aside
 from penstock.gateway import Gateway
 from penstock.generations import endpoints
 from penstock.schema import Call, Response
@@ -24,7 +25,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 async def create_response(gateway: Gateway, call: Call) -> Response:
     """Answer as OpenAI's Responses API does. Nothing is stored, so each call has the whole conversation."""
-    request = read_responses_request(call)
+    request = await run_aside(call.size_bytes, read_responses_request, call)
     form = ResponsesForm(request, call.id, call.at_ms // 1000)
     chat_call = msgspec.structs.replace(call, json=request.chat)
     if request.image_tool is None or call.dry_run:

@@ -1,5 +1,6 @@
 """Read the headers and the body of an HTTP response within a limit of bytes."""
 
+import asyncio
 import hashlib
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,6 +17,7 @@ from penstock.net.errors import MaybeSent, ResponseTooLarge
 SMALL_READ_BYTES = 64 * 2**10
 LARGE_READ_BYTES = 256 * 2**10
 _MAX_MEMBERS = 16
+_UNPACKED_AT_ONCE = 2**20
 
 
 class Headers(Mapping[str, str]):
@@ -98,7 +100,9 @@ async def read_body(reader: ResponseBodyReader, headers: Headers, max_bytes: int
     decoder = BodyDecoder(headers.encoding, headers.get("content-length", ""), max_bytes)
     decoded: list[Bytes | bytes] = []
     while piece is not None:
-        decoded.extend(decoder.feed(piece))
+        for data in decoder.feed(piece):
+            decoded.append(data)
+            await decoder.let_others_run(len(data))
         piece = await reader.read(LARGE_READ_BYTES)
     decoder.finish()
     return b"".join(decoded)
@@ -127,6 +131,7 @@ async def read_fetched(response: Response, max_bytes: int, writer: Writer | None
                 in_memory.append(data)
             else:
                 writer.write(bytes(data))
+            await decoder.let_others_run(len(data))
     decoder.finish()
     return FetchedResponse(response.status, headers, size_bytes, digest.hexdigest(), b"".join(in_memory))
 
@@ -145,6 +150,7 @@ class BodyDecoder:
         self._decompressor = _new_decompressor() if encoding else None
         self._compressed_bytes_left = max_bytes + SMALL_READ_BYTES  # what cannot be compressed grows a little
         self._members = 1
+        self._unpacked_bytes = 0  # since other tasks could run
         if content_length.isdigit() and int(content_length) > max_bytes:
             raise ResponseTooLarge(max_bytes)
 
@@ -155,6 +161,14 @@ class BodyDecoder:
             if self._bytes_left < 0:
                 raise ResponseTooLarge(self._max_bytes)
             yield data
+
+    async def let_others_run(self, size_bytes: int) -> None:
+        """Let other tasks run after each megabyte that was decompressed: a small piece may become a large one."""
+        if self._decompressor:
+            self._unpacked_bytes += size_bytes
+            if self._unpacked_bytes >= _UNPACKED_AT_ONCE:
+                self._unpacked_bytes = 0
+                await asyncio.sleep(0)
 
     def _decompress(self, piece: bytes) -> Iterator[bytes]:
         decompressor = self._decompressor or _new_decompressor()

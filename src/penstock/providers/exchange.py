@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.event_loop import LONG_BYTES
+from penstock.large_json import check_values
+
 FailureKind = Literal["rejected", "refused", "busy", "down", "unsent", "broken", "timeout", "unreadable", "unfetched"]
 
 # ------------------------------------------------------------------------------------------------- request and response
@@ -41,7 +44,9 @@ class Reply:
 
     @cached_property
     def json(self) -> Any:
-        """The decoded body; raises msgspec.DecodeError if it is not JSON."""
+        """The decoded body; raises msgspec.DecodeError if it is not JSON, and ValueError if it has too many values."""
+        if len(self.body) > LONG_BYTES:
+            check_values(self.body)
         return msgspec.json.decode(self.body)
 
 

@@ -11,6 +11,7 @@ from tests.work import lines_run
 
 KIND = "multipart/form-data; boundary=XX"
 END = b"--XX--\r\n"
+FILE_BYTES = 5 * 10**6
 
 
 def part(name: str, value: bytes, *, filename: str | None = None, more: str = "") -> bytes:
@@ -20,7 +21,7 @@ def part(name: str, value: bytes, *, filename: str | None = None, more: str = ""
 
 
 def read(*chunks: bytes, kind: str = KIND) -> tuple[tuple[str, str | UploadedFile], ...]:
-    reader = multipart.FormReader(kind)
+    reader = multipart.FormReader(kind, FILE_BYTES)
     for chunk in chunks:
         reader.feed(chunk)
     return reader.finish()
@@ -108,7 +109,7 @@ class CountingReader(multipart.FormReader):
     """Counts the calls of the parser and the bytes that it passes on."""
 
     def __init__(self) -> None:
-        super().__init__(KIND)
+        super().__init__(KIND, FILE_BYTES)
         self.fed = 0
         self.calls = 0
         self.copied = 0
@@ -194,3 +195,14 @@ def test_random_bytes_are_parsed_or_refused(chunks: list[bytes]) -> None:
         read(*chunks)
     except InvalidRequest:
         return
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_complete() -> None:
+    reader = multipart.FormReader(KIND, FILE_BYTES)
+    reader.feed(part("image", b"", filename="a.png")[:-2])
+    for _ in range(FILE_BYTES // 1000):
+        reader.feed(b"x" * 1000)
+    with pytest.raises(PayloadTooLarge) as caught:
+        reader.feed(b"x")
+    assert (caught.value.param, str(FILE_BYTES) in caught.value.message) == ("image", True)
+    assert len(read(part("image", b"x" * FILE_BYTES, filename="a.png"), END)) == 1

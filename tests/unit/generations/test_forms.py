@@ -179,7 +179,7 @@ def sent_by_openai(**arguments: Any) -> dict[str, Any]:
     received: list[dict[str, Any]] = []
 
     def respond(request: httpx2.Request) -> httpx2.Response:
-        reader = FormReader(request.headers["content-type"])
+        reader = FormReader(request.headers["content-type"], 10**6)
         reader.feed(request.read())
         received.append(forms.read(reader.finish(), VIDEO))
         return httpx2.Response(400, json={"error": {"message": "enough"}})

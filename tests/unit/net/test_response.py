@@ -1,8 +1,10 @@
 """Response headers and bodies are read within limits, compressed or not."""
 
+import asyncio
 import gzip
 import random
 import zlib
+from typing import Any
 
 import psutil
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from pyreqwest.http import HeaderMap
 
 from penstock.net.errors import MaybeSent, ResponseTooLarge
-from penstock.net.response import SMALL_READ_BYTES, BodyDecoder, Headers
+from penstock.net.response import SMALL_READ_BYTES, BodyDecoder, Headers, read_body
 from tests.http_client import client_and_server, post_request
 from tests.tcp_server import Connection, Script, chunk, response_head
 
@@ -75,6 +77,34 @@ async def test_a_decompression_bomb_stops_at_the_limit() -> None:
         with pytest.raises(ResponseTooLarge):
             await client.send(post_request(server), timeout_seconds=20, max_bytes=16 * MIB)
         assert psutil.Process().memory_info().rss - before < 64 * MIB
+
+
+class OnePiece:
+    """A reader with the whole body in one piece."""
+
+    def __init__(self, body: bytes) -> None:
+        self._pieces = [body]
+
+    async def read(self, _: int) -> bytes | None:
+        return self._pieces.pop() if self._pieces else None
+
+
+async def test_other_tasks_run_while_a_small_piece_becomes_a_large_one() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    raw = HeaderMap({"content-encoding": "gzip"})
+    read: Any = OnePiece(gzip.compress(bytes(20 * MIB)))
+    assert len(await read_body(read, Headers(raw), 32 * MIB)) == 20 * MIB
+    counting.cancel()
+    await asyncio.gather(counting, return_exceptions=True)
+    assert turns >= 20, "one for each megabyte"
 
 
 @pytest.mark.parametrize("step", [1000, SMALL_READ_BYTES])
