@@ -260,7 +260,7 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
                 process.kill()
 
 
-def print_profile(file: Path, lines: int = 60) -> None:
+def print_profile(file: Path, lines: int = 150) -> None:
     stats = pstats.Stats(str(file)).strip_dirs()
     for order in ("tottime", "cumtime"):
         stats.sort_stats(order).print_stats(lines)

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
 from math import gcd
 from typing import NewType
 
@@ -104,11 +105,7 @@ class Frame:
     @classmethod
     def parse(cls, text: str) -> "Frame":
         """Parse `1280x720` or `16:9`. Raises ValueError for anything else."""
-        if match := _SIZE.fullmatch(text):
-            return cls(int(match[1]), int(match[2]))
-        if match := _RATIO.fullmatch(text):
-            return cls(int(match[1]), int(match[2]), exact=False)
-        raise ValueError(text)
+        return _parse_frame(text)
 
     @property
     def ratio(self) -> str:
@@ -137,6 +134,15 @@ class Frame:
     @property
     def sides(self) -> tuple[int, int]:
         return self.width, self.height
+
+
+@lru_cache(maxsize=256)  # a call asks for its frame several times, and callers for the same few
+def _parse_frame(text: str) -> Frame:
+    if match := _SIZE.fullmatch(text):
+        return Frame(int(match[1]), int(match[2]))
+    if match := _RATIO.fullmatch(text):
+        return Frame(int(match[1]), int(match[2]), exact=False)
+    raise ValueError(text)
 
 
 # ------------------------------------------------------------------------------------------- input images, retention

@@ -24,7 +24,7 @@ def quote(model: Model, request: Request) -> Quote:
 
     It equals the actual cost where the price does not depend on the result. Without a matching price it is zero.
     """
-    price = matching_price(model.prices, price_facts(model, request))
+    price = _price(model, request)
     calls = -(-request.n // model.op.native_n)
     return quote_of(_lines(price, _Amounts(model, request, outputs=request.n, calls=calls, is_quote=True)))
 
@@ -42,7 +42,7 @@ def actual_lines(
     `model` has the prices of the moment at which the request was accepted, `pixels` counts the pixels of all outputs
     together, and `usage` is what the provider reported. An amount that is not known is taken as requested.
     """
-    price = matching_price(model.prices, price_facts(model, request))
+    price = _price(model, request)
     return tuple(_lines(price, _Amounts(model, request, outputs, pixels=pixels, usage=usage or {})))
 
 
@@ -56,6 +56,14 @@ def snapshot_prices(prices: Iterable[Price]) -> tuple[dict[str, Any], ...]:
 
 def restore_prices(rows: Iterable[Mapping[str, Any]]) -> tuple[Price, ...]:
     return tuple(Price(**row) for row in rows)
+
+
+def _price(model: Model, request: Request) -> Price | None:
+    """Return the price row of a request. Most models have one without conditions, which need not be compared."""
+    first = next(iter(model.prices), None)
+    if first is None or not (first.when or first.above):
+        return first
+    return matching_price(model.prices, price_facts(model, request))
 
 
 def matching_price(prices: Sequence[Price], facts: Mapping[str, Any]) -> Price | None:

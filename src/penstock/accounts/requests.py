@@ -12,7 +12,7 @@ from penstock import states
 from penstock.accounts.records import RequestRow, encode_attempts, encode_lines, request_record
 from penstock.clock import Clock
 from penstock.errors import Problem
-from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, Request
+from penstock.schema import MODALITY, SLOT_MS, Call, CostLine, FailedAttempt, PlannedCandidate, Request
 from penstock.store.base import Row, Store, Transaction
 from penstock.store.paging import DEFAULT_LIMIT, Page, Pager
 from penstock.values import ZERO, Nanos, dollars, first_id
@@ -161,10 +161,23 @@ async def open_request(
     status: str = "pending",
     modality: str | None = None,
     process_id: str | None = None,
+    sent_to: PlannedCandidate | None = None,
 ) -> None:
-    """Add the row of an accepted request; its modality is the task's unless one is given."""
+    """Add the row of an accepted request; its modality is the task's unless one is given.
+
+    `sent_to` is the candidate to which it is sent as soon as it is accepted.
+    """
     columns = _request_columns(call, request, modality or MODALITY.get(request.task))
-    await tx.run("add_request", **columns, **_NOT_ENDED, status=status, hold=hold, process_id=process_id)
+    await tx.run(
+        "add_request",
+        **columns,
+        **_NOT_ENDED,
+        status="processing" if sent_to else status,
+        hold=hold,
+        process_id=process_id,
+        provider=sent_to.provider if sent_to else None,
+        upstream_model=sent_to.upstream if sent_to else None,
+    )
 
 
 async def end_request(tx: Transaction, org_id: str, request_id: str, end: RequestEnd) -> Usage | None:

@@ -85,7 +85,8 @@ class _Attempt:
         self.provider = part.candidate.provider
         self.op = part.candidate.model.op
         self.earlier = earlier
-        self.id = earlier.id if earlier else new_id("att", gateway.clock.now_ms())
+        self.stored_intent = job.stored_intents.pop((part.candidate_index, part.index), None)
+        self.id = earlier.id if earlier else self.stored_intent or new_id("att", gateway.clock.now_ms())
         self.is_accepted = earlier is not None and earlier.ref is not None
 
     async def run(self) -> AttemptResult | Failure:
@@ -152,7 +153,7 @@ class _Attempt:
             raise OutcomeUnknown(self.provider.slug, _INTERRUPTED, timeout=False)
         inputs = await self._load_inputs()  # before the intent, while an unavailable storage can still be waited for
         with self.job.running.sending():
-            if earlier is None:
+            if earlier is None and self.stored_intent is None:
                 await self._store_intent()
             failpoint("submit.intent_committed")
             return await self._submit(inputs)

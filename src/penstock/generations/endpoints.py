@@ -6,7 +6,7 @@ from penstock.gateway import Gateway
 from penstock.generations import respond, validate
 from penstock.generations.accept import accept
 from penstock.generations.plan import PlannedCall, estimate, make_plan
-from penstock.generations.retrieve import delayed_image_result, image_result, mark_recorded, unfinished, video_created
+from penstock.generations.retrieve import delayed_image_result, job_result, mark_recorded, unfinished, video_created
 from penstock.generations.rows import GenerationRow, get_generation_by_key
 from penstock.generations.stream import image_stream
 from penstock.interrupts import ProcessStopped
@@ -35,12 +35,13 @@ async def edit_images(gateway: Gateway, call: Call) -> Response:
 async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Response:
     if call.dry_run:
         return estimate(planned)
-    accepted = await accept(gateway, call, planned)
+    is_async = "respond-async" in call.headers.get("prefer", "") and not planned.validated.stream
+    accepted = await accept(gateway, call, planned, is_awaited=not is_async)
     assert accepted.lease is not None, "the process that accepts an image runs it"
-    job = gateway.jobs.start(accepted.lease)
+    job = gateway.jobs.start(accepted.lease, accepted.first_run)
     if planned.validated.stream:
         return image_stream(gateway, call, planned, job)
-    if "respond-async" in call.headers.get("prefer", ""):
+    if is_async:
         return Response(status=202, json=respond.image_status(accepted.row), headers=respond.poll_headers(accepted.row))
     try:
         with gateway.interrupts.allowed(call.line):  # of the wait only: the generation goes on
@@ -53,7 +54,7 @@ async def _images(gateway: Gateway, call: Call, planned: PlannedCall) -> Respons
         raise mark_recorded(job.problem)
     if planned.due_ms[1] > gateway.clock.steady_ms():
         return await delayed_image_result(gateway, call.caller.org_id, call.id, call.base_url, planned.due_ms)
-    return await image_result(gateway, call.caller.org_id, call.id, call.base_url, job.outputs)
+    return await job_result(gateway, job, call.caller.org_id, call.base_url)
 
 
 # -------------------------------------------------------------------------------------------------------------- videos
@@ -74,7 +75,7 @@ async def start_video(gateway: Gateway, call: Call) -> Response:
     if accepted.is_repeated:
         return await _repeated(gateway, call, accepted.row)
     if accepted.lease:
-        gateway.jobs.start(accepted.lease)
+        gateway.jobs.start(accepted.lease, accepted.first_run)
     return video_created(gateway, accepted.row)
 
 

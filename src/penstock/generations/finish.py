@@ -14,7 +14,7 @@ from penstock.errors import Cancelled, Problem, StorageUnavailable
 from penstock.failpoints import failpoint
 from penstock.gateway import Gateway
 from penstock.generations import orphans
-from penstock.generations.job import AttemptResult, Job, set_attempt
+from penstock.generations.job import AttemptResult, CompletedGeneration, Job, set_attempt
 from penstock.generations.rows import Follow, GenerationRow, Recording
 from penstock.jobs.running import LeaseLost
 from penstock.media.transfer import OutputNotStored
@@ -72,7 +72,8 @@ async def complete(
         if any(past.failure.unknown for past in job.failures.values()):
             await orphans.schedule_checks(gateway, tx, job.row)
         await gateway.media.add_outputs(tx, job.org_id, job.id, outputs, 0, until)
-        await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
+        if job.request.inputs:
+            await tx.run("expire_inputs", request_id=job.id, org_id=job.org_id, at_ms=now)
         if recording:
             await gateway.recordings.add(tx, _recording_row(job, recording, result, outputs, now), copies)
         hold_end = transfers.EndedHold(job.org_id, job.id, job.row.hold, cost)
@@ -102,6 +103,7 @@ async def complete(
     gateway.metrics.count_generation(made_by, job.request.task, "completed", min(cost, job.row.hold))
     report_result(made_by, min(cost, job.row.hold))
     job.running.outputs = outputs
+    job.running.completed = CompletedGeneration(job.row, job.request, job.plan, result, until)
     if cost > job.row.hold:
         log.warning("cost above hold", request_id=job.id, loss_nanos=cost - job.row.hold)
     gateway.deliveries.wake()

@@ -1,5 +1,6 @@
 """A generation while a worker runs it, and the writes that its lease allows."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -10,10 +11,10 @@ from penstock.accounts.prices import Line, actual_lines, quote, quote_of, restor
 from penstock.accounts.transfers import record_loss
 from penstock.errors import ModelDisabled
 from penstock.gateway import Gateway
-from penstock.generations.rows import AttemptRow, GenerationRow, Plan, list_last_attempts
+from penstock.generations.rows import AttemptRow, FirstRun, GenerationRow, Plan, list_last_attempts
 from penstock.jobs.running import LeaseLost, RunningJob
 from penstock.providers.spec import FailureKind, Result
-from penstock.schema import AttemptSummary, PlannedCandidate, Request, StoredOutput
+from penstock.schema import AttemptSummary, GenerationResult, PlannedCandidate, Request, StoredOutput
 from penstock.store.base import Store, Transaction
 from penstock.store.waiting import retry_while_unavailable
 from penstock.upstream.catalog import Candidate
@@ -43,6 +44,7 @@ class Job:
     round: int = 1  # all candidates are tried once in each round
     stored_percent: int | None = None  # the progress in the store; None while the generation is queued
     failed_attempts: list[AttemptSummary] = field(default_factory=list)
+    stored_intents: dict[tuple[int, int], str] = field(default_factory=dict)  # ids of attempts to be sent now
     made: list["AttemptResult"] = field(default_factory=list)  # a loss, should the generation fail all the same
 
     @property
@@ -66,6 +68,17 @@ class Part:
     candidate_index: int
     index: int
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedGeneration:
+    """A generation at its end, for a caller that waits in this process."""
+
+    row: GenerationRow
+    request: Request
+    plan: Plan
+    result: GenerationResult
+    expires_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +107,29 @@ def part_sizes(count: int, native_n: int) -> list[int]:
 
 async def load_job(gateway: Gateway, running: RunningJob) -> Job:
     """Read a generation and its attempts. Raises LeaseLost when the lease is no longer valid."""
+    accepted = running.accepted
+    running.accepted = None
+    if isinstance(accepted, FirstRun):
+        stored_intents = {(0, 0): accepted.attempt_id} if accepted.attempt_id else {}
+        return await _job(gateway, running, accepted.row, [], stored_intents)
     lease = running.lease
     found = await gateway.store.one("get_leased_generation", id=lease.id, lease_token=lease.token)
     if found is None:
         raise LeaseLost(lease.id)
     row = GenerationRow(**found)
+    return await _job(gateway, running, row, await list_last_attempts(gateway.store, row.id), {})
+
+
+async def _job(
+    gateway: Gateway,
+    running: RunningJob,
+    row: GenerationRow,
+    attempts: Sequence[AttemptRow],
+    stored_intents: dict[tuple[int, int], str],
+) -> Job:
     request = row.decode_request()
     assert request is not None, "only finished generations are purged"
     plan = row.decode_plan()
-    attempts = await list_last_attempts(gateway.store, row.id)
     candidates = [await restore_candidate(gateway, planned, row.task) for planned in plan.candidates]
     return Job(
         running=running,
@@ -118,6 +145,7 @@ async def load_job(gateway: Gateway, running: RunningJob) -> Job:
         },
         round=max((attempt.round for attempt in attempts), default=1),
         stored_percent=row.progress if row.status == "in_progress" else None,
+        stored_intents=stored_intents,
     )
 
 

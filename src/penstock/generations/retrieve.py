@@ -9,6 +9,7 @@ from penstock.errors import Conflict, InvalidRequest, NotFound, Problem, Upstrea
 from penstock.extras import ExtraMissing, check_extra
 from penstock.gateway import Gateway
 from penstock.generations import respond
+from penstock.generations.job import CompletedGeneration
 from penstock.generations.rows import (
     Follow,
     GenerationRow,
@@ -22,6 +23,7 @@ from penstock.generations.rows import (
     list_last_attempts,
 )
 from penstock.imaging.workers import WorkFailed
+from penstock.jobs.running import RunningJob
 from penstock.recordings import recordings
 from penstock.schema import Call, GenerationResult, Output, Response, StoredOutput
 from penstock.store.base import Row
@@ -43,10 +45,15 @@ async def image_status(gateway: Gateway, call: Call) -> Response:
     return await image_result(gateway, row.org_id, row.id, call.base_url)
 
 
-async def image_result(
-    gateway: Gateway, org_id: str, request_id: str, base_url: str, stored: Sequence[StoredOutput] = ()
-) -> Response:
-    """The result of an image request, with URLs under `base_url`. `stored` are its outputs if still in memory.
+async def job_result(gateway: Gateway, job: RunningJob, org_id: str, base_url: str) -> Response:
+    """The result of an image request whose job has ended in this process."""
+    if isinstance(job.completed, CompletedGeneration):
+        return await _images_response(gateway, job.completed, base_url, job.outputs)
+    return await image_result(gateway, org_id, job.id, base_url)
+
+
+async def image_result(gateway: Gateway, org_id: str, request_id: str, base_url: str) -> Response:
+    """The stored result of an image request, with URLs under `base_url`.
 
     Raises the Problem of a failed request, and NotFound when the images were purged or have expired.
     """
@@ -58,22 +65,29 @@ async def image_result(
     if result is None:
         raise unfinished(request_id)
     request = row.decode_request()
-    now_ms = gateway.clock.now_ms()
-    if request is None or row.expires_at_ms is None or row.expires_at_ms <= now_ms:
+    if request is None or row.expires_at_ms is None or row.expires_at_ms <= gateway.clock.now_ms():
         raise NotFound("The images of this request are gone.")
-    in_base64 = request.values.get("response_format") == "b64_json"
-    until_ms = min(row.expires_at_ms, now_ms + gateway.settings.url_seconds * 1000)
+    completed = CompletedGeneration(row, request, row.decode_plan(), result, row.expires_at_ms)
+    return await _images_response(gateway, completed, base_url)
+
+
+async def _images_response(
+    gateway: Gateway, completed: CompletedGeneration, base_url: str, stored: Sequence[StoredOutput] = ()
+) -> Response:
+    """The response with the images; `stored` are the outputs if they are still in memory."""
+    in_base64 = completed.request.values.get("response_format") == "b64_json"
+    until_ms = min(completed.expires_at_ms, gateway.clock.now_ms() + gateway.settings.url_seconds * 1000)
     data = []
-    for position, output in enumerate(result.outputs):
+    for position, output in enumerate(completed.result.outputs):
         if in_base64:
             in_memory = stored[position] if position < len(stored) else None
             data.append(respond.image(output, b64_json=await _base64(gateway, output, in_memory)))
         else:
             url = await gateway.media.signed_url(output.media_id, until_ms, base_url)
             data.append(respond.image(output, url=url))
-    headers = source_headers(row.decode_plan(), result)
+    headers = source_headers(completed.plan, completed.result)
     url_expires_at = None if in_base64 else until_ms // 1000
-    return Response(json=respond.images(row, result, data, url_expires_at), headers=headers)
+    return Response(json=respond.images(completed.row, completed.result, data, url_expires_at), headers=headers)
 
 
 async def _base64(gateway: Gateway, output: Output, in_memory: StoredOutput | None) -> str:

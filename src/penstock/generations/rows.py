@@ -108,6 +108,28 @@ class GenerationRow(ShownRow, frozen=True, kw_only=True):
     trace_context: str | None = None  # the call's place in a trace
 
 
+# The columns that `add_generation` leaves at their defaults.
+NEW_GENERATION: Row = {
+    "status": "queued",
+    "result": None,
+    "completed_at_ms": None,
+    "expires_at_ms": None,
+    "error_code": None,
+    "error_message": None,
+    "progress": 0,
+    "cancel_requested": 0,
+    "crashes": 0,
+    "payload_expires_at_ms": None,
+}
+
+
+class FirstRun(msgspec.Struct, frozen=True):
+    """What the process that has just accepted a generation need not read to run it."""
+
+    row: GenerationRow
+    attempt_id: str | None = None  # of an attempt that was stored with it: of the first candidate, for all outputs
+
+
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table `attempts`."""
 

@@ -8,7 +8,7 @@ import msgspec
 from penstock.errors import Problem
 from penstock.gateway import Gateway
 from penstock.generations.plan import PlannedCall
-from penstock.generations.retrieve import image_result, mark_recorded, source_headers, unfinished
+from penstock.generations.retrieve import job_result, mark_recorded, source_headers, unfinished
 from penstock.interrupts import CallerLine, ProcessStopped
 from penstock.jobs.running import RunningJob
 from penstock.schema import Call, Response
@@ -44,8 +44,7 @@ async def _events(gateway: Gateway, call: Call, planned: PlannedCall, job: Runni
             yield _COMMENT
         if job.problem:
             raise mark_recorded(job.problem)
-        org_id = call.caller.org_id
-        result = (await image_result(gateway, org_id, call.id, call.base_url, job.outputs)).json
+        result = (await job_result(gateway, job, call.caller.org_id, call.base_url)).json
         await gateway.clock.sleep(max(0.0, (planned.due_ms[1] - gateway.clock.steady_ms()) / 1000))
         for event in _completed_events(planned, result):
             size_bytes += len(event)

@@ -100,9 +100,12 @@ class Jobs:
         if self._is_shared and not self.runs_here(task):
             await tx.one("defer_generation", id=request_id)
 
-    def start(self, lease: Lease) -> RunningJob:
-        """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it."""
-        job = RunningJob(lease)
+    def start(self, lease: Lease, accepted: object | None = None) -> RunningJob:
+        """Run a generation in this process; the lease was taken in the transaction that accepted or claimed it.
+
+        `accepted` is what that transaction stored, for the first run.
+        """
+        job = RunningJob(lease, accepted=accepted)
         job.task = asyncio.create_task(self._run_job(job), name=f"run {lease.id}")
         self._running[lease.id] = job
         job.task.add_done_callback(lambda _: self._forget(job))

@@ -45,8 +45,10 @@ class RunningJob:
 
     lease: Lease
     task: asyncio.Task[None] = field(init=False, repr=False)
+    accepted: object | None = None  # what this process has just stored, so that the first run need not read it
     # How it ended, for a caller that waits in this process and need not read it back from the store.
     problem: Problem | None = None
+    completed: object | None = None
     outputs: Sequence[StoredOutput] = ()
     is_taken_over: bool = False  # by another worker, although this process lives
     _wakeups: set[asyncio.Event] = field(default_factory=set)

@@ -150,15 +150,24 @@ class Folder:
 
 def _write_file(path: Path, data: bytes | Path, give_name: Callable[[Path, Path], object]) -> None:
     """Write a draft beside the file and give it its name when it is complete and on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED_SUFFIX}")
     try:
-        if not (isinstance(data, Path) and _move(data, draft)):
-            _write_draft(draft, data)
+        try:
+            _fill_draft(draft, data)
+        except FileNotFoundError:  # the first file of its folder
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sync_folder(path.parent.parent)
+            _fill_draft(draft, data)
         give_name(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)  # it is still there if something failed, or if the name is a link to it
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
+
+
+def _fill_draft(draft: Path, data: bytes | Path) -> None:
+    if not (isinstance(data, Path) and _move(data, draft)):
+        _write_draft(draft, data)
 
 
 def _move(source: Path, draft: Path) -> bool:
@@ -196,6 +205,8 @@ def _name_new(draft: Path, path: Path) -> None:
         if path.exists():
             raise FileExistsError(path) from None
         draft.rename(path)
+    else:
+        draft.unlink()
 
 
 def storage_key(file_id: str) -> str:

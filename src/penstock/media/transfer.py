@@ -195,7 +195,7 @@ class Transfer:
             content_type = found.content_type
         else:
             raise UnusableFile(f"the file type is {found.content_type}")
-        await self._put(media_id, data, content_type)
+        sha256 = await self._put_and_digest(media_id, data, content_type)
         output = Output(
             media_id=media_id,
             content_type=content_type,
@@ -204,7 +204,6 @@ class Transfer:
             height=height,
             revised_prompt=file.revised_prompt,
         )
-        sha256 = await asyncio.to_thread(_sha256, data)
         if request.values.get("response_format") != "b64_json":
             return StoredOutput(output=output, sha256=sha256)
         if text and data is original:
@@ -214,6 +213,14 @@ class Transfer:
     async def store_file(self, output: Output, data: bytes) -> None:
         """Store the bytes of an output that is already checked; raises OutputNotStored."""
         await self._put(output.media_id, data, output.content_type)
+
+    async def _put_and_digest(self, media_id: str, data: bytes, content_type: str) -> bytes:
+        """Store a file and return its SHA-256, which is computed while the disk is waited for."""
+        storing = asyncio.ensure_future(self._put(media_id, data, content_type))
+        try:
+            return await run_aside(len(data), _sha256, data)
+        finally:
+            await storing
 
     async def _put(self, media_id: str, data: bytes | Path, content_type: str) -> None:
         try:

@@ -15,7 +15,7 @@ from penstock.jobs.running import Lease
 from penstock.schema import Caller
 from penstock.values import nanos
 from tests.fake_providers.scripted import png
-from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only
+from tests.gateway import OpenGateway, RunningGateway, failpoint_raises, sqlite_only, two_providers
 
 TABLES = ("requests", "generations", "transfers", "media", "usage_slots")
 IMAGE = {"image_url": "data:image/png;base64," + base64.b64encode(png(32, 32)).decode()}
@@ -153,3 +153,67 @@ async def test_the_lease_goes_to_the_process_that_runs_the_generation(open_gatew
     async with open_gateway(works=False, worker=False) as running:
         accepted = await accept_video(running)
         assert (accepted.lease, accepted.row.lease_token, accepted.is_repeated) == (None, 0, False)
+
+
+# ------------------------------------------------------------------------------------------------- images, sent at once
+
+
+async def transactions(running: RunningGateway, monkeypatch: pytest.MonkeyPatch, **call: Any) -> list[list[str]]:
+    """The names of the statements in each transaction of one image."""
+    found: list[list[str]] = []
+    store = running.gateway.store
+    write = store.write
+
+    async def observed_write(work: Any, **options: Any) -> Any:
+        names: list[str] = []
+
+        class Observed:
+            def __init__(self, tx: Any) -> None:
+                self._tx = tx
+
+            def __getattr__(self, method: str) -> Any:
+                def run(name: str, *arguments: Any, **values: Any) -> Any:
+                    names.append(name)
+                    return getattr(self._tx, method)(name, *arguments, **values)
+
+                return run
+
+        result = await write(lambda tx: work(Observed(tx)), **options)
+        found.append(names)
+        return result
+
+    monkeypatch.setattr(store, "write", observed_write)
+    await running.image(**call)
+    monkeypatch.setattr(store, "write", write)
+    return [names for names in found if names and names[0] != "make_far_messages_due"]
+
+
+async def test_an_image_costs_two_transactions(open_gateway: OpenGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_gateway() as running:
+        await running.image()
+        accepted, completed = await transactions(running, monkeypatch)
+        assert accepted == ["add_request", "add_generation", "add_attempt", "add_transfer", "hold_amount"]
+        assert completed == [
+            "complete_generation", "set_attempt", "add_media", "end_request", "add_usage", "add_transfer", "end_hold",
+        ]  # fmt: skip
+        record = (await running.records())[0]
+        assert (record["status"], record["provider"]) == ("completed", "lab")
+        assert [attempt["state"] for attempt in await running.attempts(record["id"])] == ["completed"]
+
+
+async def test_the_caller_of_an_interrupted_image_is_gone_and_pays_nothing(open_gateway: OpenGateway) -> None:
+    """The next process cannot know whether the image was sent, and does not send it. One that nobody awaits is made."""
+    async with two_providers() as labs:
+        async with open_gateway(labs=labs) as running:
+            with failpoint_raises("submit.intent_committed"), pytest.raises(Problem):
+                await running.image(prompt="awaited")
+        async with open_gateway(labs=labs) as running:
+            record = await running.wait_for_request((await running.records())[0]["id"], step_seconds=10)
+            assert (record["status"], record["cost"]) == ("upstream_failure", 0)
+            assert [row["state"] for row in await running.attempts(record["id"])] == ["unknown"]
+            with failpoint_raises("accept.after_commit"), pytest.raises(FailpointRaised):
+                await running.image(prompt="not awaited", headers={"prefer": "respond-async"})
+        async with open_gateway(labs=labs) as running:
+            (other,) = [found["id"] for found in await running.records() if found["id"] != record["id"]]
+            assert (await running.wait_for_request(other, step_seconds=10))["status"] == "completed"
+        assert len(labs[0].images) == 1

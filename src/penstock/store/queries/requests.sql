@@ -3,9 +3,11 @@
 -- name: add_request
 -- Add a request, accepted or rejected.
 INSERT INTO requests (id, org_id, key_id, created_at_ms, model, modality, endpoint, status, hold, cost, duration_ms,
-    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind)
+    error_code, error_message, session_id, trace_id, end_user, request_bytes, response_bytes, process_id, kind,
+    provider, upstream_model)
 VALUES (:id, :org_id, :key_id, :created_at_ms, :model, :modality, :endpoint, :status, :hold, :cost, :duration_ms,
-    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind);
+    :error_code, :error_message, :session_id, :trace_id, :end_user, :request_bytes, :response_bytes, :process_id, :kind,
+    :provider, :upstream_model);
 
 -- name: add_ended_request
 -- Add a request that has ended already. Changes nothing the second time.
