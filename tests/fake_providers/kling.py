@@ -62,6 +62,29 @@ class Kling(FakeProvider):
             return FakeResponse(problem(1201, "image must be plain base64"), 400)
         return self._created(call.request.fields, "image2video")
 
+    @route("POST /v1/videos/omni-video")
+    def omni(self, call: Exchange) -> FakeResponse:
+        return self._created(call.request.fields, "omni-video")
+
+    @route("POST /{kind}-to-video/kling-3.0-turbo")
+    def turbo(self, call: Exchange) -> FakeResponse:
+        fields = call.request.fields
+        if set(fields) - {"settings", "options"} != {"prompt" if call.params["kind"] == "text" else "contents"}:
+            return FakeResponse(problem(1201, "Invalid parameters"), 400)
+        job = self.begin(fields, prefix="84183102")
+        return FakeResponse({**problem(0, "SUCCEED"), "data": self._turbo_task(job)})
+
+    @route("GET /tasks")
+    def tasks(self, call: Exchange) -> FakeResponse:
+        job = self.jobs[call.request.path.partition("task_ids=")[2]]
+        return FakeResponse({**problem(0, "SUCCEED"), "data": [self._turbo_task(job)]})
+
+    def _turbo_task(self, job: Job) -> dict[str, Any]:
+        state = job.next_state()
+        details = state if isinstance(state, dict) else {"status": "succeeded" if state == "succeed" else state}
+        outputs = [{"type": "video", "id": "v1", "url": self.put(mp4(), "video/mp4"), "duration": "5.0"}]
+        return {"id": job.id, **details, **({"outputs": outputs} if state == "succeed" else {})}
+
     @route("GET /v1/videos/{path}/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         job = self.jobs.get(call.params["id"])

@@ -49,7 +49,7 @@ async def gateways_for(
 def find_problem(slug: str, request: ReceivedRequest) -> str | None:
     """Why the provider itself would refuse a request, by the descriptions that others have published."""
     is_chat = request.path.endswith("/chat/completions")
-    if request.method != "POST" or is_chat:
+    if request.method != "POST" or is_chat or slug not in descriptions.descriptions():
         return None
     is_form = not request.headers.get("content-type", "").startswith("application/json")
     return descriptions.first_breach(slug, request.path.partition("?")[0], request.fields, is_form=is_form)

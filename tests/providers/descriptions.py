@@ -51,10 +51,11 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "dashscope": ((r"/api/v1/(.+)", r"/proxy/wan/api/v1/\1"),),
     "gemini-omni": ((r"/v1beta/interactions", "/proxy/gemini-interactions"),),
     "ideogram": ((r"/v1/(.+)", r"/proxy/ideogram/\1"),),
-    "kling": ((r"/v1/(.+)", r"/proxy/kling/v1/\1"),),
+    "kling": ((r"/(.+)", r"/proxy/kling/\1"),),
     "krea": ((r"/(.+)", r"/proxy/krea/\1"),),
     "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
     "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
+    "qwen": ((r"/(.+)", r"/proxy/qwen/\1"),),
     "recraft": (
         (r"/v1/images/generations", "/proxy/recraft/image_generation"),
         (r"/v1/images/(.+)", r"/proxy/recraft/images/\1"),

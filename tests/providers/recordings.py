@@ -7,7 +7,8 @@ A recording is one JSON file in tests/providers/<slug>/ (those of penstock.toml:
     request    the caller's fields, as for the endpoint; images are {"data": text, "content_type", "width", "height"},
                or just the text that is used as their bytes
     exchanges  what must be sent, in this order, and what comes back:
-                 sent   method, url; `headers` that must be sent, among others; `body`, or `form` as pairs
+                 sent   method, url; `headers` that must be sent, among others; `body`, or `form` as pairs; in a
+                        body, `*` stands for a random value
                  reply  status (200), headers, and one of `json`, `text`, `base64`, `msgpack`, `events`
     result     how it must end: status ("completed"), files, and other fields of a Result to check; or
     error      kind ("rejected", "refused", "busy", "broken", "unreadable"; "unknown": no other provider may be tried),
@@ -172,6 +173,8 @@ class ScriptedHttpClient:
         headers = sent.pop("headers")
         for name, value in expected.get("headers", {}).items():
             assert headers.get(name) == value, f"header {name}: {headers.get(name)!r}"
+        if "body" in sent:
+            sent["body"] = without_random(sent["body"], expected.get("body"))
         # As text, because 5 and 5.0 are equal here and not the same to every server.
         assert as_json(sent) == as_json({name: value for name, value in expected.items() if name != "headers"})
         return recorded_reply(exchange["reply"])
@@ -209,6 +212,17 @@ def request_fields(outgoing: HttpRequest) -> dict[str, Any]:
     elif outgoing.body:
         packed = outgoing.headers["content-type"] == "application/msgpack"
         sent["body"] = bytes_to_base64(msgspec.msgpack.decode(outgoing.body)) if packed else json.loads(outgoing.body)
+    return sent
+
+
+def without_random(sent: Any, expected: Any) -> Any:
+    """The body with `*` in the places where the recording has it, for values that are random."""
+    if expected == "*":
+        return "*"
+    if isinstance(sent, dict) and isinstance(expected, dict):
+        return {name: without_random(value, expected.get(name)) for name, value in sent.items()}
+    if isinstance(sent, list) and isinstance(expected, list) and len(sent) == len(expected):
+        return [without_random(one, other) for one, other in zip(sent, expected, strict=True)]
     return sent
 
 

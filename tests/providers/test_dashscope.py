@@ -57,6 +57,12 @@ def test_client_cancels_and_sees_failures(provider: DashScope, client: Any) -> N
     ("model", "fields", "expected", "cost"),
     [
         ("wan-2.6", {"seconds": 4}, {"size": "1280*720", "duration": 5}, "0.5"),
+        (
+            "happyhorse-1.1",
+            {"seconds": 3, "resolution": "1080p"},
+            {"ratio": "16:9", "resolution": "1080P", "duration": 3},
+            "0.54",
+        ),
         ("wan-2.6", {"seconds": 10, "size": "1080x1920"}, {"size": "1080*1920", "duration": 10}, "1.5"),
         ("wan-2.7", {"seconds": 2}, {"ratio": "16:9", "resolution": "720P", "duration": 2}, "0.2"),
         (

@@ -226,7 +226,8 @@ def test_extras_do_not_override_what_the_gateway_wrote(option: Candidate) -> Non
     """Among the fields as they are before they get the body's form, where extras join them."""
     option = replace(option, model=replace(option.model, op=replace(option.model.op, adjust_body=dict)))
     plain = request_fields(sent(option, needed(option.model)))
-    as_json = plain.get("body") or dict(plain["form"])
+    body = plain.get("body")
+    as_json = (body[0] if isinstance(body, list) else body) or dict(plain["form"])
     # A row for a field of the provider's own hands on what the caller says, once it has been checked.
     rows = {row.name for row in option.model.op.params} - TABLES[option.model.op.task].keys()
     stolen = dict.fromkeys(as_json.keys() - rows, "stolen")

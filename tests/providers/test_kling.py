@@ -112,3 +112,38 @@ async def test_a_refused_submission(
     async with gateway_for(open_gateway, "kling", provider) as running:
         video = await create_video(running, model="kling-3", seconds=5)
         assert (video["error"] or {}).get("code") == code
+
+
+async def test_turbo_has_other_shapes(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        plain = await create_video(running, model="kling-3-turbo", seconds=4, size="9:16")
+        moved = await create_video(
+            running, model="kling-3-turbo", seconds=3, resolution="1080p", input_reference={"image_url": IMAGE_URI}
+        )
+        assert [str(video["metadata"]["cost"]) for video in (plain, moved)] == ["0.448", "0.42"]
+        provider.next_states.append(("submitted", {"status": "failed", "message": "Failure to pass the risk control"}))
+        refused = await create_video(running, model="kling-3-turbo")
+        assert refused["error"]["code"] == "CONTENT_POLICY_VIOLATION"
+    text, image, _ = [call.fields for call in provider.received("turbo")]
+    assert text == {"prompt": "a train", "settings": {"duration": 4, "aspect_ratio": "9:16", "resolution": "720p"}}
+    assert image == {
+        "contents": [
+            {"type": "prompt", "text": "a train"},
+            {"type": "first_frame", "url": IMAGE_URI.partition(",")[2]},
+        ],
+        "settings": {"duration": 3, "resolution": "1080p"},
+    }
+
+
+async def test_omni_takes_frames_and_references(open_gateway: OpenGateway) -> None:
+    provider = Kling()
+    async with gateway_for(open_gateway, "kling", provider) as running:
+        for count in (0, 2, 3):
+            inputs = [{"image_url": IMAGE_URI}] * count
+            video = await create_video(running, model="kling-3-omni-pro", seconds=3, sound="on", input_reference=inputs)
+            assert (video["status"], str(video["metadata"]["cost"])) == ("completed", "0.42")
+    sent = [call.fields for call in provider.received("omni")]
+    roles = [[image.get("type") for image in fields.get("image_list", [])] for fields in sent]
+    assert roles == [[], ["first_frame", "end_frame"], [None, None, None]]
+    assert (sent[0]["model_name"], sent[0]["mode"], sent[0]["sound"]) == ("kling-v3-omni", "pro", "on")

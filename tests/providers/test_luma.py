@@ -91,7 +91,9 @@ async def test_images(open_gateway: OpenGateway) -> None:
     async with gateway_for(open_gateway, "luma", luma, "/v1") as running:
         assert str((await create_image(running, model="luma/uni-1", size="1792x1024"))["cost"]) == "0.0404"
         assert str((await edit_image(running, model="luma/uni-1", image=[IMAGE_URI, IMAGE_URI]))["cost"]) == "0.0464"
-    made, edited = [call.fields for call in luma.received("create")]
+        assert str((await create_image(running, model="luma/uni-1-max"))["cost"]) == "0.1"
+    made, edited, better = [call.fields for call in luma.received("create")]
+    assert better["model"] == "uni-1-max"
     assert made == {
         "type": "image", "prompt": "a pear", "aspect_ratio": "16:9", "output_format": "png", "model": "uni-1",
     }  # fmt: skip

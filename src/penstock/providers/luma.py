@@ -123,6 +123,7 @@ EDIT = Operation(
 
 video_price = price_list("Luma's price list as others recorded it, 2026-11-15; not read there")
 image_price = price_list("a stored copy of docs.agents.lumalabs.ai/guides/pricing, looked up 2026-11-15")
+comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Luma")
 IN_540P = {"video.resolution": "540p"}
 IN_1080P = {"video.resolution": "1080p"}
 TEN_SECONDS = {"video.duration": "10s"}
@@ -162,6 +163,16 @@ PROVIDER = Provider(
             name="Luma Uni-1",
             op=EDIT,
             prices=(image_price("0.0404", "image", input_usd="0.003"),),
+        ),
+        *(
+            Model(
+                id="luma/uni-1-max",
+                upstream="uni-1-max",
+                name="Luma Uni-1 Max",
+                op=op,
+                prices=(comfy_price("0.10", "image", input_usd="0.003"),),
+            )
+            for op in (IMAGE, EDIT)
         ),
     ),
 )

@@ -162,7 +162,7 @@ class Operation:
     cancel_body: Callable[[Mapping[str, str]], Any] | None = None  # from the job's ref to a JSON body
     image_upload: ImageUpload | None = None
     read_http_errors: bool = False  # a failed job is reported with an HTTP error whose body `read` can read
-    body: Literal["json", "form", "msgpack"] = "json"
+    body: Literal["json", "json-list", "form", "msgpack"] = "json"  # `json-list`: a list of one object
     adjust_body: Callable[[dict[str, Any]], dict[str, Any]] = dict  # applied last, before the model's name is added
     model_field: str | None = "model"  # where the model's name goes if it is not in the path
     takes_extras: bool = True  # fields without a row are sent unchanged; False: they are refused

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -130,6 +131,7 @@ class Upstream:
             inputs = await self._upload_inputs(target, model.op.image_upload, inputs)
         values = translate.table_values(request, count, inputs)
         values["random_seed"] = secrets.randbits(32)  # for models whose output is random only through their input
+        values["random_id"] = uuid.uuid4()  # for providers whose callers choose the ids of jobs
         fields = translate.provider_body(model, values, request.extras)
         try:
             outgoing = translate.http_request(provider, model, fields, target.key, callback)

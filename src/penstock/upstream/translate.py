@@ -57,7 +57,7 @@ _FREE_ON_OWN_SERVER: Mapping[str, frozenset[str]] = {
 _EXTRAS_BYTES_MAX = 64 * 1024
 _EXTRAS_DEPTH_MAX = 16
 _PUBLIC_NAMES = {"frame": "size"}  # the interface's names of fields that provider tables call otherwise
-_INTERNAL = ("frame", "images", "random_seed")  # names in provider tables that callers cannot use
+_INTERNAL = ("frame", "images", "random_seed", "random_id")  # names in provider tables that callers cannot use
 
 # --------------------------------------------------------------------------------------------------------------- checks
 
@@ -334,10 +334,12 @@ def http_request(
     headers = {**provider.headers, **provider.auth(key)}
     if model.op.body == "form":
         return HttpRequest(method, url, headers, form=tuple(_form(fields)))
-    headers["content-type"] = f"application/{model.op.body}"
     if model.op.body == "msgpack":
+        headers["content-type"] = "application/msgpack"
         return HttpRequest(method, url, headers, msgspec.msgpack.encode(fields))
-    return HttpRequest(method, url, headers, msgspec.json.encode(fields))
+    headers["content-type"] = "application/json"
+    content: Any = [fields] if model.op.body == "json-list" else fields
+    return HttpRequest(method, url, headers, msgspec.json.encode(content))
 
 
 def _form(fields: Mapping[str, Any]) -> list[tuple[str, str | Upload]]:

@@ -1,10 +1,8 @@
-"""Kling: its own videos, with a plain key or with the older pair `access:secret`, which signs a token for each call."""
+"""Kling's videos up to version 3: an endpoint for text and one for images, and two modes."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.providers import jwt
 from penstock.providers.convert import first_and_last, number_text, plain_base64
 from penstock.providers.spec import (
     FailureKind,
@@ -13,11 +11,9 @@ from penstock.providers.spec import (
     Operation,
     Param,
     Price,
-    Provider,
     Reply,
     Result,
     Status,
-    bearer,
     complete_table,
     converted,
     duration,
@@ -67,25 +63,7 @@ def read_task(reply: Reply) -> Result:
     )
 
 
-def error_message(reply: Reply) -> str | None:
-    return str(reply.json["message"])
-
-
-def failure_kind(reply: Reply) -> FailureKind | None:
-    return FAILURE_KINDS.get(reply.json["code"])
-
-
-def auth(key: str) -> Mapping[str, str]:
-    """The header for a plain key, or for a token signed with the pair `access:secret`."""
-    access, _, secret = key.partition(":")
-    return bearer(sign_token(access, secret, jwt.now_seconds()) if secret else key)
-
-
-def sign_token(access: str, secret: str, now: int) -> str:
-    """A token that is valid for half an hour; it begins five seconds ago, because clocks differ."""
-    return jwt.sign_hs256({"iss": access, "exp": now + 1800, "nbf": now - 5}, secret)
-
-
+MAX_IMAGE_BYTES = 10_000_000
 PROMPT = passthrough("prompt", required=True, max_length=2500)
 NEGATIVE_PROMPT = passthrough("negative_prompt", max_length=2500)
 IMAGES = converted(
@@ -94,7 +72,7 @@ IMAGES = converted(
     convert=first_and_last(plain_base64),
     required=True,
     max_items=2,
-    max_bytes=10_000_000,
+    max_bytes=MAX_IMAGE_BYTES,
 )
 TEXT_TO_VIDEO = Operation(
     task="video",
@@ -126,34 +104,23 @@ FIVE_OR_TEN = duration(5, 10, convert=number_text, default=5)
 THREE_TO_FIFTEEN = duration(*range(3, 16), convert=number_text, default=5)
 SOUND = passthrough("sound", one_of=("on", "off"))
 price = price_list("Kling's developer documentation as others recorded it, 2026-11-15; not read there")
-PROVIDER = Provider(
-    slug="kling",
-    name="Kling",
-    docs="https://klingai.com/document-api",
-    base_url="https://api-singapore.klingai.com",
-    key_env="KLING_API_KEY",
-    callback_key_env="KLING_WEBHOOK_SECRET",  # if the console shows one; otherwise callbacks are not signed
-    auth=auth,
-    error_message=error_message,
-    failure_kind=failure_kind,
-    models=(
-        *video_models("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
-        *video_models("kling-2.6", "kling-v2-6", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
-        *video_models(
-            "kling-3",
-            "kling-v3",
-            "std",
-            THREE_TO_FIFTEEN,
-            SOUND,
-            prices=(price("0.126", sound="on"), price("0.084")),
-        ),
-        *video_models(
-            "kling-3-pro",
-            "kling-v3",
-            "pro",
-            THREE_TO_FIFTEEN,
-            SOUND,
-            prices=(price("0.168", sound="on"), price("0.112")),
-        ),
+MODELS = (
+    *video_models("kling-2.5-turbo", "kling-v2-5-turbo", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
+    *video_models("kling-2.6", "kling-v2-6", "pro", FIVE_OR_TEN, prices=(price("0.07"),)),
+    *video_models(
+        "kling-3",
+        "kling-v3",
+        "std",
+        THREE_TO_FIFTEEN,
+        SOUND,
+        prices=(price("0.126", sound="on"), price("0.084")),
+    ),
+    *video_models(
+        "kling-3-pro",
+        "kling-v3",
+        "pro",
+        THREE_TO_FIFTEEN,
+        SOUND,
+        prices=(price("0.168", sound="on"), price("0.112")),
     ),
 )
