@@ -54,6 +54,7 @@ COMFY_PATHS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "kling": ((r"/(.+)", r"/proxy/kling/\1"),),
     "krea": ((r"/(.+)", r"/proxy/krea/\1"),),
     "ltx": ((r"/v2/(.+)", r"/proxy/ltx/v2/\1"),),
+    "magnific": ((r"/(.+)", r"/proxy/freepik/\1"),),
     "minimax": ((r"/v1/(.+)", r"/proxy/minimax/\1"), (r"/v2/(.+)", r"/proxy/minimax/v2/\1")),
     "qwen": ((r"/(.+)", r"/proxy/qwen/\1"),),
     "recraft": (

@@ -17,7 +17,7 @@ def test_client_makes_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_in_thread(Qwen()) as provider:
         monkeypatch.setattr(dashscope, "base_http_api_url", f"{provider.url}/api/v1")
         messages: list[Any] = [{"role": "user", "content": [{"image": IMAGE_URI}, {"text": "add a hat"}]}]
-        made = dashscope.MultiModalConversation.call(
+        made: Any = dashscope.MultiModalConversation.call(
             api_key=KEY, model="qwen-image-3.0", messages=messages, size="512*512", n=1
         )
         assert made.status_code == 200
