@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from penstock.providers.convert import pixels, size_text
-from penstock.providers.fal.queue import read_result
 from penstock.providers.openai_compatible import IMAGE as OPENAI_IMAGE
 from penstock.providers.spec import (
     FailureKind,
+    File,
     Model,
     Operation,
     Price,
@@ -26,8 +26,12 @@ REFUSALS = ("content_policy_violation", "nsfw", "moderat", "safety")
 
 
 def read_images(reply: Reply) -> Result:
-    """Read the images of a model on fal, which answers while the call waits."""
-    return read_result(reply.json)
+    """Read the images of a model on fal. An image that the safety checker refused is black, and flagged."""
+    flags = reply.json.get("has_nsfw_concepts") or []
+    images = [image for number, image in enumerate(reply.json["images"]) if not any(flags[number : number + 1])]
+    if any(flags) and not images:
+        return Result(status="failed", failure_kind="refused", message="The safety checker refused the output.")
+    return Result(files=tuple(File(url=image["url"], content_type=image.get("content_type")) for image in images))
 
 
 def error_message(reply: Reply) -> str | None:

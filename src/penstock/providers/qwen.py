@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import data_uri, each_image, on_off, pixels, size_text
-from penstock.providers.dashscope import code_kind, error_message, failure_kind
 from penstock.providers.spec import (
+    FailureKind,
     File,
     Model,
     Operation,
@@ -42,6 +42,22 @@ def read_images(reply: Reply) -> Result:
         return Result(files=images, upstream_id=response.get("request_id"))
     texts = " ".join(part["text"] for part in parts if part.get("text"))
     return Result(status="failed", message=texts or "Qwen made no image.", upstream_id=response.get("request_id"))
+
+
+def code_kind(code: str) -> FailureKind | None:
+    if code.startswith("DataInspection") or code == "IPInfringementSuspect":
+        return "refused"
+    if code.startswith("Throttling"):
+        return "busy"
+    return "broken" if code.startswith(("Arrearage", "AccessDenied", "InternalError")) else None
+
+
+def error_message(reply: Reply) -> str | None:
+    return str(reply.json["message"])
+
+
+def failure_kind(reply: Reply) -> FailureKind | None:
+    return code_kind(reply.json["code"])
 
 
 def build_body(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Send requests to providers and read their replies; all provider I/O goes through here."""
 
 import re
-import secrets
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -129,9 +127,7 @@ class Upstream:
         provider, model = target.provider, target.model
         if model.op.image_upload:
             inputs = await self._upload_inputs(target, model.op.image_upload, inputs)
-        values = translate.table_values(request, count, inputs)
-        values["random_seed"] = secrets.randbits(32)  # for models whose output is random only through their input
-        values["random_id"] = uuid.uuid4()  # for providers whose callers choose the ids of jobs
+        values = {**translate.table_values(request, count, inputs), **translate.random_values()}
         fields = translate.provider_body(model, values, request.extras)
         try:
             outgoing = translate.http_request(provider, model, fields, target.key, callback)

@@ -2,6 +2,8 @@
 
 import copy
 import re
+import secrets
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -263,6 +265,13 @@ def table_values(request: Request, count: int, inputs: Mapping[str, Sequence[Inp
     if inputs.get("mask"):
         values["mask"] = inputs["mask"][0]
     return values
+
+
+def random_values() -> dict[str, Any]:
+    """What the gateway adds to the values of each call: `random_seed` is for models whose output is random only through
+    their input, `random_id` for providers whose callers choose the ids of jobs.
+    """
+    return {"random_seed": secrets.randbits(32), "random_id": uuid.uuid4()}
 
 
 def provider_body(model: Model, values: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
