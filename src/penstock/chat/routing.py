@@ -14,7 +14,7 @@ from penstock.providers.spec import Model
 from penstock.schema import Call, Response
 from penstock.upstream import selection
 from penstock.upstream.catalog import Route
-from penstock.upstream.preferences import FIELD, Preferences, read_preferences
+from penstock.upstream.preferences import FIELD, NO_PREFERENCES, read_preferences
 from penstock.upstream.selection import Choice, Costs, Knowledge
 from penstock.values import dollars
 
@@ -44,7 +44,7 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedC
         route = gateway.catalog.route(chat.model, ("chat",), gateway.health.is_healthy)
     written = chat.body.get(FIELD)
     if written is None or all(_has_own_providers(candidate.model) for candidate in route.candidates):
-        return RoutedChat(chat, Choice(_capable(route, chat), Preferences(), knowledge), replay)
+        return RoutedChat(chat, Choice(_capable(route, chat), NO_PREFERENCES, knowledge), replay)
     preferences = read_preferences(written, "chat")
     chat = _without_preferences(chat)
     route = _capable(selection.allowed_route(route, preferences, gateway.catalog.known), chat)

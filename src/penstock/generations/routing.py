@@ -14,7 +14,7 @@ from penstock.providers.spec import Model
 from penstock.schema import Input, Request
 from penstock.upstream import selection, translate
 from penstock.upstream.catalog import Route
-from penstock.upstream.preferences import Preferences, read_preferences
+from penstock.upstream.preferences import NO_PREFERENCES, read_preferences
 from penstock.upstream.selection import Choice, Costs, Knowledge
 from penstock.values import dollars
 
@@ -26,7 +26,7 @@ async def find_candidates(gateway: Gateway, org_id: str, validated: ValidatedCal
     route = gateway.catalog.route(validated.request.model, tasks, gateway.health.is_healthy)
     knowledge = Knowledge(is_healthy=gateway.health.is_healthy)
     if validated.provider is None:
-        return Choice(capable_route(route, validated), Preferences(), knowledge)
+        return Choice(capable_route(route, validated), NO_PREFERENCES, knowledge)
     preferences = read_preferences(validated.provider, validated.request.task)
     route = selection.allowed_route(route, preferences, gateway.catalog.known)
     route = _checked(route, validated, lambda model: with_defaults(validated, model))

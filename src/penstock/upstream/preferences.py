@@ -45,6 +45,9 @@ class Preferences:
         return self.sort in ("latency", "throughput")
 
 
+NO_PREFERENCES = Preferences()
+
+
 def read_preferences(value: Mapping[str, Any], task: str) -> Preferences:
     """Check the field; raise InvalidRequest, which names the part and what is allowed."""
     given = {name: part for name, part in value.items() if part is not None}
