@@ -3,11 +3,12 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from docs import catalogue, toml_schema
-from penstock import errors, settings
+from docs import catalogue, reference, toml_schema
+from docs.reference import table
+from penstock import settings
 from penstock.api.openai_endpoints import ENDPOINTS
 from penstock.providers import discover
 from tests.cookbook.pages import FEATURES
@@ -27,16 +28,12 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "settings.md": settings_page(),
         ROOT / "docs" / "penstock.schema.json": toml_schema.schema(),
         ROOT / "docs" / "providers.md": catalogue.page(NOTE),
-        ROOT / "docs" / "errors.md": errors_page(),
+        ROOT / "docs" / "errors.md": reference.errors_page(NOTE),
+        ROOT / "docs" / "endpoints.md": reference.endpoints_page(NOTE),
         ROOT / "docs" / "openai.md": openai_page(),
         ROOT / "docs" / "cookbook" / "README.md": cookbook_index(),
         ROOT / "docs" / "decisions" / "README.md": decisions_index(),
     }
-
-
-def table(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [heading, tuple("---" for _ in heading), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 # ---------------------------------------------------------------------------------------------------------------- tour
@@ -133,37 +130,6 @@ Provider credentials are not settings: they are read from the variables that the
 The value of every variable, of settings and of credentials, may be in a file instead: `FAL_KEY_FILE` names a file with
 the value of `FAL_KEY`, `PENSTOCK_DATABASE_FILE` one with the URL of the database.
 """
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
-
-
-def errors_page() -> str:
-    kinds = sorted(problems(errors.Problem), key=lambda kind: (kind.status, kind.code))
-    rows = ((f"`{kind.code}`", str(kind.status), f"`{kind.type}`", meaning(kind)) for kind in kinds)
-    return f"""# Errors
-
-{NOTE}
-
-Whatever goes wrong, on whatever path, the body is `{{"error": {{"message", "type", "code"}}}}`, with `param` when one
-field is to blame. Programs should look at `code`; the words of `message` are for people and may change.
-
-{table(("code", "status", "type", "meaning"), rows)}
-"""
-
-
-def problems(kind: type[errors.Problem]) -> Iterator[type[errors.Problem]]:
-    """Every error a caller can see; classes that only group others are called ...Problem."""
-    for each in kind.__subclasses__():
-        if not each.__name__.endswith("Problem"):
-            yield each
-        yield from problems(each)
-
-
-def meaning(kind: type[errors.Problem]) -> str:
-    """What the class says, or its code in plain words where that is all there is to say."""
-    said = kind.__dict__.get("__doc__") or kind.code.replace("_", " ").capitalize() + "."
-    return " ".join(said.split())
 
 
 # -------------------------------------------------------------------------------------------------------------- OpenAI

@@ -19,7 +19,7 @@ from penstock.api.routes import ROUTES
 from penstock.metrics import CurrentValues, Metrics, StoredValues
 from penstock.providers import discover
 from penstock.values import Nanos
-from tests import test_layout
+from tests import snippets, test_layout
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -178,6 +178,18 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_every_operation_is_described() -> None:
     """In api/operations.py; `python -m docs.examples` makes its example from a call that docs/examples.py has."""
     assert {route.endpoint.__name__ for route in ROUTES} == OPERATIONS.keys()
+
+
+def test_every_block_of_code_is_run_or_says_why_not() -> None:
+    assert [problem for page in snippets.pages() for problem in snippets.unexplained(page)] == []
+
+
+def test_every_page_is_listed() -> None:
+    """By docs/README.md, which is also the navigation at /docs, or by the page of its folder."""
+    indexes = [ROOT / "docs" / "README.md", *(ROOT / "docs").glob("*/README.md")]
+    listed = {(index.parent / link).resolve() for index in indexes for link in LINK.findall(index.read_text())}
+    pages = set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "README.md"}
+    assert sorted(str(path.relative_to(ROOT)) for path in pages - listed) == []
 
 
 # -------------------------------------------------------------------------------------------------------- dependencies

@@ -13,7 +13,8 @@ _API_TITLE = "API reference"
 _API_ABOUT = "every endpoint with its parameters, bodies, examples and errors."
 _API_BODY = (
     f'<h1>{_API_TITLE}</h1><p>Made from <a href="/openapi.json">the OpenAPI description</a> of this gateway.</p>'
-    '<div id="api"><noscript>The reference needs JavaScript.</noscript></div>'
+    '<div id="api"><noscript>This page needs JavaScript; <a href="/docs/endpoints">endpoints</a> does not.</noscript>'
+    "</div>"
 )
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"

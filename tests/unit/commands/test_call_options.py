@@ -1,10 +1,7 @@
-"""What commands that call a gateway share: prices in advance, errors, the commands of the documentation."""
+"""What commands that call a gateway share: prices in advance, errors."""
 
-import re
-import shlex
 from pathlib import Path
 
-from tests.stories.processes import ROOT
 from tests.unit.commands.conftest import Command
 
 
@@ -37,12 +34,3 @@ def test_what_goes_wrong_is_one_line_and_exit_status_1(run: Command, folder: Pat
         assert ended.status == 1, words
         assert expected in ended.err, words
         assert len(ended.err.splitlines()) == 1, words
-
-
-def test_the_commands_of_the_documentation_work(run: Command, folder: Path) -> None:
-    page = (ROOT / "docs" / "terminal.md").read_text()
-    commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    assert len(commands) > 7
-    for command in commands:
-        ended = run(*shlex.split(command)[1:])
-        assert ended.status == 0, (command, ended.err)

@@ -1,0 +1,191 @@
+"""The page of all endpoints, from the OpenAPI document and its examples, and the page of all errors."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from penstock import errors
+from penstock.api import openapi
+from penstock.api.operations import TAGS
+from penstock.api.routes import ROUTES
+
+# What to do about each error.
+REMEDIES: Mapping[str, str] = {
+    "ALL_PROVIDERS_EXHAUSTED": "Every provider of the model failed. The message names each and its reason, and the "
+    "record of "
+    "the request has every attempt. Repeat the call if `x-should-retry` is `true`; an operator looks at `GET "
+    "/v1/providers`.",
+    "AUTHENTICATION_FAILED": "Send `Authorization: Bearer pk_…`. A key ends when it is revoked or expires, and "
+    "belongs to one "
+    "installation. [A lost key](faq.md#i-lost-the-key-that-was-printed-at-the-first-start) can be replaced.",
+    "CANCELLED": "Nothing: somebody cancelled the video, and it is free.",
+    "CONFLICT": "The message says what is in the way, such as a request that still runs. Wait for that, then repeat "
+    "the call.",
+    "CONTENT_POLICY_VIOLATION": "Change the prompt or the images. Other providers are not asked, and nothing is "
+    "charged.",
+    "HEADERS_TOO_LARGE": "Send fewer or shorter headers; cookies of the same host are the usual reason.",
+    "INSUFFICIENT_BALANCE": "The highest possible cost must be available while a call runs. Lower `max_tokens`, `n` or "
+    "`seconds`, wait for running calls, or let an operator run `penstock credit add`. A key's own `usd_per_day` and "
+    "`usd_per_month` also count.",
+    "INTERNAL_ERROR": "A defect of the gateway. The log has the details under the id of the response's "
+    "`x-request-id`. Nothing "
+    "is charged.",
+    "INVALID_REQUEST": "The message names the field, in `param` too, and what is allowed. "
+    "`GET /compat/v1/models/{id}?schema=true` has every parameter of a model.",
+    "METHOD_NOT_ALLOWED": "The header `allow` lists the methods of this path.",
+    "MODEL_DISABLED": "An operator has switched the model off in `penstock.toml`.",
+    "MODEL_NOT_FOUND": "`GET /compat/v1/models` lists what can be called. The message names similar models, or the "
+    "variable "
+    "whose credential is missing. A key may also be limited to other `models`.",
+    "NOT_FOUND": "The path or the id does not exist, or belongs to another organization. Paths of OpenAI that are "
+    "not served "
+    "are answered with this error as well.",
+    "PAYLOAD_TOO_LARGE": "The message names the limit: `json_bytes`, `form_bytes` or `image_bytes`. Upload images as "
+    "a form "
+    "instead of base64 in JSON, or give their URLs.",
+    "PERMISSION_DENIED": "The key lacks the scope that the message names, or the link has expired. "
+    "[Scopes](operations.md#scopes-of-keys).",
+    "RATE_LIMITED": "Wait as long as `retry-after` says. The message tells whether the key's limits, the address or "
+    "the "
+    "provider is the reason.",
+    "RECORDING_NOT_FOUND": "No recording matches in the mode `replay-or-error`. [Record](replay.md) the call first, "
+    "or match "
+    "fewer fields.",
+    "REQUEST_TIMEOUT": "The body arrived too slowly. Check the connection, and what a proxy does with uploads.",
+    "STORAGE_QUOTA_EXCEEDED": "Delete recordings, purge requests, or let an operator raise `storage_bytes_per_org`.",
+    "STORAGE_UNAVAILABLE": "Repeat the call later. An operator looks at `/readyz`, the disk and the database.",
+    "UNAVAILABLE": "Repeat the call at once: another process takes it. If it lasts, the gateway is stopping, or has "
+    "too many "
+    "connections.",
+    "UNPROCESSABLE_REQUEST": "The provider does not take a value that the gateway does not know to be wrong. Its own "
+    "words are "
+    "in the message.",
+    "UNSUPPORTED_MEDIA_TYPE": "Send `Content-Type: application/json`, or `multipart/form-data` where files can be "
+    "sent.",
+    "UPSTREAM_ERROR": "The only provider of the model failed. Repeat the call if `x-should-retry` is `true`. "
+    "`penstock providers check` finds bad credentials.",
+    "UPSTREAM_OUTCOME_UNKNOWN": "A crash hit the moment of the call to the provider. The video is free, and not "
+    "repeated: "
+    "start it again if you want it. Its operator may find it in the provider's own list.",
+    "UPSTREAM_TIMEOUT": "The generation goes on: retrieve it by the id in the message. `image_wait_seconds` is how "
+    "long a caller "
+    "may wait; `Prefer: respond-async` waits not at all.",
+}
+
+
+def errors_page(note: str) -> str:
+    kinds = sorted(problems(errors.Problem), key=lambda kind: (kind.status, kind.code))
+    rows = (
+        (f"[`{kind.code}`](#{kind.code.lower()})", str(kind.status), f"`{kind.type}`", meaning(kind)) for kind in kinds
+    )
+    codes = sorted(kind.code for kind in kinds)
+    sections = "\n\n".join(f"### {code}\n\n{REMEDIES[code]}" for code in codes)
+    return f"""# Errors
+
+{note}
+
+Whatever goes wrong, on whatever path, the body is `{{"error": {{"message", "type", "code"}}}}`, with `param` when one
+field is to blame. Programs should look at `code`; the words of `message` are for people and may change.
+
+Responses of calls that may cost money have a header `x-should-retry`: `true` only if the same call can be repeated
+without paying twice. OpenAI's clients obey it. `x-request-id` is the id under which the call is recorded.
+
+{table(("code", "status", "type", "meaning"), rows)}
+
+## What to do
+
+{sections}
+"""
+
+
+def problems(kind: type[errors.Problem]) -> Iterator[type[errors.Problem]]:
+    """Every error a caller can see; classes that only group others are called ...Problem."""
+    for each in kind.__subclasses__():
+        if not each.__name__.endswith("Problem"):
+            yield each
+        yield from problems(each)
+
+
+def meaning(kind: type[errors.Problem]) -> str:
+    """What the class says, or its code in plain words where that is all there is to say."""
+    said = kind.__dict__.get("__doc__") or kind.code.replace("_", " ").capitalize() + "."
+    return " ".join(said.split())
+
+
+# ----------------------------------------------------------------------------------------------------------- endpoints
+
+
+def endpoints_page(note: str) -> str:
+    """Every operation with its parameters, a call and the response that a gateway gave."""
+    document = openapi.document(ROUTES)
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    parts = []
+    for tag, about in TAGS.items():
+        of_tag = [each for each in operations if each[2].get("tags") == [tag]]
+        parts.append(f"## {tag}\n\n{about}")
+        parts += ["\n\n".join(section(*each)) for each in of_tag]
+    sections = "\n\n".join(parts)
+    return f"""# Endpoints
+
+{note}
+
+Every call and response here was made with a real gateway and its built-in models; ids, times and sizes were replaced
+afterwards. `$PENSTOCK_URL` is the URL of the gateway, `$PENSTOCK_KEY` a key. Long lists are cut. The parameters of each
+model are on the page of its [provider](providers.md); errors have [a page of their own](errors.md). A running gateway
+has the same with all fields of the responses at `/docs/api`.
+
+{sections}
+"""
+
+
+def section(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {method} {path}"
+    yield operation["description"]
+    if rows := [parameter_row(row) for row in operation["parameters"]]:
+        yield table(("parameter", "in", "values", "meaning"), rows)
+    if fields := body_rows(operation):
+        yield table(("field", "values", "meaning"), fields)
+    yield f"```sh\n{operation['x-codeSamples'][0]['source']}\n```"
+    for status, response in operation["responses"].items():
+        example = response.get("content", {}).get("application/json", {}).get("example")
+        if example is not None and int(status) < 300:
+            yield f"Status {status}:"
+            yield f"```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
+
+
+def parameter_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return f"`{row['name']}`", row["in"], values(row["schema"]), row["description"]
+
+
+def body_rows(operation: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    content = operation.get("requestBody", {}).get("content", {})
+    schemas = [each["schema"] for each in content.values()]
+    return [
+        (f"`{name}`" + (" (required)" if name in schema["required"] else ""), values(field), field["description"])
+        for schema in schemas[:1]
+        for name, field in schema["properties"].items()
+    ]
+
+
+def values(schema: Mapping[str, Any]) -> str:
+    """What a field takes, in words."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"] if value is not None)
+    types = schema.get("type") or "see the reference"
+    said = " or ".join(each for each in ([types] if isinstance(types, str) else types) if each != "null")
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None or high is not None:
+        said += f", {low if low is not None else '…'} to {high if high is not None else '…'}"
+    default = schema.get("default")
+    if default is None:
+        return said
+    return f"{said}; `{default if isinstance(default, str) else json.dumps(default)}` by default"
+
+
+def table(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heading, tuple("---" for _ in heading), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
