@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,6 +227,8 @@ def lead(path: Path) -> str:
 def main() -> None:
     record = json.dumps(descriptions.compared(discover()), indent=1)
     descriptions.RECORD.write_text(f"{record}\n")
+    # In a process of its own, before this one reads the examples for the page of endpoints.
+    subprocess.run([sys.executable, "-m", "docs.examples"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     for path, text in pages().items():
         path.write_text(text)
         print(path.relative_to(ROOT))
