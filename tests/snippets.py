@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 # source, and calls that tests/test_examples.py makes.
 _TESTED_ELSEWHERE = tuple(ROOT / "docs" / name for name in ("cookbook", "add-a-provider.md", "endpoints.md"))
 _RUN = {"sh", "python"}
-_NOT_CODE = {"", "text", "json", "toml"}
+_NOT_CODE = {"", "text", "json", "toml", "yaml"}
 _FENCE = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
