@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.upstream.configured import ModelChanges, ProviderChanges, ProviderTable
+from penstock.upstream.config_tables import ModelChanges, ProviderChanges, ProviderTable
 
 
 def schema() -> str:

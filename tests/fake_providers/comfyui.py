@@ -33,6 +33,8 @@ NODES: dict[str, tuple[str, str]] = {
     "CreateVideo": ("images fps", "VIDEO"),
     "SaveVideo": ("video filename_prefix format codec", ""),
     "PreviewImage": ("images", ""),
+    "SaveImage": ("images filename_prefix", ""),
+    "LoraLoader": ("model clip lora_name strength_model strength_clip", "MODEL CLIP"),
 }  # fmt: skip
 TAKES = {
     "model": "MODEL", "clip": "CLIP", "vae": "VAE", "positive": "CONDITIONING", "negative": "CONDITIONING",
@@ -143,8 +145,9 @@ class ComfyUI(FakeProvider):
 
     def _outputs(self, job: Job) -> dict[str, Any]:
         graph = job.fields["graph"]
-        size = graph.get("latent", {}).get("inputs", {})
-        video = graph["result"]["class_type"] == "SaveVideo"
+        sizes = [node["inputs"] for node in graph.values() if "width" in node["inputs"]]
+        size = sizes[0] if sizes else {}
+        video = any(node["class_type"] == "SaveVideo" for node in graph.values())
         data = mp4() if video else png(size.get("width", 96) // 8, size.get("height", 64) // 8)
         names = [self.new_id("penstock_") + (".mp4" if video else ".png") for _ in range(size.get("batch_size", 1))]
         self._made |= dict.fromkeys(names, data)

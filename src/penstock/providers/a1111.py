@@ -1,14 +1,17 @@
 """AUTOMATIC1111's web UI, SD.Next and Forge, which share an API: the checkpoint that your server has loaded."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.providers.convert import first_image, pixels, plain_base64
+from penstock.providers.live import Underivable
 from penstock.providers.spec import (
     File,
     Model,
     Operation,
+    OwnModel,
     Param,
     Price,
     Provider,
@@ -121,6 +124,31 @@ UPSCALE = operation(
     passthrough("upscaler_1"),
     adjust_body=add_upscaler,
 )
+
+
+def own_models(own: OwnModel) -> tuple[Model, ...]:
+    """Models that make and edit images with a checkpoint of the operator's, or with LoRAs on the loaded one."""
+    if own.workflow is not None:
+        raise Underivable("a workflow is for ComfyUI")
+    if strange := [name for name in own.loras if set(name) & set("<>:")]:
+        raise Underivable(f"the name of the LoRA {strange[0]} has one of < > : in it")
+    found = {"image": ("txt2img", IMAGE), "edit": ("img2img", EDIT)}
+    if own.task not in (None, *found):
+        raise Underivable(f"task is {own.task}; a checkpoint can do image and edit")
+    return tuple(
+        Model(id="", upstream=path, op=replace(op, adjust_body=_with_checkpoint(own)), prices=FREE)
+        for task, (path, op) in found.items()
+        if own.task in (None, task)
+    )
+
+
+def _with_checkpoint(own: OwnModel) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The server loads the checkpoint for this call and restores the one that was loaded before."""
+    words = "".join(f" <lora:{name}:{strength:g}>" for name, strength in own.loras.items())
+    settings = {"override_settings": {"sd_model_checkpoint": own.checkpoint}} if own.checkpoint else {}
+    return lambda fields: {**fields, "prompt": f"{fields['prompt']}{words}", **settings}
+
+
 FREE = (Price(unit="image", usd="0", note="your own hardware"),)
 PROVIDER = Provider(
     slug="a1111",
@@ -131,6 +159,7 @@ PROVIDER = Provider(
     base_url_env="A1111_URL",
     auth=basic_auth,
     error_message=error_message,
+    own_models=own_models,
     models=(
         Model(id="a1111/loaded", upstream="txt2img", op=IMAGE, prices=FREE),
         Model(id="a1111/loaded", upstream="img2img", op=EDIT, prices=FREE),

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Underivable(Exception):
-    """A model of a provider's catalogue cannot be offered; the message says why."""
+    """A model of a catalogue, or of an operator's own, cannot be offered; the message says why."""
 
 
 class LiveModel(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -299,6 +299,20 @@ class Model:
     max_image_tokens: int = 26_000  # chat: of one input image, at most; some of OpenAI's count 25,501
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnModel:
+    """What an operator has on a server of their own: an exported workflow, or a checkpoint with LoRAs."""
+
+    task: Task | None = None
+    like: str = ""  # the id of a model that is called in the same way
+    workflow: Mapping[str, Any] | None = None
+    file: str = ""  # of the workflow
+    nodes: Mapping[str, str] = field(default_factory=dict)  # of the workflow, by what they take
+    frames_per_second: float = 0
+    checkpoint: str = ""
+    loras: Mapping[str, float] = field(default_factory=dict)  # strengths by name
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """Something to GET from a provider's catalogue."""
@@ -341,6 +355,7 @@ class Provider:
     local: LocalService | None = None  # answers inside this process instead of over HTTP
     mocks: bool = False  # its models stand in for any other model of their task
     retired: Mapping[str, str] = field(default_factory=dict)  # model ids that were shut down, and their replacements
+    own_models: Callable[[OwnModel], tuple[Model, ...]] | None = None  # raises Underivable
     live: LiveCatalogue | None = None  # its own catalogue, by which models without a table here can be called
 
 

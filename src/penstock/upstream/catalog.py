@@ -68,7 +68,7 @@ class Catalog:
 
     def __init__(self, providers: Iterable[Provider], settings: Settings, environ: Mapping[str, str]) -> None:
         known = {provider.slug: _with_base_url(provider, environ) for provider in providers}
-        everything = list(configured.providers(known, settings.providers))
+        everything = list(configured.providers(known, settings.providers, settings.data))
         self._router = settings.router
         self.known = {provider.slug: provider for provider in everything}
         self._inactive = {

@@ -4,151 +4,45 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 
-import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from penstock.providers.openai_compatible import OPERATIONS, error_message, failure_kind
-from penstock.providers.spec import LiveCatalogue, Model, Operation, Price, Provider, Task, Unit, bearer, emulated
-from penstock.typed_config import Dollars, Misconfigured, Text, convert
+from penstock.providers.spec import LiveCatalogue, Model, Operation, OwnModel, Price, Provider, Task, bearer, emulated
+from penstock.typed_config import Misconfigured, convert
+from penstock.upstream import own_models
+from penstock.upstream.config_tables import (
+    MAX_N,
+    AddedModel,
+    KnownProviderModel,
+    ModelChanges,
+    ModelTable,
+    Prices,
+    PriceTable,
+    ProviderChanges,
+    ProviderTable,
+)
 
-# --------------------------------------------------------------------------------------------------------------- tables
-
-# TOML has floats, and 0.04 as a float is not 0.04: amounts are text or whole numbers.
-Amount = Annotated[
-    Dollars | Annotated[int, Meta(ge=0, lt=10**9)], Meta(title='an amount of dollars as text, such as "0.04"')
-]
-Url = Annotated[
-    str,
-    Meta(
-        # A host that credentials may be sent to: no user, no query, nothing that is filled in later.
-        pattern=r"^(?!.*\s)https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^\s?#{}\\]*)?$",
-        title="http(s)://host[:port]/path",
-    ),
-]
-Whole = Annotated[int, Meta(ge=0)]
 _NAMES_MAX = 8  # in a message
-_MAX_N = 10
-
-
-class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one unit costs; `usd` or `output_usd` must be there, and mean the same."""
-
-    unit: Annotated[Unit, Meta(description="What is counted.")]
-    usd: Annotated[Amount, Meta(description="Dollars per unit.")] | UnsetType = UNSET
-    output_usd: Annotated[Amount, Meta(description="Dollars per output token.")] | UnsetType = UNSET
-    input_usd: Annotated[Amount, Meta(description="Dollars per input token.")] = "0"
-    each_usd: Annotated[Amount, Meta(description="Dollars per output, beside the units.")] = "0"
-    other_usd: Annotated[
-        dict[str, Amount], Meta(description="Dollars per token of other kinds, such as `cached`.")
-    ] = {}
-    when: Annotated[dict[str, Any], Meta(description="Parameters of the calls that this price is for.")] = {}
-    above: Annotated[
-        Whole, Meta(description="This price is for chat with more input tokens, or images with more pixels, than this.")
-    ] = 0
-    max_tokens: Annotated[Whole, Meta(description="The most tokens that one output can use.")] = 0
-    max_seconds: Annotated[
-        Whole, Meta(description="Priced by the compute second: the most that one call can take, which is held.")
-    ] = 300
-    note: Annotated[Text, Meta(description="Where the price comes from.")] = "penstock.toml"
-
-    def __post_init__(self) -> None:
-        """Raise ValueError unless there is one price for the output."""
-        if (self.usd is UNSET) == (self.output_usd is UNSET):
-            raise ValueError("needs usd or output_usd, and not both")
-
-
-Prices = PriceTable | list[PriceTable]
-
-
-class ModelChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[models."id"]`: what changes about a model that exists already."""
-
-    price: (
-        Annotated[Prices, Meta(description="A price, or a list of them of which the first that applies counts.")]
-        | UnsetType
-    ) = UNSET
-    priority: Annotated[Whole, Meta(description="Lower is tried first.")] | UnsetType = UNSET
-    weight: (
-        Annotated[int, Meta(ge=1, description="Share of the calls among providers of the same priority.")] | UnsetType
-    ) = UNSET
-    aliases: Annotated[tuple[Text, ...], Meta(description="Other names of the model.")] | UnsetType = UNSET
-    enabled: Annotated[bool, Meta(description="False switches the model off.")] | UnsetType = UNSET
-    max_image_tokens: (
-        Annotated[Whole, Meta(description="Chat: the most input tokens that one image can be.")] | UnsetType
-    ) = UNSET
-
-
-class AddedModel(ModelChanges, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all tables `[[providers.slug.models]]` have."""
-
-    id: Annotated[Text, Meta(description="The name that callers use.")]
-    upstream: Annotated[
-        Text, Meta(description="The provider's own name for it; otherwise the id without the provider's slug.")
-    ] = ""
-    name: Annotated[Text, Meta(description="The name that people see.")] = ""
-    description: Annotated[Text, Meta(description="One sentence for the model list.")] = ""
-    n: Annotated[
-        int, Meta(ge=1, le=_MAX_N, description="Images: how many one call to the server makes; 1 where it ignores `n`.")
-    ] = _MAX_N
-
-
-class ModelTable(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model of the operator's own server."""
-
-    task: Annotated[Task, Meta(description="What the model does.")]
-
-
-class KnownProviderModel(AddedModel, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A further model of a known provider."""
-
-    task: Annotated[Task, Meta(description="What the model does; needed unless `like` says it.")] | UnsetType = UNSET
-    like: Annotated[Text, Meta(description="A model of this provider that takes the same parameters.")] | UnsetType = (
-        UNSET
-    )
-
-
-class ProviderChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[providers.slug]` of a known provider: what changes about it."""
-
-    base_url: Annotated[Url, Meta(description="Where the provider is.")] | UnsetType = UNSET
-    key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] | UnsetType = UNSET
-    catalogue_url: (
-        Annotated[Url, Meta(description="Where the provider's catalogue of all its models is, if it has one.")]
-        | UnsetType
-    ) = UNSET
-    models: Annotated[tuple[KnownProviderModel, ...], Meta(description="Further models.")] = ()
-
-
-class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[providers.slug]` of the operator's own: a server with OpenAI's API."""
-
-    speaks: Annotated[Literal["openai"], Meta(description="The API of the server.")]
-    base_url: Annotated[Url, Meta(description="Where the server is.")]
-    key_env: Annotated[Text, Meta(description="Environment variable that holds the key.")] = ""
-    models: Annotated[tuple[ModelTable, ...], Meta(description="The models it serves.")] = ()
-    name: Annotated[Text, Meta(description="The name that people see.")] = ""
-    priority: Annotated[Whole, Meta(description="Of its models, unless they have their own.")] = 0
-    callback_field: Annotated[Text, Meta(description="Field of a video job for the callback URL.")] = ""
-    callback_key_env: Annotated[
-        Text, Meta(description="Environment variable with the secret that signs callbacks.")
-    ] = ""
-
 
 # ------------------------------------------------------------------------------------------------------------ providers
 
 
-def providers(known: Mapping[str, Provider], written: Mapping[str, Any]) -> Iterator[Provider]:
-    """Known providers with the operator's changes, then the operator's own. Raises Misconfigured."""
+def providers(known: Mapping[str, Provider], written: Mapping[str, Any], folder: Path = Path()) -> Iterator[Provider]:
+    """Known providers with the operator's changes, then the operator's own. Raises Misconfigured.
+
+    Files that the tables name are in the folder.
+    """
     for slug, provider in known.items():
-        yield _changed(provider, written[slug]) if slug in written else provider
+        yield _changed(provider, written[slug], folder) if slug in written else provider
     for slug, table in written.items():
         if slug not in known:
             yield _own(slug, table)
 
 
-def _changed(provider: Provider, written: Any) -> Provider:
+def _changed(provider: Provider, written: Any, folder: Path) -> Provider:
     where = f"providers.{provider.slug}"
     table = convert(written, ProviderChanges, where=where)
     if provider.local and table.base_url is not UNSET:
@@ -160,7 +54,7 @@ def _changed(provider: Provider, written: Any) -> Provider:
     provider = replace(provider, live=_catalogue(where, provider.live, table))
     if provider.local and table.models:
         raise Misconfigured(f"{where} answers inside the gateway and takes no other models")
-    added = [model for each in table.models for model in _further_models(where, provider, each)]
+    added = [model for each in table.models for model in _further_models(where, provider, each, folder)]
     return replace(provider, models=(*provider.models, *_all_different(where, added)))
 
 
@@ -185,14 +79,33 @@ def with_base_url(provider: Provider, url: str) -> Provider:
     return replace(provider, base_url=url)
 
 
-def _further_models(where: str, provider: Provider, table: KnownProviderModel) -> list[Model]:
+def _further_models(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
     """Models under a table's names that are called as others of the provider. They have no prices but the table's."""
     where = f'{where}.models["{table.id}"]'
+    if table.is_own:
+        return _models_of_own(where, provider, table, folder)
     if table.like is UNSET:
         found = [_only_kind(where, provider, table.task)]
     else:
         found = _named_models(where, provider, table.like, table.task)
     return [_like(where, provider, table, model) for model in found]
+
+
+def _models_of_own(where: str, provider: Provider, table: KnownProviderModel, folder: Path) -> list[Model]:
+    own = OwnModel(
+        task=None if table.task is UNSET else table.task,
+        like="" if table.like is UNSET else table.like,
+        workflow=own_models.read_workflow(where, folder, table.workflow) if table.workflow else None,
+        file=Path(table.workflow).name,
+        nodes=table.nodes,
+        frames_per_second=table.fps,
+        checkpoint=table.checkpoint,
+        loras=table.loras,
+    )
+    return [
+        replace(_described_model(where, provider.slug, table, replace(model, prices=())), upstream=model.upstream)
+        for model in own_models.own_models(where, provider, own)
+    ]
 
 
 def _only_kind(where: str, provider: Provider, task: Task | UnsetType) -> Model:
@@ -308,7 +221,7 @@ def _described_model(where: str, slug: str, table: AddedModel, model: Model) -> 
 
 def _operation(where: str, table: ModelTable) -> Operation:
     op = OPERATIONS[table.task]
-    if table.n == _MAX_N:
+    if table.n == MAX_N:
         return op
     if op.native_n == 1:
         raise Misconfigured(f"{where}.n is for models that make or edit images")

@@ -1,16 +1,20 @@
 """ComfyUI 0.7 or later on your own machine, with well-known models that must be in its folders."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from penstock.providers.comfyui import graphs
+from penstock.providers.comfyui import graphs, workflows
 from penstock.providers.comfyui.replies import error_message, failure_kind, read_job
+from penstock.providers.comfyui.workflows import uploaded_name
 from penstock.providers.convert import first_image, pixels
+from penstock.providers.live import Underivable
 from penstock.providers.spec import (
     ImageUpload,
     Model,
     Operation,
+    OwnModel,
     Param,
     Price,
     Provider,
@@ -37,11 +41,6 @@ def upload_form(image: InputImage) -> tuple[tuple[str, str | Upload], ...]:
 def read_upload(reply: Reply) -> str:
     """The name that nodes use for an uploaded file."""
     return "{name} [{type}]".format(**reply.json)
-
-
-def uploaded_name(image: InputImage) -> str:
-    """The name of an uploaded image, which `read_upload` has found."""
-    return image.name
 
 
 def cancel_body(ref: Mapping[str, str]) -> dict[str, Any]:
@@ -116,6 +115,37 @@ FLUX_SIZE = size(1024, multiple=16, min_side=256, max_side=2048)
 WAN_SIZE = size(704, multiple=32, min_side=256, max_side=1280, default="16:9")
 SDXL_EDIT_ROWS = (*SHARED, NEGATIVE_PROMPT, INPUT_IMAGE, MASK, STRENGTH)
 WAN_ROWS = (*SHARED, NEGATIVE_PROMPT, SECONDS, FIRST_IMAGE, WAN_SIZE)
+BUILT_IN: dict[tuple[str, Task], tuple[graphs.Graph, tuple[Param, ...]]] = {
+    ("comfyui/sdxl", "image"): (graphs.SDXL, (*SHARED, NEGATIVE_PROMPT, N, SDXL_SIZE)),
+    ("comfyui/sdxl", "edit"): (graphs.SDXL_EDIT, SDXL_EDIT_ROWS),
+    ("comfyui/flux-schnell", "image"): (graphs.FLUX_SCHNELL, (*SHARED, N, FLUX_SIZE)),
+}
+
+
+def own_models(own: OwnModel) -> tuple[Model, ...]:
+    """The model of an exported workflow, or those of a checkpoint that is used like a built-in one."""
+    if own.workflow is not None:
+        return (_workflow_model(own, workflows.read_graph(own.workflow)),)
+    like = own.like or "comfyui/sdxl"
+    found = {task: part for (name, task), part in BUILT_IN.items() if name == like and own.task in (None, task)}
+    if not found:
+        names = ", ".join(dict.fromkeys(name for name, _ in BUILT_IN))
+        raise Underivable(f"a checkpoint makes or edits images like one of {names}")
+    return tuple(
+        model("", own.checkpoint, task, workflows.with_checkpoint(graph, own.checkpoint, own.loras), *rows)
+        for task, (graph, rows) in found.items()
+    )
+
+
+def _workflow_model(own: OwnModel, graph: graphs.Graph) -> Model:
+    if own.task is None or own.task == "chat":
+        raise Underivable("a workflow needs task: image, edit, upscale or video")
+    if own.checkpoint or own.loras:
+        raise Underivable("a workflow has its checkpoint and LoRAs in its own nodes")
+    made = model("", own.file, own.task, graph, *workflows.rows(own, graph), poll_seconds=3.0)
+    return replace(made, op=replace(made.op, adjust_body=workflows.fill(graph), takes_extras=False))
+
+
 PROVIDER = Provider(
     slug="comfyui",
     name="ComfyUI",
@@ -126,6 +156,7 @@ PROVIDER = Provider(
     error_message=error_message,
     failure_kind=failure_kind,
     auth=bearer_if_set,
+    own_models=own_models,
     models=(
         model("comfyui/sdxl", graphs.SDXL_FILE, "image", graphs.SDXL, *SHARED, NEGATIVE_PROMPT, N, SDXL_SIZE),
         model("comfyui/sdxl", graphs.SDXL_FILE, "edit", graphs.SDXL_EDIT, *SDXL_EDIT_ROWS),
