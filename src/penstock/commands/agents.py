@@ -24,7 +24,6 @@ _IMAGES = "/compat/v1/images/generations"
 _EDITS = "/compat/v1/images/edits"
 _VIDEOS = "/compat/v1/videos"
 _PREVIEW_SIDE = 384
-_POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
 _URLS = ("https://", "http://", "data:")
 
 _INSTRUCTIONS = (
@@ -183,13 +182,11 @@ class _Tools:
 
     async def _await_video(self, video_id: str, context: Context) -> dict[str, Any]:
         while True:
-            reply = await asyncio.to_thread(self._gateway.get, f"{_VIDEOS}/{video_id}")
-            found: dict[str, Any] = reply.body
-            if found["status"] in ("completed", "failed"):
-                return found
-            await context.report_progress(found.get("progress") or 0, 100, found["status"])
-            pause_ms = reply.headers.get("openai-poll-after-ms")
-            await asyncio.sleep(int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
+            state = await asyncio.to_thread(self._gateway.get_video, video_id)
+            if state.pause_seconds is None:
+                return state.video
+            await context.report_progress(state.video.get("progress") or 0, 100, state.video["status"])
+            await asyncio.sleep(state.pause_seconds)
 
     def _fetch(self, url: str) -> bytes:
         return b"".join(part for _, part in self._gateway.download(url))

@@ -6,7 +6,7 @@ import typer
 
 from penstock.accounts import audit as checks
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
 from penstock.media.opening import open_storage
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars
@@ -17,6 +17,7 @@ def audit(
     data: Data = None,
     config: Config = None,
     files: Annotated[bool, typer.Option("--files", help="Read every file too, and compare its SHA-256.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check that balances, requests, files and messages agree, and exit with status 1 if they do not."""
     settings = load_settings(data=data, config=config)
@@ -28,10 +29,11 @@ def audit(
     breaches, count, lost = with_store(settings, work)
     for breach in breaches:
         typer.echo(breach, err=True)
-    if count:
+    if count and not as_json:
         typer.echo(
             f"{count} orphans: attempts without a request that could use their output; {dollars(lost):f} USD known lost"
         )
-    typer.echo(f"{len(breaches)} breaches" if breaches else "audit clean")
+    summary = f"{len(breaches)} breaches" if breaches else "audit clean"
+    report(summary, as_json, breaches=breaches, orphans=count, lost_usd=dollars(lost))
     if breaches:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
 from penstock.media.copying import CopiedFiles, copy_files
 from penstock.media.opening import open_storage
 from penstock.settings import Settings
@@ -26,6 +26,7 @@ def backup(
     media: Annotated[
         bool, typer.Option("--media", help="Copy the stored files too, also those in an object store.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Copy the database and the master secret, which is needed to use it.
 
@@ -37,9 +38,11 @@ def backup(
         shutil.copy2(settings.data / SECRET_FILE, folder / SECRET_FILE)
     if copied is None:
         source = settings.media or settings.data / "media"
-        typer.echo(f"Copied to {folder}. Stored files are not included: add --media, or copy {source} as well.")
+        text = f"Copied to {folder}. Stored files are not included: add --media, or copy {source} as well."
+        report(text, as_json, folder=folder, media=None)
         return
-    typer.echo(f"Copied to {folder}, with {copied.files} files of {copied.size_bytes} bytes.")
+    text = f"Copied to {folder}, with {copied.files} files of {copied.size_bytes} bytes."
+    report(text, as_json, folder=folder, media=msgspec.to_builtins(copied))
     _report("deleted before they could be copied, or missing", copied.missing)
     _report("damaged: their bytes are not those that were stored", copied.damaged)
     if copied.damaged:

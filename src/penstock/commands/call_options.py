@@ -29,7 +29,6 @@ Fields = Annotated[
     list[str] | None, typer.Option("--set", help="Any other field of the call, as name=value; repeat for several.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what the call would cost, and make nothing.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the gateway's response as JSON.")]
 
 
 def prompt_text(prompt: str | None) -> str:

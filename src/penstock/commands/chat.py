@@ -7,7 +7,6 @@ import typer
 from penstock.commands.call_options import (
     DryRun,
     Fields,
-    Json,
     Model,
     default_model,
     given,
@@ -17,7 +16,7 @@ from penstock.commands.call_options import (
 )
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import print_json, read_stdin, say, usd
-from penstock.commands.terminal import Config, Data
+from penstock.commands.terminal import Config, Data, Json
 
 _PATH = "/compat/v1/chat/completions"
 

@@ -22,6 +22,7 @@ from penstock.settings import Settings, load
 URL_FILE = "gateway.url"  # in the data folder: where its gateway listens
 _URL_VARIABLE = "PENSTOCK_URL"
 _KEY_VARIABLE = "PENSTOCK_KEY"
+_POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
 _LONGEST_CALL = timedelta(hours=1)
 
 Url = Annotated[
@@ -48,6 +49,14 @@ class Reply:
         return self.headers.get("x-request-id", "")
 
 
+@dataclass(frozen=True, slots=True)
+class VideoState:
+    """A video, and how long to wait before it is asked for again; None when it has ended."""
+
+    video: dict[str, Any]
+    pause_seconds: float | None
+
+
 class GatewayClient:
     """One caller's calls to a gateway."""
 
@@ -63,6 +72,14 @@ class GatewayClient:
     def post(self, path: str, body: dict[str, Any], **query: Any) -> Reply:
         """Send a JSON body."""
         return self._send(self._client.post(self.url + path).query(_given(query)).body_json(body))
+
+    def get_video(self, video_id: str) -> VideoState:
+        """Read a video that may be unfinished; the gateway says when to ask again."""
+        reply = self.get(f"/compat/v1/videos/{video_id}")
+        if reply.body["status"] in ("completed", "failed"):
+            return VideoState(reply.body, None)
+        pause_ms = reply.headers.get("openai-poll-after-ms")
+        return VideoState(reply.body, int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
 
     def delete(self, path: str) -> Reply:
         """Delete or cancel a resource."""
@@ -169,6 +186,8 @@ def find_gateway(
     if url and not key:
         raise CallFailed(f"a key is needed for {url}: give --key, or set {_KEY_VARIABLE}")
     if url and key:
+        if not url.startswith(("http://", "https://")):
+            raise CallFailed(f"the URL of the gateway must begin with http:// or https://: {url}")
         return GatewayClient(url, key)
     settings = load({"data": data, "config": config})
     return GatewayClient(_url_of(settings), key or _key_of(settings))

@@ -15,7 +15,6 @@ from penstock.commands.call_options import (
     DryRun,
     Fields,
     Inputs,
-    Json,
     Model,
     Number,
     Output,
@@ -32,7 +31,7 @@ from penstock.commands.call_options import (
 )
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import is_piped_out, print_json, say, size_text, usd, waiting
-from penstock.commands.terminal import Config, Data
+from penstock.commands.terminal import Config, Data, Json
 
 _FORMATS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif", ".gif": "gif"}
 

@@ -2,14 +2,12 @@
 
 import asyncio
 
-import typer
-
 from penstock.app import ensure_first_org, open_store_and_vault
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, load_settings
+from penstock.commands.terminal import Config, Data, Json, load_settings, report
 
 
-def init(data: Data = None, config: Config = None) -> None:
+def init(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Create the database, the master secret and the first organization, so that keys can be created before the first
     start.
     """
@@ -19,4 +17,5 @@ def init(data: Data = None, config: Config = None) -> None:
         async with open_store_and_vault(settings) as (store, _):
             return await ensure_first_org(store, settings, Clock())
 
-    typer.echo(asyncio.run(work()))
+    org_id = asyncio.run(work())
+    report(org_id, as_json, org_id=org_id)

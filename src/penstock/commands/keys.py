@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.accounts.keys import Keys
+from penstock.accounts.keys import Keys, NewKey
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
+from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.store.base import Store
 from penstock.values import iso
 from penstock.vault import Vault
@@ -40,13 +40,14 @@ def create_key(
     ] = None,
     expires_at: Annotated[str | None, typer.Option(help="When the key stops working, such as 2027-01-31.")] = None,
     replay_mode: Annotated[str | None, typer.Option(help="Replay mode of calls without a replay header.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Create a key and print it; it cannot be shown again."""
     settings = load_settings(data=data, config=config)
 
-    async def work(store: Store, vault: Vault) -> str:
+    async def work(store: Store, vault: Vault) -> NewKey:
         keys = Keys(store, vault, Clock())
-        new = await keys.create_key(
+        return await keys.create_key(
             await org_id(store, org, settings),
             name=name,
             scopes=scope or [],
@@ -58,16 +59,15 @@ def create_key(
             expires_at=expires_at,
             replay_mode=replay_mode,
         )
-        return new.key
 
-    key = with_store(settings, work)
-    if sys.stdout.isatty():
+    new = with_store(settings, work)
+    if sys.stdout.isatty() and not as_json:
         typer.echo("Store this key now; it cannot be shown again:")
-    typer.echo(key)
+    report(new.key, as_json, id=new.id, key=new.key)
 
 
 @app.command("list")
-def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None:
+def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json: Json = False) -> None:
     """List an organization's keys, newest first."""
     settings = load_settings(data=data, config=config)
 
@@ -76,11 +76,11 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None) -> None
         return [[key.id, key.name, key.last_four, key.status, iso(key.created_at_ms)] for key in keys]
 
     rows = with_store(settings, work)
-    show("Keys", ["id", "name", "ends in", "status", "created"], rows)
+    show("Keys", ["id", "name", "ends in", "status", "created"], rows, as_json)
 
 
 @app.command("revoke")
-def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
+def revoke_key(key_id: str, data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Revoke a key; running gateways refuse it within two seconds."""
     settings = load_settings(data=data, config=config)
 
@@ -89,4 +89,4 @@ def revoke_key(key_id: str, data: Data = None, config: Config = None) -> None:
         await keys.revoke_key(await keys.get_org_id(key_id), key_id)
 
     with_store(settings, work)
-    typer.echo(f"revoked {key_id}")
+    report(f"revoked {key_id}", as_json, id=key_id, status="revoked")

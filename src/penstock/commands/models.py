@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.commands.call_options import Json
 from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.output import print_json
-from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.commands.terminal import Config, Data, Json, load_settings, show
 from penstock.environment import ENVIRONMENT
 from penstock.providers import discover
 from penstock.upstream.catalog import Catalog
@@ -17,11 +16,15 @@ _COLUMNS = ["id", "modes", "providers", "price"]
 
 
 @app.callback()
-def list_models(context: typer.Context, data: Data = None, config: Config = None) -> None:
+def list_models(context: typer.Context, data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """List the models that this configuration serves."""
-    if context.invoked_subcommand is None:
-        catalog = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT)
-        show("Models", _COLUMNS, [_row(model) for model in catalog.list()])
+    if context.invoked_subcommand is not None:
+        return
+    listed = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).list()
+    if as_json:
+        print_json(listed)
+    else:
+        show("Models", _COLUMNS, [_row(model) for model in listed])
 
 
 @app.command()

@@ -9,7 +9,7 @@ from penstock.accounts import transfers
 from penstock.accounts.orgs import Org as Organization
 from penstock.accounts.orgs import change_org, create_org, list_orgs
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
+from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.store.base import Store
 from penstock.values import Nanos, dollars, nanos
 from penstock.vault import Vault
@@ -25,6 +25,7 @@ def create(
     data: Data = None,
     config: Config = None,
     billing_type: Annotated[str | None, typer.Option("--billing", help="Billing type: prepaid or postpaid.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Create an organization and print its id."""
     settings = load_settings(data=data, config=config, billing=billing_type)
@@ -33,7 +34,8 @@ def create(
         made = await create_org(store, Clock(), name, settings.billing)
         return made.id
 
-    typer.echo(with_store(settings, work))
+    created = with_store(settings, work)
+    report(created, as_json, id=created)
 
 
 @orgs.command("set")
@@ -52,6 +54,7 @@ def set_limits(
             help="Most bytes of its stored files; 0 for no limit, `none` for the setting storage_bytes_per_org."
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Change the name or the limits of an organization. Running gateways notice within seconds."""
     settings = load_settings(data=data, config=config)
@@ -65,11 +68,11 @@ def set_limits(
     if not changes:
         raise ValueError("nothing to change: give --name, --usd-per-month or --storage-bytes")
     with_store(settings, lambda store, _: change_org(store, org, changes))
-    typer.echo(f"changed {org}")
+    report(f"changed {org}", as_json, id=org)
 
 
 @orgs.command("list")
-def show_orgs(data: Data = None, config: Config = None) -> None:
+def show_orgs(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """List organizations with their balances."""
     settings = load_settings(data=data, config=config)
 
@@ -80,7 +83,7 @@ def show_orgs(data: Data = None, config: Config = None) -> None:
         ]
 
     rows = with_store(settings, work)
-    show("Organizations", ["id", "name", "billing", "available USD", "held USD", "USD per month"], rows)
+    show("Organizations", ["id", "name", "billing", "available USD", "held USD", "USD per month"], rows, as_json)
 
 
 def _budget(org: Organization) -> Any:
@@ -94,6 +97,7 @@ def add_credit(
     config: Config = None,
     org: Org = None,
     note: Annotated[str, typer.Option(help="Note that is stored with the credit.")] = "added by an operator",
+    as_json: Json = False,
 ) -> None:
     """Add credit to an organization and print what it has available."""
     settings = load_settings(data=data, config=config)
@@ -107,7 +111,8 @@ def add_credit(
         row = await store.one("get_balance", org_id=owner)
         return str(dollars(Nanos(row["available"] if row else 0)))
 
-    typer.echo(f"available: {with_store(settings, work)} USD")
+    available = with_store(settings, work)
+    report(f"available: {available} USD", as_json, available=available, currency="usd")
 
 
 def _bytes(text: str) -> int:

@@ -16,8 +16,8 @@ _errors = Console(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON, indented."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON, indented; amounts of money and paths as text."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def say(text: str) -> None:

@@ -1,14 +1,11 @@
 """List providers, and check one with a real call."""
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import msgspec
 import typer
@@ -16,7 +13,9 @@ import typer
 from penstock.accounts.requests import Filters
 from penstock.api.trials import ENDPOINTS, TrialCall, cheapest_trial, trial_call
 from penstock.app import build_gateway, ensure_first_key, run_background_work
-from penstock.commands.terminal import Config, Data, load_settings, show
+from penstock.commands.gateway_client import find_gateway
+from penstock.commands.output import print_json
+from penstock.commands.terminal import Config, Data, Json, load_settings, report, show
 from penstock.environment import ENVIRONMENT
 from penstock.errors import Problem
 from penstock.gateway import Gateway
@@ -29,7 +28,7 @@ from penstock.upstream.catalog import Catalog
 
 app = typer.Typer(help="Providers and their credentials.")
 
-_REMOTE_SECONDS = 30
+_RECORD_SECONDS = 30
 _VIDEO_SECONDS = 900
 _COLUMNS = ["provider", "name", "on", "reason", "credential", "models"]
 
@@ -43,39 +42,27 @@ def providers(
         str | None, typer.Option(help="URL of a running gateway; its list is shown, with the health of the models.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(envvar="PENSTOCK_KEY", help="Key of that gateway, with the operator scope.")
+        str | None, typer.Option(help="Key of that gateway, with the operator scope. Default: PENSTOCK_KEY.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """List every provider with its state, the variable of its credential and its number of models."""
     if context.invoked_subcommand is not None:
         return
     if url is None:
         rows = Catalog(discover(), load_settings(data=data, config=config), ENVIRONMENT).providers()
+    else:
+        rows = find_gateway(url, key).get("/v1/providers").body["data"]
+    if as_json:
+        print_json(rows)
+    elif url is None:
         show("Providers", _COLUMNS, [_cells(row) for row in rows])
-        return
-    if not key:
-        raise ValueError("--url needs --key or PENSTOCK_KEY: a key with the operator scope")
-    rows = _fetch_providers(url, key)
-    show("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
+    else:
+        show("Providers", [*_COLUMNS, "health"], [[*_cells(row), _health_text(row["health"])] for row in rows])
 
 
 def _cells(row: Mapping[str, Any]) -> list[Any]:
     return [row["id"], row["name"], "on" if row["on"] else "off", row["reason"], row["credential"], row["models"]]
-
-
-def _fetch_providers(url: str, key: str) -> list[dict[str, Any]]:
-    if not url.startswith(("http://", "https://")):
-        raise ValueError("--url must begin with http:// or https://")
-    request = Request(f"{url.rstrip('/')}/v1/providers", headers={"authorization": f"Bearer {key}"})  # noqa: S310
-    try:
-        with urlopen(request, timeout=_REMOTE_SECONDS) as response:  # noqa: S310
-            found: list[dict[str, Any]] = json.load(response)["data"]
-            return found
-    except HTTPError as problem:
-        with problem:
-            raise ValueError(
-                f"{url} returned status {problem.code}: {problem.read(500).decode(errors='replace')}"
-            ) from None
 
 
 def _health_text(health: Sequence[Mapping[str, Any]]) -> str:
@@ -99,6 +86,7 @@ def check_provider(
     model: Annotated[str | None, typer.Option(help="Model to call; by default the cheapest.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Make the call without asking first.")] = False,
     record: Annotated[Path | None, typer.Option(help="Folder to write a recording of the call to.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Make the cheapest real call to a provider and print its result and its cost."""
     settings = load_settings(data=data, config=config)
@@ -111,32 +99,40 @@ def check_provider(
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         # The call is made by a gateway of its own, so that it leaves no trace in the operator's database and files.
         separate = msgspec.structs.replace(settings, data=Path(folder), database="", media="", billing="postpaid")
-        asyncio.run(_check(separate, slug, model, yes, record))
+        result = asyncio.run(_check(separate, slug, model, yes, record))
+    cost = f"{result['cost_usd']:f} USD"
+    text = f"{slug} works: {result['made']} in {result['seconds']:.1f} s, {cost}"
+    report("\n".join(filter(None, [text, result["recording"]])), as_json, **result)
 
 
-async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> None:
+async def _check(settings: Settings, slug: str, model: str | None, yes: bool, record: Path | None) -> dict[str, Any]:
+    """Make the call; return what it made and what it cost."""
     async with build_gateway(settings) as gateway, run_background_work(gateway):
         welcome = await ensure_first_key(gateway)
         caller = await gateway.keys.authenticate(f"Bearer {welcome.key}")
         trial = await cheapest_trial(gateway, caller, slug, model, recorded=record is not None)
-        typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD")
+        typer.echo(f"{trial.model} ({trial.task}): at most {trial.usd:f} USD", err=True)
         if not yes:
-            typer.confirm("Make this call?", abort=True)
+            typer.confirm("Make this call?", abort=True, err=True)
         started = gateway.clock.monotonic()
         try:
             response = await _make_call(gateway, caller, trial, {"x-service-replay": "record"} if record else {})
         except Problem as problem:
             raise ValueError(f"{slug} does not work: {problem.code}: {problem.message}") from None
         seconds = gateway.clock.monotonic() - started
-        typer.echo(
-            f"{slug} works: {_result_text(trial, response)} in {seconds:.1f} s, {await _cost(gateway, caller):f} USD"
-        )
+        recording = None
         if record:
-            name = response.headers["x-service-replay-recording"]
-            row = await gateway.recordings.get(caller.org_id, name)
-            typer.echo(
-                files.save_recording(record, *await files.export_recording(gateway.recordings, row, inline=False))
-            )
+            row = await gateway.recordings.get(caller.org_id, response.headers["x-service-replay-recording"])
+            exported = await files.export_recording(gateway.recordings, row, inline=False)
+            recording = str(files.save_recording(record, *exported))
+        return {
+            "provider": slug,
+            "model": trial.model,
+            "made": _result_text(trial, response),
+            "seconds": seconds,
+            "cost_usd": await _cost(gateway, caller),
+            "recording": recording,
+        }
 
 
 async def _make_call(gateway: Gateway, caller: Caller, trial: TrialCall, headers: Mapping[str, str]) -> Response:
@@ -163,7 +159,7 @@ def _result_text(trial: TrialCall, response: Response) -> str:
 
 async def _cost(gateway: Gateway, caller: Caller) -> Decimal:
     """Return the cost in the record of the call, which is the only record; that of a chat is written a moment later."""
-    async with asyncio.timeout(_REMOTE_SECONDS):
+    async with asyncio.timeout(_RECORD_SECONDS):
         while True:
             page = await gateway.requests.list_records(caller.org_id, Filters(status="completed"))
             if page.data:

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
+from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.media.opening import open_storage
 from penstock.recordings import files
 from penstock.recordings.recordings import Recordings
@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="Recordings of calls.")
 
 
 @app.command("list")
-def list_recordings(data: Data = None, config: Config = None, org: Org = None) -> None:
+def list_recordings(data: Data = None, config: Config = None, org: Org = None, as_json: Json = False) -> None:
     """List an organization's recordings, newest first."""
     settings = load_settings(data=data, config=config)
 
@@ -28,7 +28,8 @@ def list_recordings(data: Data = None, config: Config = None, org: Org = None) -
         rows = await _recordings(store, settings).all(await org_id(store, org, settings))
         return [[row["id"], row["kind"], row["model"], iso(row["created_at_ms"]), row["duration_ms"]] for row in rows]
 
-    show("Recordings", ["id", "kind", "model", "created", "duration ms"], with_store(settings, work))
+    columns = ["id", "kind", "model", "created", "duration ms"]
+    show("Recordings", columns, with_store(settings, work), as_json)
 
 
 @app.command("show")
@@ -46,7 +47,9 @@ def show_recording(recording_id: str, data: Data = None, config: Config = None, 
 
 
 @app.command("delete")
-def delete_recording(recording_id: str, data: Data = None, config: Config = None, org: Org = None) -> None:
+def delete_recording(
+    recording_id: str, data: Data = None, config: Config = None, org: Org = None, as_json: Json = False
+) -> None:
     """Delete a recording and its media."""
     settings = load_settings(data=data, config=config)
 
@@ -54,7 +57,7 @@ def delete_recording(recording_id: str, data: Data = None, config: Config = None
         await _recordings(store, settings).delete(await org_id(store, org, settings), recording_id)
 
     with_store(settings, work)
-    typer.echo(f"deleted {recording_id}")
+    report(f"deleted {recording_id}", as_json, id=recording_id, deleted=True)
 
 
 @app.command("export")
@@ -64,6 +67,7 @@ def export_recordings(
     data: Data = None,
     config: Config = None,
     org: Org = None,
+    as_json: Json = False,
 ) -> None:
     """Write recordings to a folder as JSON files, with their media beside them."""
     settings = load_settings(data=data, config=config)
@@ -77,8 +81,8 @@ def export_recordings(
             paths.append(files.save_recording(folder, *await files.export_recording(recordings, row, inline=False)))
         return paths
 
-    for path in with_store(settings, work):
-        typer.echo(path)
+    paths = with_store(settings, work)
+    report("\n".join(map(str, paths)), as_json, files=paths)
 
 
 @app.command("import")
@@ -87,6 +91,7 @@ def import_recordings(
     data: Data = None,
     config: Config = None,
     org: Org = None,
+    as_json: Json = False,
 ) -> None:
     """Import recordings from files and print their ids."""
     settings = load_settings(data=data, config=config)
@@ -101,8 +106,8 @@ def import_recordings(
             for document in documents
         ]
 
-    for recording_id in with_store(settings, work):
-        typer.echo(recording_id)
+    imported = with_store(settings, work)
+    report("\n".join(imported), as_json, ids=imported)
 
 
 def _recordings(store: Store, settings: Settings) -> Recordings:

@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from penstock.commands.call_options import Json
 from penstock.commands.gateway_client import Key, Url, find_gateway
 from penstock.commands.output import print_json, usd
-from penstock.commands.terminal import Config, Data, show
+from penstock.commands.terminal import Config, Data, Json, show
 
 
 def list_requests(

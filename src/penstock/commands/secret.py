@@ -3,7 +3,7 @@
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, load_settings, with_store
+from penstock.commands.terminal import Config, Data, Json, load_settings, report, with_store
 from penstock.settings import Settings
 from penstock.store.base import Store
 from penstock.vault import Vault, rotate_secret
@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="The master secret.")
 
 
 @app.command("rotate")
-def rotate(data: Data = None, config: Config = None) -> None:
+def rotate(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Create a new master secret. It encrypts and signs from now on; what the older ones signed stays valid."""
     from penstock.app import (
         lock_data_folder,  # imported here because it is slow, and a refused rotation needs none of it
@@ -24,26 +24,33 @@ def rotate(data: Data = None, config: Config = None) -> None:
     rotate_secret(settings)
     try:
         with lock_data_folder(settings.data):
-            typer.echo(f"There is a new master secret. {_reseal(settings)}")
+            count = _reseal(settings)
+            report(f"There is a new master secret. {_resealed(count)}", as_json, rotated=True, resealed=count)
     except RuntimeError:
-        typer.echo(
+        text = (
             "There is a new master secret. Restart the gateway to use it, then run `penstock secret reseal` to encrypt "
             "with it what is stored."
         )
+        report(text, as_json, rotated=True, resealed=0)
 
 
 @app.command("reseal")
-def reseal(data: Data = None, config: Config = None) -> None:
+def reseal(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """Encrypt with the newest master secret what is stored encrypted: the webhook secrets of organizations."""
-    typer.echo(_reseal(load_settings(data=data, config=config)))
+    count = _reseal(load_settings(data=data, config=config))
+    report(_resealed(count), as_json, resealed=count)
 
 
 async def _nothing(store: Store, vault: Vault) -> None:
     return None
 
 
-def _reseal(settings: Settings) -> str:
+def _reseal(settings: Settings) -> int:
     async def work(store: Store, vault: Vault) -> int:
         return await WebhookSecrets(store, vault, Clock()).reseal()
 
-    return f"Encrypted {with_store(settings, work)} webhook secrets with it."
+    return with_store(settings, work)
+
+
+def _resealed(count: int) -> str:
+    return f"Encrypted {count} webhook secrets with it."

@@ -1,9 +1,27 @@
 """List settings."""
 
+from typing import Any
+
 from penstock import settings
-from penstock.commands.terminal import show
+from penstock.commands.output import print_json
+from penstock.commands.terminal import Config, Data, Json, load_settings, show
 
 
-def list_settings() -> None:
-    """List every setting with its environment variable, its default and its meaning."""
-    show("Settings", ["name", "variable", "default", "meaning"], [list(row) for row in settings.rows()])
+def list_settings(data: Data = None, config: Config = None, as_json: Json = False) -> None:
+    """List every setting: its value in force, where that comes from, its default and its meaning."""
+    found = settings.in_force(load_settings(data=data, config=config))
+    if as_json:
+        print_json(found)
+        return
+    columns = ["name", "value", "origin", "variable", "default", "meaning"]
+    show("Settings", columns, [[row["name"], _value(row), *(row[name] for name in columns[2:])] for row in found])
+
+
+def _value(row: dict[str, Any]) -> str:
+    """The value as text; of one that may be secret only that there is one."""
+    if row["is_secret"]:
+        return "(secret)" if row["is_set"] else ""
+    value = row["value"]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

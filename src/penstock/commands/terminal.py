@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock import settings as settings_module
+from penstock.commands.output import print_json
 from penstock.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 Data = Annotated[Path | None, typer.Option(help="Data folder.")]
 Config = Annotated[Path | None, typer.Option(help="Path of penstock.toml.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Org = Annotated[str | None, typer.Option(help="Id of the organization; by default the first one.")]
 
 
@@ -61,8 +63,20 @@ async def org_id(store: "Store", named: str | None, settings: Settings) -> str:
     return named or await ensure_first_org(store, settings, Clock())
 
 
-def show(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """Print a table to a terminal, and tab-separated lines to anything else."""
+def report(text: str, as_json: bool, **fields: Any) -> None:
+    """Print what a command did: as a sentence, or as the fields of a JSON object."""
+    if as_json:
+        print_json(fields)
+    else:
+        typer.echo(text)
+
+
+def show(title: str, columns: list[str], rows: list[list[Any]], as_json: bool = False) -> None:
+    """Print a table to a terminal, tab-separated lines to anything else, or a JSON array of objects."""
+    if as_json:
+        names = [column.lower().replace(" ", "_") for column in columns]
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in cells:

@@ -13,7 +13,6 @@ from penstock.commands.call_options import (
     DryRun,
     Fields,
     Inputs,
-    Json,
     Model,
     Number,
     Output,
@@ -29,9 +28,7 @@ from penstock.commands.call_options import (
 )
 from penstock.commands.gateway_client import CallFailed, GatewayClient, Key, Url, find_gateway
 from penstock.commands.output import is_piped_out, percentage, print_json, save_parts, say, size_text, usd
-from penstock.commands.terminal import Config, Data
-
-_POLL_SECONDS = 1.0  # where the gateway does not say when to ask again
+from penstock.commands.terminal import Config, Data, Json
 
 
 def video(
@@ -73,17 +70,13 @@ def video(
 
 def _await_video(gateway: GatewayClient, video_id: str) -> dict[str, Any]:
     """Poll a video until it has ended, as often as the gateway asks for."""
-    path = f"/compat/v1/videos/{video_id}"
     try:
         with percentage("Starting") as bar:
-            while True:
-                reply = gateway.get(path)
-                found: dict[str, Any] = reply.body
-                if found["status"] in ("completed", "failed"):
-                    return found
+            while (state := gateway.get_video(video_id)).pause_seconds is not None:
+                found = state.video
                 bar.update(f"{found['model']} {found['status'].replace('_', ' ')}", found.get("progress") or 0)
-                pause_ms = reply.headers.get("openai-poll-after-ms")
-                time.sleep(int(pause_ms) / 1000 if pause_ms else _POLL_SECONDS)
+                time.sleep(state.pause_seconds)
+            return state.video
     except KeyboardInterrupt:
         say(f"The video goes on without you. To wait for it again: penstock video --resume {video_id}")
         raise

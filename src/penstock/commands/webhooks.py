@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.clock import Clock
-from penstock.commands.terminal import Config, Data, Org, load_settings, org_id, show, with_store
+from penstock.commands.terminal import Config, Data, Json, Org, load_settings, org_id, report, show, with_store
 from penstock.net.client import HttpClient
 from penstock.settings import Settings
 from penstock.store.base import Store
@@ -25,6 +25,7 @@ def list_messages(
         str | None, typer.Option(help="Only messages in this state: waiting, delivered or exhausted.")
     ] = None,
     limit: Annotated[int, typer.Option(help="How many messages to list.")] = 50,
+    as_json: Json = False,
 ) -> None:
     """List webhook messages, newest first."""
     settings = load_settings(data=data, config=config)
@@ -36,7 +37,8 @@ def list_messages(
             for row in rows
         ]
 
-    show("Messages", ["id", "event", "state", "deliveries", "created", "last result"], with_store(settings, work))
+    columns = ["id", "event", "state", "deliveries", "created", "last result"]
+    show("Messages", columns, with_store(settings, work), as_json)
 
 
 @app.command()
@@ -48,6 +50,7 @@ def redeliver(
     org: Annotated[
         str | None, typer.Option(help="With --exhausted: only messages of this organization; by default of all.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Have a running gateway send a delivered or exhausted message again, with the same id and body."""
     settings = load_settings(data=data, config=config)
@@ -55,7 +58,7 @@ def redeliver(
         raise ValueError("give either the id of a message or --exhausted")
     if message_id is None:
         count = with_store(settings, lambda store, vault: _deliveries(store, vault, settings).redeliver_exhausted(org))
-        typer.echo(f"queued {count} messages")
+        report(f"queued {count} messages", as_json, count=count)
         return
     name = message_id if message_id.startswith("msg_") else f"msg_{message_id}"
 
@@ -63,7 +66,7 @@ def redeliver(
         await _deliveries(store, vault, settings).redeliver(name)
 
     with_store(settings, work)
-    typer.echo(f"queued {name}")
+    report(f"queued {name}", as_json, id=name, state="waiting")
 
 
 @app.command("secret")
@@ -72,6 +75,7 @@ def show_secret(
     config: Config = None,
     org: Org = None,
     alerts: Annotated[bool, typer.Option("--alerts", help="The secret that signs alerts to the operator.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the signing secret of an organization, or of alerts."""
     settings = load_settings(data=data, config=config)
@@ -80,18 +84,20 @@ def show_secret(
         owner = OPERATOR if alerts else await org_id(store, org, settings)
         return await WebhookSecrets(store, vault, Clock()).get_secret(owner)
 
-    typer.echo(with_store(settings, work))
+    secret = with_store(settings, work)
+    report(secret, as_json, key=secret)
 
 
 @app.command()
-def rotate(data: Data = None, config: Config = None, org: Org = None) -> None:
+def rotate(data: Data = None, config: Config = None, org: Org = None, as_json: Json = False) -> None:
     """Create a new signing secret and print it; for a day, deliveries are signed with both secrets."""
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> str:
         return await WebhookSecrets(store, vault, Clock()).rotate(await org_id(store, org, settings))
 
-    typer.echo(with_store(settings, work))
+    secret = with_store(settings, work)
+    report(secret, as_json, key=secret)
 
 
 def _deliveries(store: Store, vault: Vault, settings: Settings) -> Deliveries:
