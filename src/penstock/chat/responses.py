@@ -8,6 +8,7 @@ import msgspec
 from penstock.chat.endpoint import complete
 from penstock.chat.form import KeptForm
 from penstock.chat.pricing import Usage
+from penstock.chat.responses_names import use_callers_names
 from penstock.chat.responses_output import ResponsesForm
 from penstock.chat.responses_request import IMAGE_TOOL, ResponsesRequest, read_responses_request
 from penstock.errors import InvalidRequest, Problem
@@ -26,6 +27,14 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 async def create_response(gateway: Gateway, call: Call) -> Response:
     """Answer as OpenAI's Responses API does. Nothing is stored, so each call has the whole conversation."""
     request = await run_aside(call.size_bytes, read_responses_request, call)
+    try:
+        return await _respond(gateway, call, request)
+    except Problem as problem:
+        use_callers_names(problem, request.origins)
+        raise
+
+
+async def _respond(gateway: Gateway, call: Call, request: ResponsesRequest) -> Response:
     form = ResponsesForm(request, call.id, call.at_ms // 1000)
     chat_call = msgspec.structs.replace(call, json=request.chat)
     if request.image_tool is None or call.dry_run:

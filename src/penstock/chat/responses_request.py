@@ -1,7 +1,7 @@
 """Translate a call of OpenAI's Responses API into a chat call."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -36,12 +36,20 @@ _IMAGE_FUNCTION = {
 }
 
 
+class Origin(NamedTuple):
+    """The field of the caller's body from which a message of the chat call comes, and that of its content."""
+
+    item: str
+    content: str
+
+
 class ResponsesRequest(msgspec.Struct, frozen=True):
     """A call of the Responses API: as the caller sent it, and as a chat call."""
 
     body: dict[str, Any]
     chat: dict[str, Any]
     image_tool: dict[str, Any] | None  # the caller's options for images, if it offers the model this tool
+    origins: tuple[Origin, ...]  # where each message of the chat call comes from
 
     @property
     def stream(self) -> bool:
@@ -66,10 +74,10 @@ def read_responses_request(call: Call) -> ResponsesRequest:
     if body.get("truncation", "disabled") != "disabled":
         _refuse("truncation", "must be `disabled`: the gateway does not shorten conversations")
     chat = {name: value for name, value in body.items() if name not in _NOT_PASSED_ON}
-    chat["messages"] = _messages(body)
+    chat["messages"], origins = _messages(body)
     functions, image_tool = _tools(body.get("tools") or [])
     chat |= _tool_fields(body, functions) | _text_fields(body) | _other_fields(body)
-    return ResponsesRequest(body, chat, image_tool)
+    return ResponsesRequest(body, chat, image_tool, origins)
 
 
 def _refuse(param: str, rule: str) -> NoReturn:
@@ -93,10 +101,13 @@ def _other_fields(body: Mapping[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ messages
 
 
-def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[Origin, ...]]:
+    """The messages of the chat call, and where each of them comes from."""
     messages: list[dict[str, Any]] = []
+    origins: list[Origin] = []
     if instructions := body.get("instructions"):
         messages.append({"role": "system", "content": instructions})
+        origins.append(Origin("instructions", "instructions"))
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     for number, item in enumerate(items):
@@ -108,9 +119,12 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
             known = ", ".join(f"`{name}`" for name in _ITEMS)
             _refuse(f"{where}.type", f"must be one of {known}")
         _ITEMS[kind](messages, item, where)
+        content = "output" if kind == "function_call_output" else "content"
+        origin = Origin(where, f"{where}.{content}") if given is items else Origin("input", "input")
+        origins += [origin] * (len(messages) - len(origins))
     if not messages:
         _refuse("input", "must have at least one item")
-    return messages
+    return messages, tuple(origins)
 
 
 def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any], where: str) -> None:

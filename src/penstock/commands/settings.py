@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from penstock import settings
+from penstock.api.settings import in_force
 from penstock.commands.output import print_json
 from penstock.commands.terminal import Config, Data, Json, load_settings, show
 
 
 def list_settings(data: Data = None, config: Config = None, as_json: Json = False) -> None:
     """List every setting: its value in force, where that comes from, its default and its meaning."""
-    found = settings.in_force(load_settings(data=data, config=config))
+    found = in_force(load_settings(data=data, config=config))
     if as_json:
         print_json(found)
         return
