@@ -18,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from penstock import __version__
+from penstock.web.manual import manual_paths
 from tests.ports import unused_port
 
 ROOT = Path(__file__).parent.parent
@@ -62,10 +63,6 @@ def test_locks_contain_every_dependency() -> None:
     assert named(groups["dev"]) <= pinned("requirements-dev.lock").keys()
 
 
-def is_ours(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".pyc"
-
-
 # ----------------------------------------------------------------------------------------------------------- packages
 
 
@@ -90,9 +87,10 @@ def build(source: Path, hook: str) -> Path:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Built from a copy, because building leaves folders behind."""
     source = tmp_path_factory.mktemp("source")
-    for path in (ROOT / "pyproject.toml", ROOT / "LICENSE", ROOT / "MANIFEST.in", *ROOT.glob("*.md")):
-        shutil.copy(path, source)
-    for name in ("src", "docs", "tests"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", *manual_paths(ROOT)):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    for name in ("src", "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     return Built(source, build(source, "build_wheel"), build(source, "build_sdist"))
 
@@ -102,11 +100,17 @@ def files_in(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if name.startswith("penstock/")}
 
 
+def is_ours(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".pyc"
+
+
 def test_wheel_contains_every_file(built: Built) -> None:
     folder = built.source / "src"
+    manual = {f"penstock/web/manual/{path}" for path in manual_paths(ROOT)}
+    assert "penstock/web/manual/docs/README.md" in manual
     assert built.wheel.name == f"penstock-{__version__}-py3-none-any.whl"
-    expected = {path.relative_to(folder).as_posix() for path in (folder / "penstock").rglob("*") if path.is_file()}
-    assert files_in(built.wheel) == expected
+    expected = {path.relative_to(folder).as_posix() for path in (folder / "penstock").rglob("*") if is_ours(path)}
+    assert files_in(built.wheel) == expected | manual
     assert {Path(name).suffix for name in expected} >= {".py", ".sql", ".html", ".js", ".css"}
 
 
