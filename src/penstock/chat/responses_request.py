@@ -49,7 +49,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True):
     body: dict[str, Any]
     chat: dict[str, Any]
     image_tool: dict[str, Any] | None  # the caller's options for images, if it offers the model this tool
-    origins: tuple[Origin, ...]  # where each message of the chat call comes from
+    origins: tuple[Origin, ...] = ()  # where each message of the chat call comes from
 
     @property
     def stream(self) -> bool:
