@@ -15,6 +15,7 @@ from penstock.metrics import NO_PROVIDER
 from penstock.schema import FailedAttempt
 from penstock.upstream.catalog import Candidate
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
 from penstock.values import ZERO, Nanos
 
@@ -75,6 +76,8 @@ class ReservedCall:
     def add_failure(self, candidate: Candidate, problem: AttemptFailed | OutcomeUnknown) -> Failure:
         """Note a failed attempt for the record, and return the failure."""
         failure = Failure.from_error(problem)
+        call = self.reservation.call
+        log_failure(self.gateway.settings, candidate, failure, call.id, call.json)
         attempts = self.failed_attempts
         attempt = FailedAttempt(
             candidate.provider.slug,

@@ -35,6 +35,7 @@ from penstock.schema import StoredOutput
 from penstock.store.base import ConstraintViolated, Transaction
 from penstock.tracing import span
 from penstock.upstream.client import AttemptFailed, OutcomeUnknown
+from penstock.upstream.failure_log import log_failure
 from penstock.upstream.outcome import Failure
 from penstock.upstream.watch import AttemptWatch
 from penstock.values import ZERO, InputImage, Nanos, nanos, new_id
@@ -64,6 +65,7 @@ async def run_attempt(gateway: Gateway, job: Job, part: Part) -> AttemptResult |
         outcome = await _Attempt(gateway, job, part, job.attempts.get(key)).run()
         if isinstance(outcome, Failure):
             watch.fail(outcome.kind)
+            log_failure(gateway.settings, part.candidate, outcome, job.id, (job.request.values, job.request.extras))
         elif outcome.result.usage:
             watch.note_tokens(outcome.result.usage)
     if isinstance(outcome, Failure):
