@@ -18,6 +18,7 @@ SHORT_OPTIONS: dict[str, list[str] | None] = {
     "images": ["--short"],
     "listing": ["--records", "20000"],
     "costs": ["--calls", "200", "--rounds", "1"],
+    "telemetry": ["--calls", "200", "--rounds", "1"],
     "sqlite_writers": ["--works", "640"],
     "chat": ["--short"],
     "videos": ["--short"],

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -216,7 +216,10 @@ class Installation:
 
 
 @contextmanager
-def start(python: str, provider_port: int, database: str, profile: bool) -> Iterator[Installation]:
+def start(
+    python: str, provider_port: int, database: str, profile: bool, variables: Mapping[str, str] | None = None
+) -> Iterator[Installation]:
+    """Run a gateway, with more environment variables if given."""
     from tests.ports import unused_port
 
     port = unused_port()
@@ -243,10 +246,12 @@ price = {{ unit = "token", input_usd = "0.000001", output_usd = "0.000002" }}
         environ |= {"LAB_KEY": "x", "COSTS": str(folder / "costs"), "PYTHONPATH": str(ROOT)}
         environ |= {"PENSTOCK_DATABASE": database} if database else {}
         environ |= {"COSTS_PROFILE": str(folder / "profile")} if profile else {}
+        environ |= variables or {}
         command = [python, "-m", "bench.costs", "serve", "--port", str(port), "--data", name]
-        with subprocess.Popen(
-            command, env=environ, cwd=name, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
+        with (
+            (folder / "log").open("w") as log,
+            subprocess.Popen(command, env=environ, cwd=name, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        ):
             try:
                 assert process.stdout is not None
                 key = next((line.strip() for line in process.stdout if line.startswith("    pk_")), "")

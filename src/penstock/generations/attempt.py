@@ -130,12 +130,11 @@ class _Attempt:
 
     def _report_failure(self, problem: AttemptFailed) -> None:
         """Refusing one request says nothing about the provider's health."""
-        slug = self.provider.slug
-        upstream = self.candidate.model.upstream
+        name = (self.provider.slug, self.candidate.model.upstream)
         if problem.kind in ("refused", "rejected"):
-            self.gateway.health.record_success(slug, upstream)
+            self.gateway.health.record_success(*name)
         else:
-            self.gateway.health.record_failure(slug, upstream, problem.kind, problem.retry_after_seconds)
+            self.gateway.health.record_failure(*name, problem.kind, problem.retry_after_seconds)
 
     async def _record(self, state: str, **facts: Any) -> None:
         await record_attempt(self.gateway, self.job, self.id, state, **facts)
