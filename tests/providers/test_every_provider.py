@@ -49,6 +49,8 @@ OWN_PRICES = {"atelier", "lab", "comfyui", "a1111", "localai", "ollama", "vllm",
 EVIL = "https://evil.example"
 HOSTILE = (f"{EVIL}/?x=", "../../admin", "x\r\nauthorization: Bearer stolen", "{model}{id}", "http:\\\\evil.example")
 
+UPLOADED = "17"  # the name of an image, as a provider may give it after an upload
+
 PROVIDERS = sorted(known_providers())
 every_provider = pytest.mark.parametrize("provider", [known_providers()[slug] for slug in PROVIDERS], ids=PROVIDERS)
 
@@ -90,14 +92,17 @@ def needed(model: Model, **values: Any) -> Request:
 def images(model: Model) -> dict[str, list[InputImage]]:
     names = ("images", "mask", "input_reference")
     rows = [row for name in names if (row := model.op.param(name)) and row.required]
-    return {row.name: [InputImage(b"image data", "image/png", 64, 48)] * max(1, row.min_items) for row in rows}
+    return {
+        row.name: [InputImage(b"image data", "image/png", 64, 48, UPLOADED)] * max(1, row.min_items) for row in rows
+    }
 
 
 def sent(option: Candidate, request: Request) -> HttpRequest:
     model = option.model
     count = part_sizes(request.n, model.op.native_n)[0]
     fields = translate.provider_body(model, translate.table_values(request, count, images(model)), request.extras)
-    return translate.http_request(option.provider, model, fields, option.key)
+    provider = replace(option.provider, id_header=None)  # whose value is new each time
+    return translate.http_request(provider, model, fields, option.key)
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -146,7 +151,7 @@ def test_a_video_has_the_shape_of_the_image_that_it_begins_with(option: Candidat
     described = (Input("reference", "", "image/png", 720, 1280, 1),) * count
     written = Request(task="video", model=model.id, values={"prompt": "a fox"}, inputs=described)
     request = translate.with_input_shape(translate.with_defaults(written, model), written, model)
-    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280)] * count}
+    inputs = {"input_reference": [InputImage(b"image data", "image/png", 720, 1280, UPLOADED)] * count}
     fields = translate.provider_body(model, translate.table_values(request, 1, inputs), {})
     assert not re.search(r"16[:*x]9\b|1280[:*x]720|landscape", str(fields)), fields
 

@@ -150,15 +150,17 @@ def wan(name: str, upstream: str, max_prompt: int, prices: tuple[Price, ...], *r
     return Model(id=name, upstream=upstream, op=op, prices=prices)
 
 
-def happy_horse(version: str, prices: tuple[Price, ...]) -> tuple[Model, Model]:
+def happy_horse(version: str, usd: str, usd_1080p: str) -> tuple[Model, Model]:
     """HappyHorse, with a model for text and one for an image that the video begins with."""
     name = f"happyhorse-{version}"
+    prices = (comfy_price(usd_1080p, **{"parameters.resolution": "1080P"}), comfy_price(usd))
     seconds = wan_duration(*range(3, 16))
     text = wan(name, f"{name}-t2v", 5000, prices, wan_frame(RATIOS, "720P", "1080P"), seconds)
     image = wan(name, f"{name}-i2v", 5000, prices, wan_frame("", "720P", "1080P"), images_row(1), seconds)
     return text, image
 
 
+comfy_price = price_list("Comfy's list of prices for partner nodes, looked up 2026-11-15; not checked with Alibaba")
 price = price_list("Alibaba's price list for Singapore as others recorded it, 2026-11-15; not read there")
 PRICES_BY_SIZE = (*(price("0.15", **{"parameters.size": SIZE_LABELS[size]}) for size in SIZES_1080P), price("0.10"))
 PRICES_2 = prices_by_resolution("0.10", {"1080P": "0.15"})
@@ -187,8 +189,8 @@ PROVIDER = Provider(
         wan("wan-2.6", "wan2.6-i2v", 1500, PRICES_2, wan_frame("", "720P", "1080P"), FIRST_IMAGE, *ANY_DURATION),
         wan("wan-2.7", "wan2.7-t2v", 5000, PRICES_2, wan_frame(RATIOS, "720P", "1080P"), *ANY_DURATION),
         wan("wan-2.7", "wan2.7-i2v", 5000, PRICES_2, wan_frame("", "720P", "1080P"), images_row(2), *ANY_DURATION),
-        *happy_horse("1.0", prices_by_resolution("0.14", {"1080P": "0.24"})),
-        *happy_horse("1.1", prices_by_resolution("0.14", {"1080P": "0.18"})),
+        *happy_horse("1.0", "0.14", "0.24"),
+        *happy_horse("1.1", "0.14", "0.18"),
         wan("wan-3", "wan3.0-video", 20_000, PRICES_3, *WAN_3),
         wan("wan-3-prime", "wan3.0-video-prime", 20_000, PRICES_3_PRIME, *WAN_3),
     ),

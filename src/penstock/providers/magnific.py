@@ -70,6 +70,7 @@ def prices(sent: dict[int, object]) -> tuple[Price, ...]:
 UPSCALE = Operation(
     task="upscale",
     send="POST /v1/ai/{model}",
+    poll="GET /v1/ai/{model}/{id}",
     read=read_task,
     model_field=None,
     params=(),
@@ -82,11 +83,7 @@ IMAGE = converted("images", to="image", convert=first_image(plain_base64), requi
 def model(name: str, upstream: str, sent: dict[int, object], *rows: Param) -> Model:
     """A model that is sent the factor as this table writes it."""
     factor = converted("scale_factor", to="scale_factor", convert=lookup(sent), one_of=FACTORS, default=FACTORS[0])
-    op = replace(
-        UPSCALE,
-        poll=f"GET /v1/ai/{upstream}/{{id}}",
-        params=complete_table("upscale", IMAGE, factor, *rows),
-    )
+    op = replace(UPSCALE, params=complete_table("upscale", IMAGE, factor, *rows))
     return Model(id=name, upstream=upstream, op=op, prices=prices(sent))
 
 

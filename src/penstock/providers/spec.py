@@ -346,6 +346,7 @@ class Provider:
     key_env: str | None = None  # environment variable with the credential; None: no credential is needed
     auth: Callable[[str], Mapping[str, str]] = lambda key: {}  # from the credential to headers
     headers: Mapping[str, str] = field(default_factory=dict)
+    id_header: str | None = None  # a header that gets a new UUID with every request
     error_message: Callable[[Reply], str | None] | None = None  # the provider's explanation in an error response
     failure_kind: Callable[[Reply], FailureKind | None] | None = None  # where the status alone is misleading
     self_hosted: bool = False  # a server of the operator's own: it is sent no URLs to fetch, whatever its base URL is

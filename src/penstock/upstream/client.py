@@ -219,7 +219,7 @@ class Upstream:
         if not file.private:
             return DownloadSource(url, {}, trusted=_same_origin(url, target.provider.base_url))
         self._check_host(target.provider, url)
-        return DownloadSource(url, {**target.provider.headers, **target.provider.auth(target.key)}, trusted=True)
+        return DownloadSource(url, translate.request_headers(target.provider, target.key), trusted=True)
 
     # ----------------------------------------------------------------------------------------------------------- chat
 
@@ -280,7 +280,7 @@ class Upstream:
         address = _absolute(base_url, url)
         if not _same_origin(address, base_url):
             raise AttemptFailed(provider.slug, "broken", f"{provider.name} named a catalogue on another host.")
-        outgoing = HttpRequest("GET", address, {**provider.headers, **provider.auth(target.key)})
+        outgoing = HttpRequest("GET", address, translate.request_headers(provider, target.key))
         try:
             reply = await self._http.send(outgoing, timeout_seconds=seconds, max_bytes=max_bytes)
         except (NotSent, MaybeSent) as problem:
@@ -312,7 +312,7 @@ class Upstream:
             path = path.replace(f"{{{name}}}", value)
         url = _absolute(target.provider.base_url, path.replace("{model}", target.model.upstream))
         self._check_host(target.provider, url)
-        headers = {**target.provider.headers, **target.provider.auth(target.key)}
+        headers = translate.request_headers(target.provider, target.key)
         if body is None:
             return HttpRequest(method, url, headers)
         return HttpRequest(method, url, {**headers, "content-type": "application/json"}, msgspec.json.encode(body))

@@ -331,6 +331,12 @@ def with_callback(op: Operation, fields: Mapping[str, Any], callback: str) -> Ma
     return body
 
 
+def request_headers(provider: Provider, key: str) -> dict[str, str]:
+    """The headers of every request to a provider, with its credential."""
+    headers = {**provider.headers, **provider.auth(key)}
+    return {**headers, provider.id_header: str(uuid.uuid4())} if provider.id_header else headers
+
+
 def http_request(
     provider: Provider, model: Model, fields: Mapping[str, Any], key: str, callback: str = ""
 ) -> HttpRequest:
@@ -340,7 +346,7 @@ def http_request(
     if callback and (model.op.callback_field or "").startswith("?"):
         url += f"{model.op.callback_field}={quote(callback, safe='')}"
     fields = with_callback(model.op, fields, callback)
-    headers = {**provider.headers, **provider.auth(key)}
+    headers = request_headers(provider, key)
     if model.op.body == "form":
         return HttpRequest(method, url, headers, form=tuple(_form(fields)))
     if model.op.body == "msgpack":
