@@ -25,7 +25,7 @@ class PixVerse(FakeProvider):
 
     @route("POST /openapi/v2/image/upload")
     def upload(self, call: Exchange) -> FakeResponse:
-        return answer({"img_id": int(self.new_id("1"))} if call.request.fields["image"] else {})
+        return success({"img_id": int(self.new_id("1"))} if call.request.fields["image"] else {})
 
     @route("POST /openapi/v2/video/{kind}/generate")
     def create(self, call: Exchange) -> FakeResponse:
@@ -35,19 +35,19 @@ class PixVerse(FakeProvider):
         if "nude" in fields["prompt"]:
             return problem(500054, "Content moderation failed")
         job = self.begin(fields, prefix="4")
-        return answer({"video_id": int(job.id)})
+        return success({"video_id": int(job.id)})
 
     @route("GET /openapi/v2/video/result/{id}")
     def show(self, call: Exchange) -> FakeResponse:
         status = self.jobs[call.params["id"]].next_state()
         url = self.put(mp4(), "video/mp4") if status == 1 else ""
-        return answer({"id": int(call.params["id"]), "status": status, "url": url, "credits": 45})
+        return success({"id": int(call.params["id"]), "status": status, "url": url, "credits": 45})
 
     def unauthorized(self) -> FakeResponse:
         return FakeResponse({"ErrCode": 10005, "ErrMsg": "apiKey is not registered", "Resp": None}, 401)
 
 
-def answer(found: dict[str, Any]) -> FakeResponse:
+def success(found: dict[str, Any]) -> FakeResponse:
     return FakeResponse({"ErrCode": 0, "ErrMsg": "success", "Resp": found})
 
 

@@ -14,7 +14,7 @@ from penstock.chat.normalise import Completion, rename_finish_reasons, repaired_
 from penstock.chat.pricing import Usage, actual_cost, estimated_usage, max_cost, token_counts
 from penstock.chat.request import ChatRequest, provider_body, read_chat_request
 from penstock.chat.reserved import ReservedCall
-from penstock.chat.routing import estimate, route_chat
+from penstock.chat.routing import estimate, executed_model_header, route_chat
 from penstock.chat.stream import CallerTooSlow, ProviderTooSlow, Relay, StreamBroken, WaitingTimes
 from penstock.errors import Cancelled, Problem, Unavailable, UpstreamError, UpstreamTimeout
 from penstock.event_loop import run_aside
@@ -176,7 +176,7 @@ async def _forward_whole(reserved: ReservedCall, candidate: Candidate, watch: At
     body = reserved.form.whole(body, usage, actual_cost(candidate.model, usage))
     watch.note_tokens(token_counts(usage))
     reserved.settle("completed", candidate=candidate, usage=usage, response_bytes=len(body), response=body)
-    return Response(body=body)
+    return Response(body=body, headers=executed_model_header(candidate))
 
 
 # -------------------------------------------------------------------------------------------------------------- streams
@@ -221,7 +221,8 @@ async def _forward_stream(reserved: ReservedCall, candidate: Candidate, watch: A
     watch.note_first_byte()
     watch.keep_open()
     events = _relay_events(reserved, candidate, _Stream(source, relay, times, watch), first)
-    return Response(chunks=events, headers=_STREAM_HEADERS, media_type="text/event-stream")
+    headers = {**_STREAM_HEADERS, **executed_model_header(candidate)}
+    return Response(chunks=events, headers=headers, media_type="text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from penstock.generations import respond
 from penstock.providers.spec import Model
 from penstock.schema import Call, Response
 from penstock.upstream import selection
-from penstock.upstream.catalog import Route
+from penstock.upstream.catalog import Candidate, Route
 from penstock.upstream.preferences import FIELD, NO_PREFERENCES, read_preferences
 from penstock.upstream.selection import Choice, Costs, Knowledge
 from penstock.values import dollars
@@ -56,6 +56,13 @@ async def route_chat(gateway: Gateway, call: Call, chat: ChatRequest) -> RoutedC
     return RoutedChat(
         chat, Choice(selection.preferred_route(route, preferences, knowledge), preferences, knowledge), replay
     )
+
+
+def executed_model_header(candidate: Candidate) -> dict[str, str]:
+    """The header that names who served a call. A model of a router may have any name, also one that no header can."""
+    name = candidate.executed_model
+    is_header = name.isascii() and name.isprintable()
+    return {"x-service-executed-model": name if is_header else candidate.provider.slug}
 
 
 def estimate(gateway: Gateway, routed: RoutedChat) -> Response:

@@ -1,5 +1,6 @@
 """Preferences among providers on chat calls, and those of a provider that routes itself."""
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -7,7 +8,7 @@ import pytest
 
 from penstock.chat.endpoint import complete
 from penstock.chat.request import provider_body, read_chat_request
-from penstock.chat.routing import route_chat
+from penstock.chat.routing import executed_model_header, route_chat
 from penstock.errors import InvalidRequest
 from penstock.providers.openrouter import MAX_PRICE, PROVIDER
 from penstock.schema import Response
@@ -38,7 +39,8 @@ async def test_each_preference_chooses_the_provider(open_gateway: OpenGateway) -
         labs = {"lab": running.lab, "annex": running.annex}
         for provider, slug in cases:
             before = len(labs[slug].chats.received)
-            await chat(running, provider=provider)
+            response = await chat(running, provider=provider)
+            assert response.headers["x-service-executed-model"] == f"{slug}/chat-1"
             assert len(labs[slug].chats.received) == before + 1, provider
             assert not labs[slug].chats.received[-1].fields.get("provider")
         with pytest.raises(InvalidRequest, match="`prompt`, `completion`"):
@@ -69,3 +71,15 @@ async def test_openrouter_is_routed_with_its_own_words(open_gateway: OpenGateway
         call = running.call({**ASK, "provider": {"zdr": True, "only": ["deepinfra"]}})
         routed = await route_chat(running.gateway, call, read_chat_request(call, running.gateway.settings))
         assert routed.chat.body["provider"] == {"zdr": True, "only": ["deepinfra"]}
+
+
+async def test_a_header_names_who_served_a_call(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        response = await chat(running, stream=True)
+        assert response.headers["x-service-executed-model"] == "lab/chat-1"
+        assert response.headers["cache-control"] == "no-cache"
+        assert response.chunks is not None
+        _ = [chunk async for chunk in response.chunks]
+    for name, shown in (("a/b", "openrouter/a/b"), ("a/b\r\nx: y", "openrouter"), ("a/\u4e2d", "openrouter")):
+        candidate = Candidate(PROVIDER, replace(PROVIDER.models[0], upstream=name))
+        assert executed_model_header(candidate) == {"x-service-executed-model": shown}
